@@ -203,13 +203,13 @@ mod tests {
 
     #[test]
     fn a_field_of_a_later_version_is_passed_over() {
-        let mut bytes = Body::from(v1::AgentThought { text: "hm".into() }).encode();
+        let mut bytes = Body::from(v1::AgentThought { text: "hm".into(), ..Default::default() }).encode();
         bytes.extend([0xfa, 0x3f, 1, 7]); // field 1023, length-delimited, one byte
         let read = Body::decode("kairo.agent.thought.v1", ContentType::Protobuf, &bytes);
-        assert_eq!(read, Ok(v1::AgentThought { text: "hm".into() }.into()));
+        assert_eq!(read, Ok(v1::AgentThought { text: "hm".into(), ..Default::default() }.into()));
         let json = br#"{"text": "hm", "mood": "curious"}"#;
         let read = Body::decode("kairo.agent.thought.v1", ContentType::Json, json);
-        assert_eq!(read, Ok(v1::AgentThought { text: "hm".into() }.into()));
+        assert_eq!(read, Ok(v1::AgentThought { text: "hm".into(), ..Default::default() }.into()));
     }
 
     #[test]

@@ -176,7 +176,8 @@ impl Open {
             Some(Decided::Chain(chain)) => self.see_chain(chain),
             Some(Decided::Task(task)) => self.see_task(task),
             Some(Decided::Turn(Turn::Thought(_) | Turn::Failed(_) | Turn::Goal(_) | Turn::Reflected(_))) => {}
-            Some(Decided::Turn(Turn::Briefed(_) | Turn::TeamChanged(_) | Turn::Answered(_))) => {}
+            Some(Decided::Turn(Turn::Briefed(_) | Turn::TeamChanged(_) | Turn::Answered(_) | Turn::Broadcast(_))) => {}
+            Some(Decided::Turn(Turn::SubmoduleChanged(_) | Turn::SubmoduleFailed(_) | Turn::SubmoduleAsked(_))) => {}
             Some(Decided::Thread(Thread::Created(thread)))
                 if matches!(thread.kind_word(), ThreadKind::Work | ThreadKind::Request) =>
             {

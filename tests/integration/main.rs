@@ -65,6 +65,7 @@ mod replicas;
 mod roles;
 mod search;
 mod structure;
+mod submodules;
 mod team;
 mod teams_boundary;
 mod telemetry;

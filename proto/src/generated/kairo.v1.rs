@@ -256,6 +256,119 @@ impl ::prost::Name for EventMeta {
         "/kairo.v1.EventMeta".into()
     }
 }
+/// A voice within an agent: a prompt that is shown what is new, and says what it thinks of it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Submodule {
+    /// 1 to 32 of a-z, 0-9, _ and -.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub prompt: ::prost::alloc::string::String,
+    /// The model that it thinks with; empty for the fast one.
+    #[prost(string, tag = "3")]
+    pub tier: ::prost::alloc::string::String,
+    /// What it is shown; empty for everything.
+    #[prost(string, repeated, tag = "4")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Milliseconds within which it must have answered. 0 means 10000.
+    #[prost(uint32, tag = "5")]
+    pub deadline_ms: u32,
+    /// Whether it is shown what was decided, afterwards.
+    #[prost(bool, tag = "6")]
+    pub wants_decisions: bool,
+}
+impl ::prost::Name for Submodule {
+    const NAME: &'static str = "Submodule";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Submodule".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Submodule".into()
+    }
+}
+/// A submodule was added to an agent, or removed from it. Type kairo.agent.submodule_changed.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmoduleChanged {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Missing where it was removed.
+    #[prost(message, optional, tag = "2")]
+    pub submodule: ::core::option::Option<Submodule>,
+}
+impl ::prost::Name for SubmoduleChanged {
+    const NAME: &'static str = "SubmoduleChanged";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SubmoduleChanged".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SubmoduleChanged".into()
+    }
+}
+/// A submodule said nothing of use: its agent goes on without it. Type kairo.agent.submodule_failed.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmoduleFailed {
+    #[prost(string, tag = "1")]
+    pub module: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub kind: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+}
+impl ::prost::Name for SubmoduleFailed {
+    const NAME: &'static str = "SubmoduleFailed";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SubmoduleFailed".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SubmoduleFailed".into()
+    }
+}
+/// The decision module asks a submodule; what that answers is its thought. Type kairo.agent.submodule_asked.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmoduleAsked {
+    #[prost(string, tag = "1")]
+    pub module: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub question: ::prost::alloc::string::String,
+    /// Which round of questions of the turn it is of, counted from 1.
+    #[prost(uint32, tag = "3")]
+    pub round: u32,
+}
+impl ::prost::Name for SubmoduleAsked {
+    const NAME: &'static str = "SubmoduleAsked";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SubmoduleAsked".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SubmoduleAsked".into()
+    }
+}
+/// Submodules that want to know were shown what was decided in a thread. Type kairo.agent.broadcast.v1.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentBroadcast {
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// Where the last of these decisions stands in the log.
+    #[prost(uint64, tag = "2")]
+    pub through: u64,
+    /// Who was shown them.
+    #[prost(string, repeated, tag = "3")]
+    pub modules: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for AgentBroadcast {
+    const NAME: &'static str = "AgentBroadcast";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentBroadcast".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentBroadcast".into()
+    }
+}
 /// A runner is about to start these actions of one decision. It is the ledger: an action named here has begun.
 /// Type kairo.tool.invoke.v1 on kairo.tool.<agent>.invoke, emitted by tool-runner under the guard of that subject.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -597,6 +710,9 @@ pub struct UserCommand {
     /// "pause", "resume" or "archive": the team that the agent leads. From epoch 5 on.
     #[prost(string, tag = "10")]
     pub team: ::prost::alloc::string::String,
+    /// "add": the submodule that the agent is to have; "remove": of one that it has, the name alone. From epoch 6 on.
+    #[prost(message, optional, tag = "20")]
+    pub submodule: ::core::option::Option<Submodule>,
 }
 impl ::prost::Name for UserCommand {
     const NAME: &'static str = "UserCommand";
@@ -703,6 +819,19 @@ pub struct AgentProfile {
     /// reader that does not know them makes the same of the agent.
     #[prost(message, repeated, tag = "23")]
     pub commands: ::prost::alloc::vec::Vec<ProfileCommand>,
+    /// Voices that think along: each has a name of its own.
+    #[prost(message, repeated, tag = "24")]
+    pub submodules: ::prost::alloc::vec::Vec<Submodule>,
+    /// How many of them it has at most, with those that are added. 0 means 8.
+    #[prost(uint32, tag = "25")]
+    pub max_submodules: u32,
+    /// So many of the newest entries of a thread are shown when it is thought about; what belongs to the turn at hand, and what was
+    /// summed up, is shown in any case. 0 means all that are kept.
+    #[prost(uint32, tag = "26")]
+    pub history_cutoff: u32,
+    /// The same in seconds: what is older is not shown. 0 means any age.
+    #[prost(uint32, tag = "27")]
+    pub history_window: u32,
     /// Whether the agent keeps an inner state: it is offered state.write, .read, .search, .related and .delete.
     #[prost(bool, tag = "28")]
     pub inner_state: bool,
@@ -1062,6 +1191,8 @@ pub struct AgentCommand {
     pub thread_id: ::prost::alloc::string::String,
     #[prost(string, tag = "9")]
     pub team: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "20")]
+    pub submodule: ::core::option::Option<Submodule>,
 }
 impl ::prost::Name for AgentCommand {
     const NAME: &'static str = "AgentCommand";
@@ -1140,7 +1271,7 @@ pub struct DecidedEvent {
     pub turn_id: ::prost::alloc::string::String,
     #[prost(
         oneof = "decided_event::Event",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 48, 49, 52"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 48, 49, 52, 40, 41, 42, 43"
     )]
     pub event: ::core::option::Option<decided_event::Event>,
 }
@@ -1204,6 +1335,14 @@ pub mod decided_event {
         StateDeleted(super::StateDeleted),
         #[prost(message, tag = "52")]
         Answered(super::AgentAnswered),
+        #[prost(message, tag = "40")]
+        SubmoduleChanged(super::SubmoduleChanged),
+        #[prost(message, tag = "41")]
+        SubmoduleFailed(super::SubmoduleFailed),
+        #[prost(message, tag = "42")]
+        SubmoduleAsked(super::SubmoduleAsked),
+        #[prost(message, tag = "43")]
+        Broadcast(super::AgentBroadcast),
     }
 }
 impl ::prost::Name for DecidedEvent {
@@ -1221,6 +1360,15 @@ impl ::prost::Name for DecidedEvent {
 pub struct AgentThought {
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
+    /// The submodule that thinks so; empty for the agent itself.
+    #[prost(string, tag = "2")]
+    pub module: ::prost::alloc::string::String,
+    /// Whether it is for the next decision in its thread, which is shown it.
+    #[prost(bool, tag = "3")]
+    pub for_next: bool,
+    /// As in ToolResult: of what the submodule looked up.
+    #[prost(string, repeated, tag = "4")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 impl ::prost::Name for AgentThought {
     const NAME: &'static str = "AgentThought";
@@ -2237,6 +2385,9 @@ pub struct Completion {
     /// it wants back with the calls that came with it, as long as the turn lasts. Empty where there is nothing of that kind.
     #[prost(string, tag = "24")]
     pub reasoning_details: ::prost::alloc::string::String,
+    /// The submodule that was asked; empty for the agent itself.
+    #[prost(string, tag = "13")]
+    pub module: ::prost::alloc::string::String,
 }
 impl ::prost::Name for Completion {
     const NAME: &'static str = "Completion";
@@ -3894,6 +4045,9 @@ pub struct UsageRow {
     pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "5")]
     pub model: ::core::option::Option<::prost::alloc::string::String>,
+    /// The submodule; none also for the agent itself.
+    #[prost(string, optional, tag = "20")]
+    pub module: ::core::option::Option<::prost::alloc::string::String>,
     /// Those that failed included.
     #[prost(uint64, tag = "6")]
     pub calls: u64,
@@ -3918,6 +4072,81 @@ impl ::prost::Name for UsageRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.UsageRow".into()
+    }
+}
+/// What an agent or one of its submodules thought, or why it did not.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThoughtRow {
+    #[prost(string, tag = "1")]
+    pub event_id: ::prost::alloc::string::String,
+    /// Where the decision stands in the log.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    #[prost(message, optional, tag = "3")]
+    #[serde(with = "crate::json::time")]
+    pub at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(string, tag = "4")]
+    pub turn_id: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "5")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, tag = "6")]
+    pub kind: ::prost::alloc::string::String,
+    /// None for the agent itself.
+    #[prost(string, optional, tag = "7")]
+    pub module: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, tag = "8")]
+    pub text: ::prost::alloc::string::String,
+    /// What the calls of models took that were made for the submodule in that decision; with the first of its rows.
+    #[prost(uint64, tag = "9")]
+    pub input_tokens: u64,
+    #[prost(uint64, tag = "10")]
+    pub output_tokens: u64,
+    #[prost(uint64, tag = "11")]
+    pub latency_ms: u64,
+}
+impl ::prost::Name for ThoughtRow {
+    const NAME: &'static str = "ThoughtRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ThoughtRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ThoughtRow".into()
+    }
+}
+/// A submodule that an agent has.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmoduleRow {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// None for who may not read how agents are instructed.
+    #[prost(string, optional, tag = "2")]
+    pub prompt: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, tag = "3")]
+    pub tier: ::prost::alloc::string::String,
+    /// Empty for everything.
+    #[prost(string, repeated, tag = "4")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "5")]
+    pub deadline_ms: u32,
+    #[prost(bool, tag = "6")]
+    pub wants_decisions: bool,
+    /// Whether it was added, by a tool or an order, and is not the profile's.
+    #[prost(bool, tag = "7")]
+    pub added: bool,
+}
+impl ::prost::Name for SubmoduleRow {
+    const NAME: &'static str = "SubmoduleRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SubmoduleRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SubmoduleRow".into()
     }
 }
 /// What calls of models took together; as UsageRow.
@@ -4949,12 +5178,13 @@ pub struct OrderRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub agent: ::prost::alloc::string::String,
-    /// cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, for keys of the scope admin.
+    /// cancel, pause, resume, run, archive or unarchive; of hooks also share and unshare, of submodules add and remove, both for
+    /// keys of the scope admin.
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub command: ::prost::alloc::string::String,
-    /// Exactly one of these six: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive;
-    /// a team to pause, resume or archive.
+    /// Exactly one of these seven: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive;
+    /// a team to pause, resume or archive; a submodule to add or remove.
     #[prost(string, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub action_id: ::prost::alloc::string::String,
@@ -4978,6 +5208,10 @@ pub struct OrderRequest {
     #[prost(string, tag = "10")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub team: ::prost::alloc::string::String,
+    /// The submodule that the agent is to have, or, of one to remove, its name.
+    #[prost(message, optional, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodule: ::core::option::Option<OrderedSubmodule>,
 }
 impl ::prost::Name for OrderRequest {
     const NAME: &'static str = "OrderRequest";
@@ -5105,6 +5339,22 @@ pub struct DefineAgentRequest {
     #[prost(message, repeated, tag = "21")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub commands: ::prost::alloc::vec::Vec<GivenCommand>,
+    /// Voices that think along; each has a name of its own.
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    /// How many of them it has at most, with those that are added; 0 for the default, 8.
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    /// So many of the newest entries of a thread are shown when it is thought about; 0 for all that are kept.
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    /// The same in seconds: what is older is not shown; 0 for any age.
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
     /// Whether it keeps an inner state: what it writes with state.write is there in later turns, each user's apart.
     #[prost(bool, tag = "28")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
@@ -5174,6 +5424,76 @@ impl ::prost::Name for GivenPerception {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.GivenPerception".into()
+    }
+}
+/// A voice within an agent, which is shown what is new and says what it thinks of it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GivenSubmodule {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub prompt: ::prost::alloc::string::String,
+    /// The model that it thinks with: heavy, fast (also what empty means) or light.
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tier: ::prost::alloc::string::String,
+    /// What it is shown; empty for everything.
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Milliseconds within which it must have answered; 0 for the default, 10000.
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub deadline_ms: u32,
+    /// Whether it is shown what was decided, afterwards.
+    #[prost(bool, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wants_decisions: bool,
+}
+impl ::prost::Name for GivenSubmodule {
+    const NAME: &'static str = "GivenSubmodule";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GivenSubmodule".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GivenSubmodule".into()
+    }
+}
+/// The submodule that an order is about: to remove one its name alone.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OrderedSubmodule {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// As the fields of GivenSubmodule.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub prompt: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tier: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub hears: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub deadline_ms: u32,
+    #[prost(bool, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wants_decisions: bool,
+}
+impl ::prost::Name for OrderedSubmodule {
+    const NAME: &'static str = "OrderedSubmodule";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OrderedSubmodule".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OrderedSubmodule".into()
     }
 }
 /// What a session of work may take; 0 and empty for any amount. Where one of them is reached, the task at hand goes back into
@@ -5357,6 +5677,18 @@ pub struct GivenLead {
     #[prost(bool, tag = "28")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub inner_state: bool,
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
 }
 impl ::prost::Name for GivenLead {
     const NAME: &'static str = "GivenLead";
@@ -5427,6 +5759,18 @@ pub struct GivenWorker {
     #[prost(bool, tag = "28")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub inner_state: bool,
+    #[prost(message, repeated, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub submodules: ::prost::alloc::vec::Vec<GivenSubmodule>,
+    #[prost(uint32, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub max_submodules: u32,
+    #[prost(uint32, tag = "26")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_cutoff: u32,
+    #[prost(uint32, tag = "27")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub history_window: u32,
 }
 impl ::prost::Name for GivenWorker {
     const NAME: &'static str = "GivenWorker";
@@ -7173,6 +7517,121 @@ impl ::prost::Name for GetInboxResponse {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListThoughtsRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// Only of this submodule.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub module: ::prost::alloc::string::String,
+    /// Those before this message of the log, which is next_before of the page before; none for the newest.
+    #[prost(uint64, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub before: ::core::option::Option<u64>,
+    /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
+    #[prost(uint32, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ListThoughtsRequest {
+    const NAME: &'static str = "ListThoughtsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListThoughtsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListThoughtsRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListThoughtsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub thoughts: ::prost::alloc::vec::Vec<ThoughtRow>,
+    /// What to ask for as before to go on; none where nothing more is known.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_before: ::core::option::Option<u64>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ListThoughtsResponse {
+    const NAME: &'static str = "ListThoughtsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListThoughtsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListThoughtsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSubmodulesRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ListSubmodulesRequest {
+    const NAME: &'static str = "ListSubmodulesRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListSubmodulesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListSubmodulesRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListSubmodulesResponse {
+    /// In the order in which they are shown what is new.
+    #[prost(message, repeated, tag = "1")]
+    pub submodules: ::prost::alloc::vec::Vec<SubmoduleRow>,
+    /// How many the agent has at most.
+    #[prost(uint32, tag = "2")]
+    pub most: u32,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ListSubmodulesResponse {
+    const NAME: &'static str = "ListSubmodulesResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListSubmodulesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListSubmodulesResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListBriefingsRequest {
     #[prost(string, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
@@ -7670,7 +8129,7 @@ impl ::prost::Name for ListEventsResponse {
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetUsageRequest {
-    /// What is told apart: one or more of day, agent, user, thread and model, with commas between.
+    /// What is told apart: one or more of day, agent, user, thread, model and module, with commas between.
     #[prost(string, repeated, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -7688,6 +8147,10 @@ pub struct GetUsageRequest {
     #[prost(string, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub model: ::prost::alloc::string::String,
+    /// Only of this submodule.
+    #[prost(string, tag = "20")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub module: ::prost::alloc::string::String,
     /// The first day, in UTC.
     #[prost(string, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]

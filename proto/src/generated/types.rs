@@ -15,6 +15,10 @@ bodies! {
     AgentApproval = "kairo.agent.approval.v1",
     AgentCommand = "kairo.agent.command.v1",
     AgentDecision = "kairo.agent.decision.v1",
+    SubmoduleChanged = "kairo.agent.submodule_changed.v1",
+    SubmoduleFailed = "kairo.agent.submodule_failed.v1",
+    SubmoduleAsked = "kairo.agent.submodule_asked.v1",
+    AgentBroadcast = "kairo.agent.broadcast.v1",
     AgentThought = "kairo.agent.thought.v1",
     AgentAction = "kairo.agent.action.v1",
     AgentBriefed = "kairo.agent.briefed.v1",
@@ -63,6 +67,10 @@ bodies! {
 }
 
 decided! {
+    SubmoduleChanged(SubmoduleChanged),
+    SubmoduleFailed(SubmoduleFailed),
+    SubmoduleAsked(SubmoduleAsked),
+    Broadcast(AgentBroadcast),
     Thought(AgentThought),
     Action(AgentAction),
     Briefed(AgentBriefed),
@@ -115,6 +123,10 @@ groups! {
     }
     /// What an agent does in a turn.
     Turn {
+        SubmoduleChanged(SubmoduleChanged),
+        SubmoduleFailed(SubmoduleFailed),
+        SubmoduleAsked(SubmoduleAsked),
+        Broadcast(AgentBroadcast),
         Thought(AgentThought),
         Action(AgentAction),
         Briefed(AgentBriefed),
@@ -198,6 +210,10 @@ pub const READERS: &[(&str, u32)] = &[
     ("kairo.user.switched.v1", 6),
     ("kairo.agent.request.v1", 5),
     ("kairo.agent.answer.v1", 5),
+    ("kairo.agent.submodule_changed.v1", 6),
+    ("kairo.agent.submodule_failed.v1", 6),
+    ("kairo.agent.submodule_asked.v1", 6),
+    ("kairo.agent.broadcast.v1", 6),
     ("kairo.agent.briefed.v1", 5),
     ("kairo.agent.goal.v1", 6),
     ("kairo.agent.reflected.v1", 6),
@@ -271,6 +287,10 @@ impl Body {
             Body::AgentApproval(it) => About::Agent(Agent::Approval(it)),
             Body::AgentCommand(it) => About::Agent(Agent::Command(it)),
             Body::AgentDecision(it) => About::Decision(it),
+            Body::SubmoduleChanged(it) => About::Decided(Decided::Turn(Turn::SubmoduleChanged(it))),
+            Body::SubmoduleFailed(it) => About::Decided(Decided::Turn(Turn::SubmoduleFailed(it))),
+            Body::SubmoduleAsked(it) => About::Decided(Decided::Turn(Turn::SubmoduleAsked(it))),
+            Body::AgentBroadcast(it) => About::Decided(Decided::Turn(Turn::Broadcast(it))),
             Body::AgentThought(it) => About::Decided(Decided::Turn(Turn::Thought(it))),
             Body::AgentAction(it) => About::Decided(Decided::Turn(Turn::Action(it))),
             Body::AgentBriefed(it) => About::Decided(Decided::Turn(Turn::Briefed(it))),
@@ -324,6 +344,10 @@ impl Event {
     /// What it is about.
     pub fn about(&self) -> Decided<'_> {
         match self {
+            Event::SubmoduleChanged(it) => Decided::Turn(Turn::SubmoduleChanged(it)),
+            Event::SubmoduleFailed(it) => Decided::Turn(Turn::SubmoduleFailed(it)),
+            Event::SubmoduleAsked(it) => Decided::Turn(Turn::SubmoduleAsked(it)),
+            Event::Broadcast(it) => Decided::Turn(Turn::Broadcast(it)),
             Event::Thought(it) => Decided::Turn(Turn::Thought(it)),
             Event::Action(it) => Decided::Turn(Turn::Action(it)),
             Event::Briefed(it) => Decided::Turn(Turn::Briefed(it)),
@@ -357,6 +381,11 @@ impl Event {
 }
 
 mapped! {
+    Submodule,
+    SubmoduleChanged,
+    SubmoduleFailed,
+    SubmoduleAsked,
+    AgentBroadcast,
     ToolInvoke,
     ToolInvocation,
     ToolProgress,

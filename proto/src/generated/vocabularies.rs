@@ -169,6 +169,9 @@ vocabularies! {
         /// Of a hook: that it fires for whatever happens to the agent, or for what concerns its own user only.
         Share = "share",
         Unshare = "unshare",
+        /// Of a submodule.
+        Add = "add",
+        Remove = "remove",
     }
     /// What becomes of a message that comes while its agent is deciding.
     Interjection {
@@ -365,6 +368,46 @@ vocabularies! {
         /// Something is to be done first.
         Act = "act",
     }
+    /// Which model a submodule thinks with.
+    ModelTier {
+        Heavy = "heavy",
+        Fast = "fast",
+        Light = "light",
+    }
+    /// What a submodule is shown.
+    HeardKind {
+        /// What users say, and what they choose.
+        Message = "message",
+        /// What came of a call, or of what another agent was asked for.
+        Result = "result",
+        /// How a process in the background ended.
+        Process = "process",
+        /// What happens outside: mail, events of other systems.
+        Event = "event",
+        /// A task that begins, by its time or by its turn.
+        Task = "task",
+        /// A human's verdict.
+        Approval = "approval",
+    }
+    /// Why a submodule said nothing of use.
+    SubmoduleFailure {
+        /// It had not answered by its deadline.
+        Late = "late",
+        Failed = "failed",
+    }
+    /// What is told of thinking.
+    ThoughtKind {
+        Thought = "thought",
+        /// It is for the next decision in its thread.
+        Left = "left",
+        /// A question to a submodule.
+        Asked = "asked",
+        /// It had not answered by its deadline.
+        Late = "late",
+        Failed = "failed",
+        /// What was decided was shown to submodules.
+        Broadcast = "broadcast",
+    }
     /// How it is with a team.
     TeamStatus {
         Active = "active",
@@ -380,6 +423,8 @@ fields! {
     optional TurnStatus.previous as previous_word: InteractionStatus,
     Event.source as source_word: EventSource,
     Event.modality as modality_word: Modality,
+    Submodule.tier as tier_word: ModelTier,
+    SubmoduleFailed.kind as kind_word: SubmoduleFailure,
     ToolError.kind as kind_word: ToolErrorKind,
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
@@ -433,6 +478,8 @@ fields! {
     ConsentRow.status as status_word: ConsentStatus,
     optional ProcessRow.outcome as outcome_word: ProcessOutcome,
     HitRow.kind as kind_word: HitKind,
+    ThoughtRow.kind as kind_word: ThoughtKind,
+    SubmoduleRow.tier as tier_word: ModelTier,
     GenerationRow.state as state_word: GenerationState,
     DigestRow.state as state_word: GenerationState,
     ChooseRequest.option as option_word: OfferAnswer,
@@ -443,6 +490,8 @@ fields! {
     DefineAgentRequest.threads as threads_word: Threads,
     DefineAgentRequest.outside_content as outside_content_word: OutsideContent,
     DefineAgentRequest.conduct as conduct_word: Conduct,
+    GivenSubmodule.tier as tier_word: ModelTier,
+    OrderedSubmodule.tier as tier_word: ModelTier,
     GivenLead.interjection as interjection_word: Interjection,
     GivenLead.planning as planning_word: Planning,
     GivenLead.threads as threads_word: Threads,

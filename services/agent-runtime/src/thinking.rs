@@ -15,11 +15,11 @@ use kairo_core::{
 };
 use kairo_mind::{
     basis,
-    deliberation::{Deliberation, Limits, Next, Question, decision_id, with_given_up, without_words},
+    deliberation::{Deliberation, LATE, Limits, Next, Question, decision_id, with_given_up, without_words},
     log::Input,
     state::AgentState,
 };
-use kairo_proto::v1::{AgentDecision, Completion, DecisionBasis};
+use kairo_proto::v1::{AgentDecision, Completion, CompletionError, DecisionBasis};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -191,8 +191,15 @@ impl Thinker {
         turn.unless_stopping(ready).await?;
         self.bus.standing.count_model_request();
         let asking = paid.given_up.asking(question.request.tier);
-        let mut completion =
-            self.models.complete(&question.request, asking.received(), question.speaks.then(live)).await;
+        let answering = self.models.complete(&question.request, asking.received(), question.speaks.then(live));
+        let Some(mut completion) = within(question.deadline_ms, answering).await else {
+            // Nobody waits for it any more; what it took counts as given up.
+            drop(asking);
+            let completion = late(question);
+            paid.keep(&completion, question.attempt);
+            return Some(completion);
+        };
+        completion.module.clone_from(&question.module);
         if !asking.answered() {
             // This decision was interrupted, and the call counts as given up.
             return None;
@@ -225,6 +232,28 @@ impl Thinker {
         let written = self.bus.commit(&event, guard).await?;
         let Outgoing { subject, envelope, body } = event;
         Ok(Record { sequence: written.sequence, subject, envelope, body })
+    }
+}
+
+/// What comes of it within so many milliseconds; the wait for room at the model counts.
+async fn within<T>(deadline_ms: Option<u32>, what: impl Future<Output = T>) -> Option<T> {
+    match deadline_ms {
+        Some(limit) => tokio::time::timeout(Duration::from_millis(limit.into()), what).await.ok(),
+        None => Some(what.await),
+    }
+}
+
+/// The completion of a call that was not answered by its deadline: whoever makes the decision again needs no clock.
+fn late(question: &Question) -> Completion {
+    let limit = question.deadline_ms.unwrap_or_default();
+    let message = format!("no answer within {limit} ms");
+    Completion {
+        tier: question.request.tier.to_owned(),
+        request_digest: question.request.digest(),
+        latency_ms: limit,
+        error: Some(CompletionError { kind: LATE.to_owned(), message, transient: false }),
+        module: question.module.clone(),
+        ..Completion::default()
     }
 }
 

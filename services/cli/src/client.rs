@@ -14,8 +14,9 @@ use url::{Host, Url};
 pub use error::{ClientError, Problem, WrongField};
 pub use follow::{Follow, Told};
 pub use messages::{
-    Accepted, EventFilter, EventPage, NewApproval, NewChoice, NewCommand, NewLead, NewMessage, NewPart, NewTeam,
-    NewWorker, Ordered, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds, StoredObject,
+    Accepted, EventFilter, EventPage, NewApproval, NewChoice, NewCommand, NewLead, NewMessage, NewPart, NewSubmodule,
+    NewTeam, NewWorker, Ordered, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds,
+    StoredObject,
 };
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);

@@ -14,17 +14,18 @@ use crate::{lapse, question::Question, watch};
 const TOLD: [&str; 3] = [v1::AgentChoice::TYPE, v1::AgentApproval::TYPE, v1::AgentCommand::TYPE];
 
 /// What an agent can do about an order by itself.
-const EFFECTS: [&str; 6] = [
+const EFFECTS: [&str; 7] = [
     v1::TaskChanged::TYPE,
     v1::TaskFired::TYPE,
     v1::ThreadArchived::TYPE,
     v1::ChainEnded::TYPE,
     v1::ChainStepEnded::TYPE,
     v1::TeamChanged::TYPE,
+    v1::SubmoduleChanged::TYPE,
 ];
 
 /// Failures by which an agent says that it cannot do what it was told; it goes on after all others.
-const REFUSALS: [&str; 8] = [
+const REFUSALS: [&str; 9] = [
     "unknown_action",
     "unknown_chain",
     "unknown_task",
@@ -33,6 +34,7 @@ const REFUSALS: [&str; 8] = [
     "not_in_doubt",
     "unknown_verdict",
     "unknown_command",
+    "unknown_submodule",
 ];
 
 /// What ends it.
@@ -106,9 +108,11 @@ impl Order {
                     false => Some(Outcome::Failed { reason: text }),
                 }
             }
-            // What was allowed was not called after all.
+            // What was allowed was not called after all, or is the agent's own to do.
             v1::ChainStepEnded::TYPE if decided && self.until == Awaited::Result => {
-                Some(Outcome::Failed { reason: effect_in_words(event) })
+                let done = event.payload.get("outcome").and_then(Value::as_str) == Some("done");
+                let told = effect_in_words(event);
+                Some(if done { Outcome::Done { text: told } } else { Outcome::Failed { reason: told } })
             }
             v1::AgentAction::TYPE if decided && self.until == Awaited::Result && !event.is_final_reply() => {
                 self.calls.insert(event.event_id.to_string());
@@ -165,6 +169,7 @@ fn effect_in_words(event: &EventJson) -> String {
     match event.type_name.as_str() {
         v1::TaskChanged::TYPE => format!("the task is {}{why}{next}", text("status")),
         v1::TaskFired::TYPE => format!("the task runs{next}"),
+        v1::SubmoduleChanged::TYPE => event.text().to_owned(),
         v1::TeamChanged::TYPE => format!("the team is {}{why}", text("status")),
         v1::ThreadArchived::TYPE if flag(event, "archived") => {
             format!("the thread {} is archived", text("thread_id"))

@@ -12,7 +12,7 @@ use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
     v1::{
         AgentAction, AgentAnswer, AgentCommand, AgentDecision, AgentDefined, AgentMessage, AgentProfile, AgentRequest,
-        Completion, DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand, UserMessage,
+        AgentThought, Completion, DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand, UserMessage,
         agent_action::Action, decided_event::Event,
     },
     words::{ChainOrigin, RequestKind, TaskKind},
@@ -33,6 +33,8 @@ pub const TEAMS: u32 = 5;
 pub const REFLECTION: u32 = 6;
 /// From this epoch on agents keep an inner state.
 pub const INNER_STATE: u32 = 6;
+/// From this epoch on agents have submodules.
+pub const SUBMODULES: u32 = 6;
 /// From this epoch on users speak with the agent that they named last.
 pub const SWITCHES: u32 = 6;
 /// From this epoch on agents are composed of others, and look at what is around.
@@ -48,8 +50,8 @@ pub const OWNED_THREADS: u32 = 3;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
-/// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, that users go on with the agent that they
-/// named, agents that are composed of others, and environments.
+/// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, submodules, that users go on with the
+/// agent that they named, agents that are composed of others, and environments.
 pub const READER: u32 = if kairo_proto::READER > OWNED_THREADS { kairo_proto::READER } else { OWNED_THREADS };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
@@ -89,6 +91,11 @@ pub fn of(body: &Body) -> u32 {
     if asked.or(answered).is_some_and(|kind| is_of_composites(&kind)) {
         return COMPOSITES;
     }
+    let submodule =
+        UserCommand::of(body).map(|it| &it.submodule).or_else(|| AgentCommand::of(body).map(|it| &it.submodule));
+    if submodule.is_some_and(Option::is_some) {
+        return SUBMODULES;
+    }
     let team = UserCommand::of(body).map(|it| &it.team).or_else(|| AgentCommand::of(body).map(|it| &it.team));
     if team.is_some_and(|team| !team.is_empty()) {
         return TEAMS;
@@ -104,8 +111,12 @@ pub fn of(body: &Body) -> u32 {
 pub fn of_profile(profile: &AgentProfile) -> u32 {
     let AgentProfile { mission, owner, team, lead, conduct, session, guesses_goal, max_reflections, .. } = profile;
     let AgentProfile { members, environment, inner_state, .. } = profile;
+    let AgentProfile { submodules, max_submodules, history_cutoff, history_window, .. } = profile;
+    let has_voices =
+        !submodules.is_empty() || [max_submodules, history_cutoff, history_window].into_iter().any(|it| *it > 0);
     let is_in_team = team.is_some() || [mission, owner, lead].into_iter().any(|it| !it.is_empty());
     match () {
+        () if has_voices => SUBMODULES,
         () if !members.is_empty() || !environment.is_empty() => COMPOSITES,
         () if session.is_some() || *guesses_goal || *max_reflections > 0 => REFLECTION,
         () if *inner_state => INNER_STATE,
@@ -140,7 +151,10 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
         let Event::ChainStarted(started) = event else { return false };
         matches!(started.origin_word(), ChainOrigin::Environment | ChainOrigin::Request)
     };
+    let thinks = |event: &Event| matches!(event, Event::Thought(AgentThought { module, .. }) if !module.is_empty());
+    let asked = decision.completions.iter().any(|completion| !completion.module.is_empty());
     let fields = match () {
+        () if asked || events.clone().any(thinks) => SUBMODULES,
         () if events.clone().any(|event| passes_on(event) || is_new_chain(event)) => COMPOSITES,
         () if events.clone().any(rests) || decision.completions.iter().any(has_details) => REFLECTION,
         () if events.clone().any(reads) => INNER_STATE,

@@ -9,6 +9,7 @@
 //! * [`compacting`]: summing up what is too long
 //! * [`planning`]: from a plan to a chain
 //! * [`reflecting`]: what a message is after, and whether what is about to be said answers it
+//! * [`thinking_along`]: what submodules say of an input, before it is decided on; [`broadcasting`] shows them what was decided
 //! * [`stepping`]: the steps of a chain; [`deciding`] completes them
 //! * [`firing`]: tasks whose time came, and hooks; [`working`] those in the queue
 //! * [`teaming`]: agents that ask agents
@@ -18,6 +19,7 @@
 
 mod asked;
 mod bounds;
+mod broadcasting;
 mod compacting;
 mod composing;
 mod deciding;
@@ -31,13 +33,14 @@ mod saying;
 mod stepping;
 mod teaming;
 mod thinking;
+mod thinking_along;
 mod turn_request;
 mod words_left_out;
 mod working;
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -50,6 +53,7 @@ use uuid::Uuid;
 use self::asked::{Asked, Failure, Purpose};
 pub use self::{
     limits::Limits,
+    thinking_along::LATE,
     words_left_out::{is_without_words, with_given_up, without_words},
 };
 use super::{
@@ -80,6 +84,11 @@ pub struct Question {
     pub attempt: u32,
     /// Whether what the model writes is meant for the user, who may watch it being written.
     pub speaks: bool,
+    /// Milliseconds after which nobody waits for the answer any more: it is then one that failed, of kind `late`. None where the
+    /// model's own limit is all.
+    pub deadline_ms: Option<u32>,
+    /// The submodule that is asked; empty for the agent itself.
+    pub module: String,
 }
 
 /// Thinking about one input.
@@ -103,6 +112,8 @@ pub struct Deliberation<'a> {
     compacted: BTreeSet<String>,
     /// Turns of which it was guessed what they are after.
     guessed: BTreeSet<Uuid>,
+    /// Turns of which submodules were shown the input, and how many of them have yet to answer.
+    heard_by: BTreeMap<Uuid, usize>,
 }
 
 /// The id of the decision on an input.
@@ -165,6 +176,7 @@ impl<'a> Deliberation<'a> {
             spent_before: state.team.spent,
             compacted: BTreeSet::new(),
             guessed: BTreeSet::new(),
+            heard_by: BTreeMap::new(),
         })
     }
 
@@ -249,6 +261,10 @@ impl<'a> Deliberation<'a> {
 
     /// Takes an answer in.
     fn hear(&mut self, asked: Asked, completion: Completion) {
+        if let Purpose::Voice(voice) = &asked.purpose {
+            let voice = voice.clone();
+            return self.hear_voice(asked, voice, completion);
+        }
         if !completion.reasoning.is_empty() {
             self.thought(asked.turn, &completion.reasoning);
         }
@@ -303,6 +319,8 @@ impl<'a> Deliberation<'a> {
             Purpose::Summarize { thread_id } => self.summarized(asked.turn, thread_id, &completion.text),
             Purpose::Compact(of) => self.summed_up(asked.turn, *of, &completion.text, &completion.model),
             Purpose::Learn { thread_id } => self.learned(asked.turn, thread_id, &completion.text),
+            // They are heard by themselves.
+            Purpose::Voice(_) => Ok(()),
         }
     }
 
@@ -343,7 +361,7 @@ impl<'a> Deliberation<'a> {
             }
             Purpose::Judge(judging) => self.unclear(asked.turn, judging),
             Purpose::Learn { thread_id } => self.learned_nothing(asked.turn, &thread_id, message),
-            Purpose::Summarize { .. } => {}
+            Purpose::Summarize { .. } | Purpose::Voice(_) => {}
         }
     }
 
@@ -375,7 +393,11 @@ impl<'a> Deliberation<'a> {
             && !is_work
             && answers()
             && !self.is_reviewed(turn);
-        let question = Question { request: Arc::new(request), attempt: 1, speaks };
+        let (deadline_ms, module) = match &purpose {
+            Purpose::Voice(voice) => (Some(voice.deadline_ms), voice.module.clone()),
+            _ => (None, String::new()),
+        };
+        let question = Question { request: Arc::new(request), attempt: 1, speaks, deadline_ms, module };
         let chain = self.chain_of(turn);
         self.asked.push(Asked { turn, chain, purpose, question });
     }
@@ -428,7 +450,7 @@ impl<'a> Deliberation<'a> {
 
     /// Whether the agent is offered a tool of this name.
     fn knows(&self, tool: &str) -> bool {
-        self.tool(tool).is_some() && self.mind.profile.as_ref().is_none_or(|profile| profile.offers(tool))
+        self.tool(tool).is_some() && self.mind.offers(tool)
     }
 
     /// Whether it needed a state of its own.

@@ -305,11 +305,29 @@ fn order_within(ordered: &AgentCommand) -> Option<(Order, String)> {
         OrderedCommand::Pause | OrderedCommand::Resume | OrderedCommand::Archive if !ordered.team.is_empty() => {
             (order(&format!("team.{command}"), "team", &ordered.team), String::new())
         }
+        OrderedCommand::Add | OrderedCommand::Remove => (order_of_submodule(ordered)?, String::new()),
         OrderedCommand::Archive | OrderedCommand::Unarchive if !thread_id.is_empty() => {
             (order(&format!("thread.{command}"), "thread_id", thread_id), thread_id.clone())
         }
         _ => return None,
     })
+}
+
+/// The human who orders it is the one who would be asked.
+fn order_of_submodule(ordered: &AgentCommand) -> Option<Order> {
+    let submodule = ordered.submodule.as_ref()?;
+    let arguments = match ordered.command_word() {
+        OrderedCommand::Remove => json!({ "name": submodule.name }),
+        _ => json!({
+            "name": submodule.name,
+            "prompt": submodule.prompt,
+            "tier": submodule.tier,
+            "hears": submodule.hears,
+            "deadline_ms": submodule.deadline_ms,
+            "wants_decisions": submodule.wants_decisions,
+        }),
+    };
+    Some(Order { tool: format!("submodule.{}", ordered.command), arguments: arguments.to_string() })
 }
 
 fn rejection(approval: &AgentApproval) -> String {

@@ -164,7 +164,7 @@ impl AgentState {
         };
         let Some(step) = self.set_step(turn_id, ended.step, state).filter(|_| !self.perceives(turn_id)) else { return };
         self.see_outside(&event.thread_id, turn_id, &ended.outside);
-        let limit = self.history_limit();
+        let limit = self.keeping();
         let Some(thread) = self.threads.get_mut(&event.thread_id) else { return };
         if step.event == THINK {
             let analysis = result.get("analysis").and_then(Value::as_str).map(cut);

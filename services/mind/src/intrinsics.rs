@@ -3,11 +3,13 @@
 //! Some are done at once, some ask a model first. One file for each noun.
 
 pub mod chains;
+pub mod history;
 pub mod inner_state;
 pub mod members;
 pub mod memory;
 pub mod requests;
 pub mod steps;
+pub mod submodules;
 pub mod tasks;
 pub mod team;
 pub mod threads;
@@ -54,8 +56,19 @@ pub enum Begun {
     },
     /// It goes on with the model's answer, in `finish`.
     Ask(ModelRequest),
+    /// It is over when a submodule has answered, or it is known that it will not.
+    Question(Inquiry),
     /// It is over when another agent has answered.
     Request(Box<Ask>),
+}
+
+/// A question to a submodule.
+#[derive(Debug)]
+pub struct Inquiry {
+    pub module: String,
+    pub question: String,
+    /// Which round of questions of the turn it is of.
+    pub round: u32,
 }
 
 /// What an intrinsic did.
@@ -82,9 +95,9 @@ pub struct Intrinsic {
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Intrinsic> {
     static ALL: std::sync::LazyLock<Vec<Intrinsic>> = std::sync::LazyLock::new(|| {
-        let first =
-            [chains::all(), members::all(), memory::all(), steps::all(), tasks::all(), team::all(), threads::all()];
-        first.into_iter().chain([user::all(), inner_state::all()]).flatten().collect()
+        let talk = [history::all(), submodules::all(), team::all(), threads::all(), user::all(), inner_state::all()];
+        let first = [chains::all(), members::all(), memory::all(), steps::all(), tasks::all()];
+        first.into_iter().chain(talk).flatten().collect()
     });
     ALL.iter()
 }

@@ -43,6 +43,7 @@ mod seen;
 mod session;
 mod shared;
 pub mod state;
+pub mod submodules;
 mod target;
 pub mod tasks;
 pub mod team;

@@ -9,7 +9,9 @@ use super::{
     intrinsics,
     session::Bounds,
     state::{HISTORY, is_none},
+    submodules::{MOST_EVER, Submodule},
     team::Team,
+    thread::Cutoff,
 };
 
 /// Seconds until a queued task that failed is tried again, when the profile does not say.
@@ -76,6 +78,14 @@ pub struct Profile {
     /// What it looks at when a message comes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<Perception>,
+    /// Voices that think along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub submodules: Vec<Submodule>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub max_submodules: u32,
+    /// What of a thread is shown when it is thought about.
+    #[serde(default, skip_serializing_if = "Cutoff::is_nothing")]
+    pub cutoff: Cutoff,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -122,6 +132,9 @@ impl Profile {
             inner_state: profile.inner_state,
             members: profile.members.iter().map(Member::of).collect(),
             environment: profile.environment.iter().map(Perception::of).collect(),
+            submodules: profile.submodules.iter().take(MOST_EVER as usize).map(Submodule::of).collect(),
+            max_submodules: profile.max_submodules,
+            cutoff: Cutoff { entries: profile.history_cutoff, seconds: profile.history_window },
         }
     }
 

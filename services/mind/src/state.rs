@@ -26,9 +26,10 @@ use super::{
     outside::Provenance,
     seen::Seen,
     shared::Shared,
+    submodules::{Counsel, Submodules, is_broadcast},
     tasks::Tasks,
     team::Standing,
-    thread::{Call, Entry, Thread, cut},
+    thread::{Call, Entry, Keeping, Thread, cut},
     words::Words,
     working::Work,
 };
@@ -67,6 +68,11 @@ pub struct AgentState {
     /// What it keeps in words for later turns.
     #[serde(default, skip_serializing_if = "has_no_inner_state")]
     pub inner: Shared<InnerState>,
+    #[serde(default, skip_serializing_if = "Submodules::is_nothing")]
+    pub submodules: Submodules,
+    /// The recorded time of what was taken in last, where it matters when things were said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) now: Option<i64>,
 }
 
 /// Something that wants an answer, on its way to it.
@@ -99,6 +105,9 @@ pub struct Turn {
     /// Reviews of what it was about to say.
     #[serde(default, skip_serializing_if = "is_none")]
     pub reflections: u32,
+    /// What it has of the agent's submodules.
+    #[serde(default, skip_serializing_if = "Counsel::is_nothing")]
+    pub counsel: Counsel,
     /// Content from outside that it has seen.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
@@ -165,6 +174,7 @@ impl Turn {
             lineage: Vec::new(),
             goal: None,
             reflections: 0,
+            counsel: Counsel::default(),
             outside: Provenance::default(),
             environment: Environment::default(),
         }
@@ -185,6 +195,7 @@ impl Turn {
 impl AgentState {
     /// Takes in an input or a fact. What does not concern the agent's mind changes nothing.
     pub fn observe(&mut self, record: &Record) {
+        self.note_time(record);
         match record.body.about() {
             About::Agent(Agent::Defined(defined)) => {
                 if let Some(profile) = &defined.profile {
@@ -212,13 +223,16 @@ impl AgentState {
         let decided = due.or_else(|| started().and_then(turn_of));
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
-        self.work.session.spend_on(decision);
+        if !is_broadcast(decision) {
+            self.work.session.spend_on(decision);
+        }
         for event in &decision.events {
             self.happen(record, decision, event);
         }
         self.spend_on_request(decided, decision);
         let tier = self.thinks_with(decided.and_then(|id| self.turns.get(&id)));
-        let thoughts = decision.completions.iter().filter(|completion| completion.tier == tier);
+        let own = decision.completions.iter().filter(|completion| completion.module.is_empty());
+        let thoughts = own.filter(|completion| completion.tier == tier);
         let asked = u32::try_from(thoughts.count()).unwrap_or(u32::MAX);
         if let Some(turn) = decided.and_then(|id| self.turns.get_mut(&id)) {
             turn.due = None;
@@ -235,6 +249,7 @@ impl AgentState {
         }
         self.cursor = decision.cursor;
         self.decided = record.sequence;
+        self.note_decision(record.sequence, decision);
         self.go_on_working(record.sequence, decision);
         self.forget_idle_threads();
     }
@@ -265,8 +280,13 @@ impl AgentState {
         self.turns.insert(id, turn);
     }
 
+    /// Where it matters when things are said, it is known of each entry that is added from here on.
+    fn note_time(&mut self, record: &Record) {
+        self.now = self.keeps_times().then(|| record.envelope.time.as_second());
+    }
+
     pub(super) fn add(&mut self, sequence: u64, thread_id: &str, entry: Entry) {
-        let limit = self.history_limit();
+        let limit = self.keeping();
         if let Some(thread) = self.threads.get_mut(thread_id) {
             thread.push(sequence, entry, limit);
         }
@@ -310,6 +330,7 @@ impl AgentState {
 
     /// Takes in one event of a decision.
     pub(super) fn happen(&mut self, record: &Record, decision: &AgentDecision, event: &DecidedEvent) {
+        self.note_time(record);
         let Some(turn_id) = turn_of(event) else { return };
         let is_remembered = matches!(
             &event.event,
@@ -354,7 +375,11 @@ impl AgentState {
                 self.has_conversation(&event.thread_id, &owner);
                 self.team_changed(changed);
             }
-            about::Turn::Thought(_) | about::Turn::Failed(_) => {}
+            about::Turn::Thought(thought) => self.thought(event, turn_id, thought),
+            about::Turn::SubmoduleChanged(changed) => self.submodule_changed(changed),
+            about::Turn::SubmoduleAsked(asked) => self.submodule_asked(turn_id, asked),
+            about::Turn::Broadcast(told) => self.broadcast(told),
+            about::Turn::SubmoduleFailed(_) | about::Turn::Failed(_) => {}
         }
     }
 
@@ -379,12 +404,17 @@ impl AgentState {
             let text = format!("Event: the user ordered {} {arguments}.", call.tool);
             return self.add(record.sequence, &event.thread_id, Entry::Notice { turn: turn_id, text });
         }
-        let limit = self.history_limit();
+        let limit = self.keeping();
         if let Some(thread) = self.threads.get_mut(&event.thread_id) {
             let details = call.reasoning_details.as_str();
             let call = Call { action, tool: call.tool.clone(), arguments, since, after, result: None };
             thread.push_call(record.sequence, turn_id, call, details, limit);
         }
+    }
+
+    /// How entries are kept that are added now.
+    pub(super) fn keeping(&self) -> Keeping {
+        Keeping { limit: self.history_limit(), now: self.now }
     }
 
     pub(super) fn history_limit(&self) -> usize {

@@ -143,6 +143,7 @@ impl AgentState {
     /// Takes in a profile. One that has a mission where none was before goes to work on it.
     pub(super) fn define(&mut self, record: &Record, profile: &AgentProfile) {
         let had_mission = self.profile.as_ref().is_some_and(Profile::is_lead);
+        self.submodules_defined();
         let profile = self.profile.insert(Profile::new(record.sequence, profile));
         if !had_mission && profile.is_lead() {
             let order = Order { tool: intrinsics::team::START.to_owned(), arguments: "{}".to_owned() };

@@ -16,6 +16,7 @@ mod parts;
 mod reasoning;
 mod reflection;
 mod sessions;
+mod submodules;
 mod tasks;
 mod team;
 
@@ -359,6 +360,7 @@ fn the_last_step_of_a_turn_offers_no_tools() {
         crate::intrinsics::team::is_of_leads(tool)
             || crate::intrinsics::members::is_of_composites(tool)
             || crate::intrinsics::inner_state::is_of_inner_state(tool)
+            || crate::intrinsics::submodules::is_of_submodules(tool)
     };
     let of_others = |tool: &str| crate::intrinsics::tasks::is_of_queue(tool) || of_groups(tool);
     let own = crate::intrinsics::all().filter(|intrinsic| !of_others(&intrinsic.tool.name));

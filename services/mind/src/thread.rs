@@ -26,6 +26,9 @@ pub struct Thread {
     /// Text that it keeps.
     pub(super) bytes: usize,
     pub(super) entries: VecDeque<Shared<Entry>>,
+    /// When the newest of them were added, in seconds: of those before nobody knows.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(super) times: VecDeque<i64>,
     /// Sequence at which its user last said something in it, or moved something into it.
     pub heard: u64,
     pub title: String,
@@ -46,6 +49,30 @@ pub struct Thread {
     /// Whether it is of what another agent asked for, and over with the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
+}
+
+/// How an entry is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keeping {
+    /// So many at most.
+    pub limit: usize,
+    /// When it is added, in seconds, where that matters.
+    pub now: Option<i64>,
+}
+
+/// What of a thread is shown to whoever thinks about it; 0 for all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cutoff {
+    /// So many of the newest entries.
+    pub entries: u32,
+    /// And none that are older, in seconds.
+    pub seconds: u32,
+}
+
+impl Cutoff {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What a summary of what was oldest begins with.
@@ -100,12 +127,41 @@ impl Thread {
         self.entries.iter().map(|entry| &**entry)
     }
 
-    /// Adds an entry and keeps at most `limit`.
-    pub(super) fn push(&mut self, sequence: u64, entry: Entry, limit: usize) {
+    /// What is shown to whoever thinks about a turn: the newest, but for what is older or more than is wanted, and whatever belongs
+    /// to the turn or was summed up.
+    pub fn shown(&self, cutoff: Cutoff, now: Timestamp, turn: Uuid) -> impl Iterator<Item = &Entry> {
+        let skipped = if cutoff.entries == 0 { 0 } else { self.entries.len().saturating_sub(cutoff.entries as usize) };
+        let since = now.as_second().saturating_sub(i64::from(cutoff.seconds));
+        let is_new = move |time: Option<i64>| cutoff.seconds == 0 || time.is_none_or(|time| time >= since);
+        let untimed = self.entries.len() - self.times.len();
+        let is_known = !self.times.is_empty();
+        self.entries().enumerate().filter_map(move |(at, entry)| {
+            let time = at.checked_sub(untimed).and_then(|at| self.times.get(at)).copied();
+            // What was added before any time was noted is older than all that has one.
+            let time = time.or(is_known.then_some(i64::MIN));
+            let is_wanted = at >= skipped && is_new(time) || entry.turn() == turn || entry.is_summary();
+            is_wanted.then_some(entry)
+        })
+    }
+
+    /// Entries with the time at which they were added, where that is known.
+    pub(super) fn timed(&self) -> impl Iterator<Item = (Option<i64>, &Entry)> {
+        let untimed = self.entries.len() - self.times.len();
+        self.entries()
+            .enumerate()
+            .map(move |(at, entry)| (at.checked_sub(untimed).and_then(|at| self.times.get(at)).copied(), entry))
+    }
+
+    /// Adds an entry and keeps at most as many as are to be kept.
+    pub(super) fn push(&mut self, sequence: u64, entry: Entry, keeping: Keeping) {
         self.touched = sequence;
         self.news += 1;
         self.entries.push_back(entry.into());
-        self.trim(limit);
+        match keeping.now {
+            Some(now) => self.times.push_back(now),
+            None => self.times.clear(),
+        }
+        self.trim(keeping.limit);
     }
 
     /// Notes what it is about by now.
@@ -138,20 +194,21 @@ impl Thread {
     }
 
     /// Calls of one decision are one entry, with the words said before them, as models expect it.
-    pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, details: &str, limit: usize) {
+    pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, details: &str, keeping: Keeping) {
         let same_decision = self.touched == sequence;
         match self.entries.back_mut().map(|entry| &mut **entry) {
             Some(Entry::Called { turn: of, calls, .. }) if same_decision && *of == turn => calls.push(call),
             Some(Entry::Said { turn: of, text }) if same_decision && *of == turn => {
                 let text = std::mem::take(text);
                 self.entries.pop_back();
+                self.times.pop_back();
                 self.news = self.news.saturating_sub(1);
                 let reasoning_details = details.to_owned();
-                self.push(sequence, Entry::Called { turn, text, calls: vec![call], reasoning_details }, limit);
+                self.push(sequence, Entry::Called { turn, text, calls: vec![call], reasoning_details }, keeping);
             }
             _ => {
                 let (text, reasoning_details) = (String::new(), details.to_owned());
-                self.push(sequence, Entry::Called { turn, text, calls: vec![call], reasoning_details }, limit);
+                self.push(sequence, Entry::Called { turn, text, calls: vec![call], reasoning_details }, keeping);
             }
         }
     }
@@ -207,6 +264,8 @@ impl Thread {
     pub(super) fn compact(&mut self, entries: u32, summary: &str, open: &BTreeSet<Uuid>) {
         let end = usize::try_from(entries).unwrap_or(usize::MAX).min(self.entries.len());
         let mut oldest: Vec<_> = self.entries.drain(..end).collect();
+        let timed = self.times.len().saturating_sub(self.entries.len());
+        self.times.drain(..timed);
         oldest.retain(|entry| entry.is_open(open));
         oldest.into_iter().rev().for_each(|entry| self.entries.push_front(entry));
         let text = cut(&format!("{SUMMARIZED}\n{summary}"));
@@ -220,6 +279,8 @@ impl Thread {
         while self.entries.len() > 1 && (self.entries.len() > limit || bytes > THREAD_BYTES) {
             bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
         }
+        let timed = self.times.len().saturating_sub(self.entries.len());
+        self.times.drain(..timed);
         let words = self.title.len() + self.summary.len() + self.analysis.len();
         self.bytes = bytes + words + self.fresh.iter().map(|event| event.len()).sum::<usize>();
     }
@@ -233,6 +294,11 @@ impl Entry {
             | Entry::Called { turn, .. }
             | Entry::Notice { turn, .. } => *turn,
         }
+    }
+
+    /// Whether it stands for what was before it.
+    fn is_summary(&self) -> bool {
+        matches!(self, Entry::Notice { text, .. } if text.starts_with(SUMMARIZED))
     }
 
     /// Whether it is the message of a turn that is not over, or a call that still runs.

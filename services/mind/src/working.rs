@@ -20,6 +20,7 @@ use super::{
     memories,
     session::Session,
     state::{AgentState, Cause, Turn},
+    submodules::is_broadcast,
     team::Amount,
     thread::{Entry, cut},
 };
@@ -53,6 +54,8 @@ pub enum Next {
     Task(Uuid),
     /// Finding out what is to be learned from this thread, in which nothing is left to do: then it is over.
     Lessons(String),
+    /// Showing submodules what was decided in a thread, up to there.
+    Broadcast { thread_id: String, through: u64 },
 }
 
 impl Work {
@@ -144,27 +147,37 @@ impl AgentState {
         turn.work().and_then(of_task).unwrap_or_else(|| turn.thread_id.clone())
     }
 
-    /// After each decision: what begins, if something is to.
+    /// After each decision: what begins, if something is to. What submodules are to be shown comes before the next task, and
+    /// between the steps of one; but behind a broadcast a task comes first, so that neither waits for ever.
     pub(super) fn go_on_working(&mut self, sequence: u64, decision: &AgentDecision) {
         let before = self.work.next.take().filter(|(_, begins)| *begins != decision.work_input);
-        if self.turns.values().any(|turn| turn.work().is_some()) {
-            return;
-        }
-        let is_worked = || self.turns.values().any(|turn| self.is_of_work(turn));
-        let lessons = || self.work.threads.values().next().filter(|_| !is_worked()).cloned().map(Next::Lessons);
-        // What was begun is ended first: a model may have answered already.
-        let next = match &before {
-            Some((Next::Lessons(_), _)) => lessons(),
-            Some((Next::Task(_), _)) | None => {
-                let queued = || self.tasks.next_queued().map(|task| Next::Task(task.id));
-                let may_begin = self.may_begin() && self.work.rests.is_none();
-                may_begin.then(queued).flatten().or_else(lessons)
-            }
+        let is_working = self.turns.values().any(|turn| turn.work().is_some());
+        let shown = || self.next_broadcast();
+        let next = match before.as_ref().map(|(next, _)| next) {
+            // What was begun is ended first: a model may have answered already.
+            Some(as_before @ Next::Broadcast { .. }) if self.is_to_be_shown(as_before) => Some(as_before.clone()),
+            _ if is_working => shown(),
+            None if !is_broadcast(decision) => shown().or_else(|| self.next_work(None)),
+            before => self.next_work(before).or_else(shown),
         };
         self.work.next = next.map(|next| match before {
             Some((as_before, begins)) if as_before == next => (next, begins),
             _ => (next, sequence),
         });
+    }
+
+    /// The next task, or what is to be learned from those that are over.
+    fn next_work(&self, before: Option<&Next>) -> Option<Next> {
+        let is_worked = || self.turns.values().any(|turn| self.is_of_work(turn));
+        let lessons = || self.work.threads.values().next().filter(|_| !is_worked()).cloned().map(Next::Lessons);
+        match before {
+            Some(Next::Lessons(_)) => lessons(),
+            Some(Next::Task(_) | Next::Broadcast { .. }) | None => {
+                let queued = || self.tasks.next_queued().map(|task| Next::Task(task.id));
+                let may_begin = self.may_begin() && self.work.rests.is_none();
+                may_begin.then(queued).flatten().or_else(lessons)
+            }
+        }
     }
 
     pub(super) fn task_started(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, started: &TaskStarted) {

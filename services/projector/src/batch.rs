@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_nobody_else_sees_is_set_aside() {
-        let thought = Body::from(AgentThought { text: "x".repeat(200) }).encode();
+        let thought = Body::from(AgentThought { text: "x".repeat(200), ..Default::default() }).encode();
         let batch = Batch::of(
             &[
                 raw(1, "kairo.agent.bob.defined", v1::AgentDefined::TYPE, vec![0xff; 9]),

@@ -4,6 +4,11 @@ CREATE INDEX events_of_agent ON events (agent, sequence, position) WHERE agent I
 CREATE INDEX events_of_thread ON events (thread_id, sequence, position) WHERE thread_id IS NOT NULL;
 CREATE INDEX events_of_chain ON events (correlation_id, sequence, position);
 CREATE INDEX events_by_time ON events (ts);
+-- Who thought what, was asked, or said nothing.
+CREATE INDEX events_of_thinking ON events (agent, sequence, position) WHERE type IN (
+    'kairo.agent.thought.v1', 'kairo.agent.submodule_asked.v1', 'kairo.agent.submodule_failed.v1',
+    'kairo.agent.broadcast.v1');
+CREATE INDEX events_of_submodules ON events (agent, sequence, position) WHERE type = 'kairo.agent.submodule_changed.v1';
 CREATE INDEX threads_by_age ON threads (agent, last_sequence);
 CREATE INDEX messages_sent ON messages (user_id, message_id) WHERE role = 'user' AND sequence IS NOT NULL;
 CREATE INDEX messages_by_part ON messages USING gin (parts jsonb_path_ops) WHERE parts <> '[]';

@@ -420,6 +420,8 @@ CREATE TABLE model_calls (
     user_id       text,
     tier          text NOT NULL,
     model         text NOT NULL,
+    -- The submodule that was asked; empty for the agent itself.
+    module        text NOT NULL,
     decided_at    timestamptz NOT NULL,
     day           date NOT NULL GENERATED ALWAYS AS ((decided_at AT TIME ZONE 'UTC')::date) STORED,
     input_tokens  bigint NOT NULL,

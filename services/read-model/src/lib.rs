@@ -47,6 +47,7 @@ pub use queries::{
     recent::{ActionState, ActionsQuery, ProcessesQuery},
     tasks::{TaskState, TasksQuery},
     teams::{SpentOn, TeamStanding},
+    thoughts::{SubmoduleChange, Thinking, ThoughtsQuery, thoughts},
     thread_messages::ThreadMessagesQuery,
     threads::{ThreadState, ThreadsQuery},
     usage::{ModelUsage, UsageBy, UsageKey, UsageQuery},

@@ -23,6 +23,7 @@ pub mod processes;
 pub mod recent;
 pub mod tasks;
 pub mod teams;
+pub mod thoughts;
 pub mod thread_messages;
 pub mod threads;
 pub mod usage;

@@ -74,6 +74,7 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 task_id: said.task_id.clone(),
                 thread_id: said.thread_id.clone(),
                 team: said.team.clone(),
+                submodule: said.submodule.clone(),
             };
             input(&AGENT_COMMAND, told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
         }

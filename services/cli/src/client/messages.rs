@@ -97,6 +97,26 @@ pub struct NewCommand {
     /// The one that the agent leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
+    /// One that the agent is to have, or to remove it, its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submodule: Option<NewSubmodule>,
+}
+
+/// A submodule as it is added; to remove one its name alone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewSubmodule {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hears: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_decisions: bool,
 }
 
 /// A verdict or an order is in the log.
@@ -157,6 +177,15 @@ pub struct Profile {
     pub next_run_after: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<ProfileCommand>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub submodules: Vec<NewSubmodule>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_submodules: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_cutoff: Option<u32>,
+    /// In seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_window: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<ProfileMember>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{Session, name};
 use crate::{
     Error,
-    client::{Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
+    client::{NewSubmodule, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
     event_lines::printable,
     rows,
     steps::one_line,
@@ -131,6 +131,46 @@ struct Define {
     /// A tool that only reads, looked at before each message is thought about, with what it is called with; can be repeated
     #[arg(long = "perceive", value_name = "TOOL[:JSON]", value_parser = perception)]
     environment: Vec<ProfilePerception>,
+    #[command(flatten)]
+    voices: VoiceOptions,
+}
+
+/// Submodules, and what of a thread is shown when it is thought about.
+#[derive(Debug, Args)]
+struct VoiceOptions {
+    /// A submodule: a voice that thinks along, by its name and prompt; can be repeated
+    #[arg(long = "submodule", value_name = "NAME=PROMPT", value_parser = submodule)]
+    submodules: Vec<NewSubmodule>,
+    /// Submodules with all that can be said of them: a JSON list of objects with name, prompt, tier, hears, deadline_ms and
+    /// wants_decisions
+    #[arg(long, value_name = "FILE", conflicts_with = "submodules")]
+    submodules_file: Option<PathBuf>,
+    /// How many submodules it has at most, with those that are added; without it, 8
+    #[arg(long, value_name = "N")]
+    max_submodules: Option<u32>,
+    /// So many of the newest entries of a thread are shown when it is thought about; without it, all that are kept
+    #[arg(long, value_name = "N")]
+    history_cutoff: Option<u32>,
+    /// The same in seconds: what is older is not shown; without it, any age is
+    #[arg(long, value_name = "SECONDS")]
+    history_window: Option<u32>,
+}
+
+impl VoiceOptions {
+    fn submodules(&self) -> Result<Vec<NewSubmodule>, Error> {
+        let Some(file) = &self.submodules_file else { return Ok(self.submodules.clone()) };
+        let text = read(file)?;
+        serde_json::from_str(&text).map_err(|error| Error::Advice(format!("{}: {error}", file.display())))
+    }
+}
+
+fn submodule(text: &str) -> Result<NewSubmodule, String> {
+    match text.split_once('=').map(|(name, prompt)| (name.trim(), prompt.trim())) {
+        Some((name, prompt)) if !name.is_empty() && !prompt.is_empty() => {
+            Ok(NewSubmodule { name: name.to_owned(), prompt: Some(prompt.to_owned()), ..NewSubmodule::default() })
+        }
+        _ => Err("expected NAME=PROMPT, such as 'critic=You say what may go wrong.'".to_owned()),
+    }
 }
 
 /// What a session of work may take, of an agent in the background.
@@ -277,6 +317,10 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         inner_state: arguments.inner_state,
         members: arguments.members,
         environment: arguments.environment,
+        submodules: arguments.voices.submodules()?,
+        max_submodules: arguments.voices.max_submodules,
+        history_cutoff: arguments.voices.history_cutoff,
+        history_window: arguments.voices.history_window,
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

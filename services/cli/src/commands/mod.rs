@@ -30,8 +30,10 @@ mod search;
 mod send;
 mod state;
 mod status;
+mod submodules;
 mod tasks;
 mod teams;
+mod thoughts;
 mod threads;
 mod turn;
 mod unasked;
@@ -100,6 +102,8 @@ enum Command {
     Turn(turn::Arguments),
     Tasks(tasks::Arguments),
     Teams(teams::Arguments),
+    Submodules(submodules::Arguments),
+    Thoughts(thoughts::Arguments),
     Inbox(inbox::Arguments),
     Approvals(approvals::Arguments),
     Chains(chains::Arguments),
@@ -162,6 +166,8 @@ impl Arguments {
             Command::Turn(arguments) => turn::run(arguments, &session).await,
             Command::Tasks(arguments) => tasks::run(arguments, &session).await,
             Command::Teams(arguments) => teams::run(arguments, &session).await,
+            Command::Submodules(arguments) => submodules::run(arguments, &session).await,
+            Command::Thoughts(arguments) => thoughts::run(arguments, &session).await,
             Command::Inbox(arguments) => inbox::run(arguments, &session).await,
             Command::Approvals(arguments) => approvals::run(arguments, &session).await,
             Command::Chains(arguments) => chains::run(arguments, &session).await,

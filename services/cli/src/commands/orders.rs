@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{Session, ask, duration, name};
 use crate::{
     Error,
-    client::{Client, ClientError, EventFilter, NewCommand, Ordered, Told},
+    client::{Client, ClientError, EventFilter, NewCommand, NewSubmodule, Ordered, Told},
     event_lines::printable,
     order::{Awaited, Order, Outcome, in_words},
     terminal,
@@ -109,6 +109,18 @@ impl Manner {
     /// Pauses, resumes or archives a team.
     pub(super) async fn team(&self, team: String, word: &OrderedCommand, session: &Session) -> Result<ExitCode, Error> {
         let command = NewCommand { team: Some(team.clone()), ..self.order(team, word) };
+        self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
+    }
+
+    /// Adds or removes a submodule.
+    pub(super) async fn submodule(
+        &self,
+        agent: String,
+        word: &OrderedCommand,
+        submodule: NewSubmodule,
+        session: &Session,
+    ) -> Result<ExitCode, Error> {
+        let command = NewCommand { submodule: Some(submodule), ..self.order(agent, word) };
         self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
     }
 

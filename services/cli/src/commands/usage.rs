@@ -14,13 +14,14 @@ const EXAMPLES: &str = "\
 Examples:
   kairo usage
   kairo usage --by day,agent --from 2026-11-01
-  kairo usage --agent default --by thread,model";
+  kairo usage --agent default --by thread,model
+  kairo usage --agent council --by module";
 
 /// Show the tokens that agents' models took, and what they cost at the gateway's prices (gateway.prices)
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// What is told apart: one or more of day, agent, user, thread and model, with commas between
+    /// What is told apart: one or more of day, agent, user, thread, model and module (the submodule), with commas between
     #[arg(long, default_value = "agent,model", value_name = "PARTS")]
     by: String,
     /// Only of this agent
@@ -35,6 +36,9 @@ pub(super) struct Arguments {
     /// Only of this model
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Only of this submodule
+    #[arg(long, value_name = "MODULE")]
+    module: Option<String>,
     /// The first day, in UTC
     #[arg(long, value_name = "DAY")]
     from: Option<Date>,
@@ -57,12 +61,13 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 fn query(arguments: Arguments) -> Vec<(&'static str, String)> {
-    let Arguments { by, agent, user, thread, model, from, to, limit, after } = arguments;
+    let Arguments { by, agent, user, thread, model, module, from, to, limit, after } = arguments;
     let optional = [
         ("agent", agent.map(|agent| agent.to_string())),
         ("user", user.map(|user| user.to_string())),
         ("thread", thread.map(|thread| thread.to_string())),
         ("model", model),
+        ("module", module),
         ("from", from.map(|day| day.to_string())),
         ("to", to.map(|day| day.to_string())),
         ("after", after),
@@ -74,15 +79,16 @@ fn query(arguments: Arguments) -> Vec<(&'static str, String)> {
 fn lines(answer: &GetUsageResponse) -> Vec<String> {
     let text = |part: &Option<String>| printable(part.as_deref().unwrap_or_default());
     let row = |row: &UsageRow| {
-        let of = [&row.day, &row.agent, &row.user, &row.thread_id, &row.model].map(text);
+        let of = [&row.day, &row.agent, &row.user, &row.thread_id, &row.model, &row.module].map(text);
         cells(of, [row.calls, row.failed, row.input_tokens, row.output_tokens], row.cost.as_deref())
     };
     let total = |sum: &UsageSum| {
-        let of = ["total", "", "", "", ""].map(str::to_owned);
+        let of = ["total", "", "", "", "", ""].map(str::to_owned);
         cells(of, [sum.calls, sum.failed, sum.input_tokens, sum.output_tokens], sum.cost.as_deref())
     };
     let cost = format!("cost {}", printable(&answer.currency));
-    let heads = ["day", "agent", "user", "thread", "model", "calls", "failed", "input", "output", cost.as_str()];
+    let heads =
+        ["day", "agent", "user", "thread", "model", "module", "calls", "failed", "input", "output", cost.as_str()];
     let mut lines = table(heads, answer.usage.iter().map(row).chain(answer.total.as_ref().map(total)));
     if !answer.unpriced.is_empty() {
         let models = printable(&answer.unpriced.join(", "));
@@ -92,10 +98,14 @@ fn lines(answer: &GetUsageResponse) -> Vec<String> {
     lines
 }
 
-fn cells([day, agent, user, thread, model]: [String; 5], numbers: [u64; 4], cost: Option<&str>) -> [String; 10] {
+fn cells(
+    [day, agent, user, thread, model, module]: [String; 6],
+    numbers: [u64; 4],
+    cost: Option<&str>,
+) -> [String; 11] {
     let [calls, failed, input, output] = numbers.map(|number| number.to_string());
     let cost = cost.map_or_else(|| "?".to_owned(), printable);
-    [day, agent, user, thread, model, calls, failed, input, output, cost]
+    [day, agent, user, thread, model, module, calls, failed, input, output, cost]
 }
 
 #[cfg(test)]
@@ -122,7 +132,7 @@ mod tests {
         let text = lines(&answer).join("\n");
         for part in [
             "COST EUR",
-            "bob                  large  2      1       70     9       0.125",
+            "bob                  large          2      1       70     9       0.125",
             "total",
             "9       ?",
             "without a price: odd;",

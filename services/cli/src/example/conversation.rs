@@ -90,6 +90,10 @@ pub struct Expected {
     pub reviews: Option<Vec<String>>,
     /// Whether a thread was summed up since it was too long for a model.
     pub compacted: Option<bool>,
+    /// The submodules that said something, were asked, and were late, in the order of their names.
+    pub thinks: Option<Vec<String>>,
+    pub asked: Option<Vec<String>>,
+    pub late: Option<Vec<String>>,
 }
 
 /// Steps that run at once, or mails that arrive at once.

@@ -1,6 +1,6 @@
 //! Whether what came of a scene is what should have. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
@@ -57,11 +57,33 @@ pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> 
             unmet.push(format!("reviews: expected {}, found {}", wanted.join(", "), found.join(", ")));
         }
     }
+    unmet.extend(voices(expected, events));
     let is_compacted = of_type(events, v1::ThreadCompacted::TYPE).next().is_some();
     if expected.compacted.is_some_and(|wanted| wanted != is_compacted) {
         unmet.push(format!("compacted: expected {}, found {is_compacted}", !is_compacted));
     }
     unmet
+}
+
+/// What submodules did that was not expected of them.
+fn voices(expected: &Expected, events: &[EventJson]) -> Vec<String> {
+    let is_late = |event: &&EventJson| event.payload.get("kind").and_then(Value::as_str) == Some("late");
+    let module = |event: &EventJson| event.payload.get("module").and_then(Value::as_str).map(str::to_owned);
+    let named = |found: Vec<&EventJson>| -> BTreeSet<String> {
+        found.into_iter().filter_map(module).filter(|module| !module.is_empty()).collect()
+    };
+    let of = |type_name| of_type(events, type_name).collect::<Vec<_>>();
+    let found = [
+        ("thinks", &expected.thinks, named(of(v1::AgentThought::TYPE))),
+        ("asked", &expected.asked, named(of(v1::SubmoduleAsked::TYPE))),
+        ("late", &expected.late, named(of_type(events, v1::SubmoduleFailed::TYPE).filter(is_late).collect())),
+    ];
+    let differs = |(what, wanted, found): (&str, &Option<Vec<String>>, BTreeSet<String>)| {
+        let wanted: BTreeSet<String> = wanted.as_ref()?.iter().cloned().collect();
+        let list = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
+        (wanted != found).then(|| format!("{what}: expected {}, found {}", list(&wanted), list(&found)))
+    };
+    found.into_iter().filter_map(differs).collect()
 }
 
 fn of_type<'e>(events: &'e [EventJson], type_name: &'e str) -> impl Iterator<Item = &'e EventJson> {

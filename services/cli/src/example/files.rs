@@ -17,8 +17,8 @@ use crate::Error;
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 
 /// The examples in the order in which they are told about.
-pub const NAMES: [&str; 9] =
-    ["morning", "launch", "meeting", "research", "journal", "automation", "team", "composite", "reflect"];
+pub const NAMES: [&str; 10] =
+    ["morning", "launch", "meeting", "research", "journal", "automation", "team", "council", "composite", "reflect"];
 
 /// An example, its dates filled in.
 #[derive(Clone, Debug)]

@@ -160,7 +160,14 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::AgentAnswered => (Kind::Task, "answer", text),
         Type::AgentBriefed => (Kind::Thread, "briefing", text),
         Type::TeamChanged => (Kind::Task, "team", text),
-        Type::AgentThought => (Kind::Thought, agent, text),
+        Type::AgentThought => (Kind::Thought, of_module(payload, agent), text),
+        Type::SubmoduleFailed => (
+            Kind::Failed,
+            field(payload, "module"),
+            format!("{}: {}", field(payload, "kind"), field(payload, "message")),
+        ),
+        Type::SubmoduleAsked => (Kind::Asked, agent, text),
+        Type::SubmoduleChanged | Type::AgentBroadcast => (Kind::Thread, "submodules", text),
         Type::AgentGoal => (Kind::Thought, agent, format!("the goal: {text}")),
         Type::AgentReflected => (Kind::Thought, agent, format!("a review: {text}")),
         Type::AgentFailed => (Kind::Failed, agent, text),
@@ -196,6 +203,12 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
     })
 }
 
+/// Who within an agent thinks.
+fn of_module<'e>(payload: &'e Value, agent: &'e str) -> &'e str {
+    let module = field(payload, "module");
+    if module.is_empty() { agent } else { module }
+}
+
 fn action(payload: &Value) -> Option<Kind> {
     match field(payload, "type") {
         "say" => Some(Kind::Said),
@@ -224,7 +237,8 @@ fn command(payload: &Value) -> String {
         let id = field(payload, &format!("{what}_id"));
         (!id.is_empty()).then(|| format!("{what} {}", short(id)))
     });
-    format!("orders: {} {}", field(payload, "command"), named.unwrap_or_default())
+    let submodule = payload.pointer("/submodule/name").and_then(Value::as_str).map(|name| format!("submodule {name}"));
+    format!("orders: {} {}", field(payload, "command"), named.or(submodule).unwrap_or_default())
 }
 
 fn chain(payload: &Value) -> String {

@@ -5,12 +5,12 @@ use kairo_proto::{
     About, Body, Decided,
     about::{self, Agent, Outside, Process, System, Tool, Turn, User},
     v1::{
-        AgentAnswer, AgentAnswered, AgentApproval, AgentBriefed, AgentChoice, AgentCommand, AgentDefined, AgentGoal,
-        AgentMessage, AgentReflected, AgentRequest, ChainEnded, ChainStarted, ChainStep, ChainStepEnded,
-        MemoryAppended, ProcessCapabilities, StateDeleted, StateWritten, Task, TaskChanged, TaskDue, TaskEnded,
-        TaskFired, TaskStarted, TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted,
-        ThreadMatched, ThreadSuggested, ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand,
-        UserMessage,
+        AgentAnswer, AgentAnswered, AgentApproval, AgentBriefed, AgentBroadcast, AgentChoice, AgentCommand,
+        AgentDefined, AgentGoal, AgentMessage, AgentReflected, AgentRequest, ChainEnded, ChainStarted, ChainStep,
+        ChainStepEnded, MemoryAppended, ProcessCapabilities, StateDeleted, StateWritten, SubmoduleAsked,
+        SubmoduleChanged, SubmoduleFailed, Task, TaskChanged, TaskDue, TaskEnded, TaskFired, TaskStarted,
+        TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested,
+        ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand, UserMessage,
     },
 };
 
@@ -43,8 +43,19 @@ fn of_user(user: User<'_>) -> String {
         User::Switched(switched) => format!("speaks with {} from here on", switched.agent),
         User::Choice(UserChoice { option, offer_id, .. }) => of_choice(option, offer_id),
         User::Approval(UserApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),
-        User::Command(UserCommand { command, action_id, process_id, chain_id, task_id, thread_id, team, .. }) => {
-            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}{team}")
+        User::Command(UserCommand {
+            command,
+            action_id,
+            process_id,
+            chain_id,
+            task_id,
+            thread_id,
+            team,
+            submodule,
+            ..
+        }) => {
+            let submodule = submodule.as_ref().map(|it| it.name.as_str()).unwrap_or_default();
+            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}{team}{submodule}")
         }
     }
 }
@@ -57,8 +68,19 @@ fn of_agent(agent: Agent<'_>) -> String {
         Agent::Message(AgentMessage { parts, state, .. }) => media::in_words(&media::with_state("", state), parts),
         Agent::Choice(AgentChoice { option, offer_id, .. }) => of_choice(option, offer_id),
         Agent::Approval(AgentApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),
-        Agent::Command(AgentCommand { command, action_id, process_id, chain_id, task_id, thread_id, team, .. }) => {
-            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}{team}")
+        Agent::Command(AgentCommand {
+            command,
+            action_id,
+            process_id,
+            chain_id,
+            task_id,
+            thread_id,
+            team,
+            submodule,
+            ..
+        }) => {
+            let submodule = submodule.as_ref().map(|it| it.name.as_str()).unwrap_or_default();
+            format!("{command} {action_id}{process_id}{chain_id}{task_id}{thread_id}{team}{submodule}")
         }
         Agent::Request(AgentRequest { from, kind, title, request_id, .. }) => {
             because(format!("{from} asks to {kind}"), if title.is_empty() { request_id } else { title })
@@ -90,6 +112,13 @@ fn of_turn(turn: Turn<'_>) -> String {
         Turn::Briefed(AgentBriefed { user, told: true, summary, .. }) => because(format!("{user} is told"), summary),
         Turn::Briefed(AgentBriefed { user, told: false, reason, .. }) => because(format!("{user} is not told"), reason),
         Turn::TeamChanged(TeamChanged { status, reason, .. }) => because(format!("team {status}"), reason),
+        Turn::SubmoduleChanged(SubmoduleChanged { name, submodule: Some(_) }) => format!("submodule {name} added"),
+        Turn::SubmoduleChanged(SubmoduleChanged { name, submodule: None }) => format!("submodule {name} removed"),
+        Turn::SubmoduleFailed(SubmoduleFailed { module, kind, message }) => {
+            because(format!("{module} is {kind}"), message)
+        }
+        Turn::SubmoduleAsked(SubmoduleAsked { module, question, .. }) => because(format!("to {module}"), question),
+        Turn::Broadcast(AgentBroadcast { modules, .. }) => format!("shown to {}", modules.join(", ")),
         // A thought is its text; actions have a form of their own.
         Turn::Thought(_) | Turn::Action(_) => String::new(),
     }

@@ -4,6 +4,7 @@ mod composition;
 mod defining;
 mod profile;
 mod sessions;
+mod submodules;
 
 use axum::{
     Extension, Json,
@@ -30,6 +31,7 @@ use crate::{
 pub use defining::{Defining, Written};
 pub use profile::{MAX_MISSION, Traits, next_run_after, read};
 pub use sessions::{COST, Sessions, cost, tokens};
+pub use submodules::{list as list_submodules, submodule};
 
 /// Creates an agent (201) or changes it (200). The definition it has already is not written again.
 pub async fn post(
@@ -112,6 +114,7 @@ pub async fn one(
 fn withhold(agent: &mut AgentRow, caller: &Caller) {
     let (Some(profile), Some(user)) = (&mut agent.profile, caller.user()) else { return };
     profile.prompt.clear();
+    profile.submodules.iter_mut().for_each(|submodule| submodule.prompt.clear());
     if profile.owner != user {
         profile.mission.clear();
         profile.owner.clear();

@@ -3,14 +3,18 @@
 use kairo_core::{
     ids::Name,
     subjects::{Route, USER_COMMAND},
-    vocabulary::{SHARED_HOOKS, TEAMS},
+    vocabulary::{SHARED_HOOKS, SUBMODULES, TEAMS},
 };
-use kairo_proto::{Body, v1::UserCommand, words::OrderedCommand};
+use kairo_proto::{
+    Body,
+    v1::{Submodule, UserCommand},
+    words::OrderedCommand,
+};
 use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, ingest::Ingest};
+use super::{Gateway, agents, ingest::Ingest};
 use crate::{
     auth::{Caller, Scope},
     config::GatewayConfig,
@@ -20,7 +24,7 @@ use crate::{
 };
 
 /// The orders, and the fields that can name what each is about.
-pub const COMMANDS: [(&str, &[&str]); 8] = [
+pub const COMMANDS: [(&str, &[&str]); 10] = [
     ("cancel", &["action_id", "process_id", "chain_id", "task_id"]),
     ("pause", &["task_id", "team"]),
     ("resume", &["task_id", "team"]),
@@ -29,6 +33,8 @@ pub const COMMANDS: [(&str, &[&str]); 8] = [
     ("unshare", &["task_id"]),
     ("archive", &["thread_id", "team"]),
     ("unarchive", &["thread_id"]),
+    ("add", &["submodule"]),
+    ("remove", &["submodule"]),
 ];
 
 #[derive(Debug)]
@@ -50,13 +56,15 @@ enum Target {
     Thread(Name),
     /// The one that the agent leads, whose name is the agent's.
     Team(Name),
+    /// One that the agent is to have or, to remove it, the name of one that it has.
+    Submodule(Box<Submodule>),
 }
 
 /// Reads the one field that names what the order is about; `allowed` are those that this order knows.
 fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static str]) -> Option<Target> {
     // Whether one is named is told apart from whether it can be read: what is wrong is told once.
     let named = TARGETS.into_iter().filter(|field| fields.has(field)).count();
-    let [action, process, chain, task, thread, team] = TARGETS;
+    let [action, process, chain, task, thread, team, submodule] = TARGETS;
     let found = [
         (action, fields.optional(action, UUID, text(parsed)).map(Target::Action)),
         (process, fields.optional(process, UUID, text(parsed)).map(Target::Process)),
@@ -64,6 +72,7 @@ fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static
         (task, fields.optional(task, UUID, text(parsed)).map(Target::Task)),
         (thread, fields.optional(thread, NAME, text(name)).map(Target::Thread)),
         (team, fields.optional(team, NAME, text(name)).map(Target::Team)),
+        (submodule, ordered_submodule(fields, command).map(Target::Submodule)),
     ];
     let expected = || format!("{}: the one thing to {command}", one_of_these(allowed));
     if named != 1 {
@@ -77,7 +86,14 @@ fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static
     Some(target)
 }
 
-pub const TARGETS: [&str; 6] = ["action_id", "process_id", "chain_id", "task_id", "thread_id", "team"];
+/// The submodule to add, whole, or to remove, by its name.
+fn ordered_submodule(fields: &mut Fields<Value>, command: &str) -> Option<Box<Submodule>> {
+    let given = fields.optional("submodule", "a JSON object", |it: &Value| it.is_object().then(|| it.clone()))?;
+    let read = Fields::within(&given).and_then(|fields| agents::submodule(fields, command != "remove"));
+    read.map_err(|problem| fields.adopt("submodule", problem)).ok().map(Box::new)
+}
+
+pub const TARGETS: [&str; 7] = ["action_id", "process_id", "chain_id", "task_id", "thread_id", "team", "submodule"];
 
 fn one_of_these(fields: &[&str]) -> String {
     match fields {
@@ -128,11 +144,22 @@ impl Ingest for Command {
     fn demands(&self) -> Scope {
         match OrderedCommand::from(self.command) {
             OrderedCommand::Share | OrderedCommand::Unshare => Scope::Admin,
+            // It changes what the agent is.
+            OrderedCommand::Add | OrderedCommand::Remove => Scope::Admin,
             _ => Scope::Write,
         }
     }
 
     async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
+        if matches!(self.target, Target::Submodule(_)) {
+            return match gateway.bus.epoch().await? < SUBMODULES {
+                true => {
+                    let detail = format!("there are submodules from epoch {SUBMODULES} on: see kairo fleet promote");
+                    Err(Problem::conflict(detail))
+                }
+                false => Ok(()),
+            };
+        }
         if self.demands() == Scope::Admin && gateway.bus.epoch().await? < SHARED_HOOKS {
             let detail = format!("hooks are shared from epoch {SHARED_HOOKS} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
@@ -145,7 +172,7 @@ impl Ingest for Command {
     }
 
     fn about(&self) -> Option<About> {
-        let [action, process, chain, task, thread, team] = TARGETS;
+        let [action, process, chain, task, thread, team, _] = TARGETS;
         Some(match &self.target {
             Target::Action(id) => About::Thing(action, Kind::Action, *id),
             Target::Process(id) => About::Thing(process, Kind::Process, *id),
@@ -153,6 +180,7 @@ impl Ingest for Command {
             Target::Task(id) => About::Thing(task, Kind::Task, *id),
             Target::Thread(id) => About::Thread(thread, id.to_string()),
             Target::Team(id) => About::Team(team, id.to_string()),
+            Target::Submodule(_) => return None,
         })
     }
 
@@ -171,6 +199,7 @@ impl Ingest for Command {
             Target::Task(task) => UserCommand { task_id: task.to_string(), ..command },
             Target::Thread(thread) => UserCommand { thread_id: thread.to_string(), ..command },
             Target::Team(team) => UserCommand { team: team.to_string(), ..command },
+            Target::Submodule(submodule) => UserCommand { submodule: Some(*submodule), ..command },
         }
         .into()
     }
@@ -196,6 +225,9 @@ mod tests {
     }
 
     fn named(field: &str) -> String {
+        if field == "submodule" {
+            return r#", "submodule": {"name": "critic", "prompt": "Find fault."}"#.to_owned();
+        }
         let value = match field {
             "thread_id" => "dinner",
             "team" => "a",
@@ -208,7 +240,9 @@ mod tests {
     fn an_order_is_about_one_thing_of_a_kind_that_it_knows() {
         for (word, allowed) in COMMANDS {
             for field in TARGETS {
-                let told = read(word, &named(field));
+                let only_named = r#", "submodule": {"name": "critic"}"#.to_owned();
+                let told =
+                    read(word, &if (word, field) == ("remove", "submodule") { only_named } else { named(field) });
                 if !allowed.contains(&field) {
                     assert_eq!(wrong_fields(word, &named(field)), [field], "{word}");
                     continue;
@@ -224,6 +258,7 @@ mod tests {
 
     fn command_field<'a>(command: &'a UserCommand, field: &str) -> &'a str {
         match field {
+            "submodule" => command.submodule.as_ref().map(|submodule| submodule.name.as_str()).unwrap_or_default(),
             "action_id" => &command.action_id,
             "process_id" => &command.process_id,
             "chain_id" => &command.chain_id,

@@ -45,6 +45,7 @@ mod status;
 pub mod stream;
 mod tasks;
 mod teams;
+mod thoughts;
 mod thread_messages;
 mod threads;
 mod tickets;
@@ -126,6 +127,8 @@ fn rpcs() -> Router<Gateway> {
         get_inner_state_history: get(inner_state::history),
         search: get(search::get),
         get_inbox: get(inbox::get),
+        list_thoughts: get(thoughts::get),
+        list_submodules: get(agents::list_submodules),
         list_briefings: get(briefings::get),
         list_approvals: get(consents::get),
         get_approval: get(consents::one),

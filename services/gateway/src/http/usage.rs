@@ -23,10 +23,12 @@ use crate::{
 };
 
 /// What usage can be told apart by.
-const PARTS: [&str; 5] = ["day", "agent", "user", "thread", "model"];
+const PARTS: [&str; 6] = ["day", "agent", "user", "thread", "model", "module"];
 const DAY: &str = "a day such as 2026-11-21";
 /// Longest name of a model that is asked for, in bytes.
 const MAX_MODEL_BYTES: usize = 200;
+/// Longest name of a submodule that is asked for, in bytes.
+const MAX_MODULE_BYTES: usize = 32;
 
 /// What calls took together, with the cost as a number.
 #[derive(Clone, Copy)]
@@ -108,9 +110,23 @@ fn rows(calls: &[ModelUsage], prices: &Prices) -> (Vec<UsageRow>, Option<UsageKe
 fn row(key: UsageKey, sum: UsageSum) -> UsageRow {
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
     let UsageSum { calls, failed, input_tokens, output_tokens, latency_ms, cost } = sum;
-    let UsageKey { day, agent, user, thread, model } = key;
+    let UsageKey { day, agent, user, thread, model, module } = key;
     let (day, agent, user, thread_id, model) = (some(day), some(agent), some(user), some(thread), some(model));
-    UsageRow { day, agent, user, thread_id, model, calls, failed, input_tokens, output_tokens, latency_ms, cost }
+    let module = some(module);
+    UsageRow {
+        day,
+        agent,
+        user,
+        thread_id,
+        model,
+        module,
+        calls,
+        failed,
+        input_tokens,
+        output_tokens,
+        latency_ms,
+        cost,
+    }
 }
 
 /// The models of which tokens were used, and that have no price.
@@ -127,13 +143,14 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<UsageQuery, P
     let user = fields.optional("user", NAME, value(name)).map(|user| user.to_string());
     let thread = fields.optional("thread", NAME, value(name)).map(|thread| thread.to_string());
     let model = fields.optional("model", format!("1 to {MAX_MODEL_BYTES} bytes"), value(at_most(MAX_MODEL_BYTES)));
+    let module = fields.optional("module", format!("1 to {MAX_MODULE_BYTES} bytes"), value(at_most(MAX_MODULE_BYTES)));
     let from = fields.optional("from", DAY, value(parsed::<Date>));
     let to = fields.optional("to", DAY, value(parsed::<Date>));
     let after = fields.optional("after", "next_after of the page before", value(key));
     let limit = query::limit(&mut fields, config);
     // Who says nothing wants to know what is paid for.
     let by = by.unwrap_or(UsageBy { model: true, ..UsageBy::default() });
-    fields.complete(|| Some(UsageQuery { by, agent, user, thread, model, from, to, after, limit }))
+    fields.complete(|| Some(UsageQuery { by, agent, user, thread, model, module, from, to, after, limit }))
 }
 
 fn by(text: &str) -> Option<UsageBy> {
@@ -145,6 +162,7 @@ fn by(text: &str) -> Option<UsageBy> {
             "user" => &mut by.user,
             "thread" => &mut by.thread,
             "model" => &mut by.model,
+            "module" => &mut by.module,
             _ => return None,
         } = true;
     }
@@ -153,14 +171,14 @@ fn by(text: &str) -> Option<UsageBy> {
 
 /// A key, as clients hand it back.
 fn cursor(key: &UsageKey) -> String {
-    let parts = [&key.day, &key.agent, &key.user, &key.thread, &key.model];
+    let parts = [&key.day, &key.agent, &key.user, &key.thread, &key.model, &key.module];
     BASE64URL_NOPAD.encode(json!(parts).to_string().as_bytes())
 }
 
 fn key(text: &str) -> Option<UsageKey> {
     let json = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
-    let [day, agent, user, thread, model] = serde_json::from_slice(&json).ok()?;
-    Some(UsageKey { day, agent, user, thread, model })
+    let [day, agent, user, thread, model, module] = serde_json::from_slice(&json).ok()?;
+    Some(UsageKey { day, agent, user, thread, model, module })
 }
 
 #[cfg(test)]
@@ -174,6 +192,7 @@ mod tests {
             user: String::new(),
             thread: String::new(),
             model_key: String::new(),
+            module: String::new(),
             model: model.into(),
             calls: 2,
             failed: 1,

@@ -2,7 +2,10 @@
 
 use uuid::Uuid;
 
-use super::{Question, compacting::Compacting, deciding::Deciding, firing, planning::Planning, stepping::Completing};
+use super::{
+    Question, compacting::Compacting, deciding::Deciding, firing, planning::Planning, stepping::Completing,
+    thinking_along::Voice,
+};
 
 /// A question whose answer is awaited.
 #[derive(Clone, Debug)]
@@ -46,6 +49,8 @@ pub(super) enum Purpose {
     Learn {
         thread_id: String,
     },
+    /// What a submodule says.
+    Voice(Voice),
 }
 
 /// Why an answer cannot be used.

@@ -56,7 +56,7 @@ impl Deliberation<'_> {
     }
 
     pub(super) fn thought(&mut self, turn_id: Uuid, text: &str) {
-        self.add(turn_id, Event::Thought(AgentThought { text: text.to_owned() }));
+        self.add(turn_id, Event::Thought(AgentThought { text: text.to_owned(), ..AgentThought::default() }));
     }
 
     pub(super) fn fail(&mut self, turn_id: Uuid, kind: &str, message: &str, attempt: u32, retried: bool) {

@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct Completing {
     pub step: usize,
     event: String,
-    params: Map<String, Value>,
+    pub(super) params: Map<String, Value>,
     /// What the ids of what it makes are derived from.
     id: Uuid,
 }
@@ -82,6 +82,12 @@ impl Deliberation<'_> {
         let (id, origin, step) = (chain.id, chain.origin, run.step.clone());
         if step.event == THINK {
             return self.think(turn_id, Some(at));
+        }
+        if let StepState::Approved { arguments, .. } = &run.state
+            && intrinsics::named(&step.event).is_some()
+        {
+            let params = serde_json::from_str(arguments).unwrap_or_default();
+            return self.carry_out(turn_id, id, at, &step.event, params);
         }
         if let StepState::Approved { request, at: asked_at, arguments } = &run.state {
             let (arguments, consent) = (arguments.clone(), Some((*request, *asked_at)));
@@ -170,6 +176,14 @@ impl Deliberation<'_> {
                 false => self.call(turn_id, Some((chain, at)), event, arguments, None),
             };
         }
+        if self.tool(event).is_some_and(|tool| tool.needs_approval) {
+            return self.request_approval(turn_id, chain, at, event, Value::Object(params).to_string());
+        }
+        self.carry_out(turn_id, chain, at, event, params);
+    }
+
+    /// The mind itself carries a step out.
+    fn carry_out(&mut self, turn_id: Uuid, chain: Uuid, at: usize, event: &str, params: Map<String, Value>) {
         let id = ids::derived(self.decision_id, &format!("step/{}", self.decision.events.len()));
         let begun = self.intrinsic(turn_id, event, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
@@ -178,6 +192,10 @@ impl Deliberation<'_> {
             Ok(Begun::Ask(request)) => {
                 let completing = Completing { step: at, event: event.to_owned(), params, id };
                 self.ask(turn_id, Purpose::Complete(completing), request);
+            }
+            Ok(Begun::Question(inquiry)) => {
+                let completing = Completing { step: at, event: event.to_owned(), params, id };
+                self.inquire(turn_id, completing, inquiry);
             }
             Ok(Begun::Request(ask)) => {
                 let (tool, arguments) = (event.to_owned(), Value::Object(params).to_string());
@@ -217,7 +235,7 @@ impl Deliberation<'_> {
         let begun = self.intrinsic(turn_id, &order.tool, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => self.take(turn_id, done.events),
-            Ok(Begun::Ask(_) | Begun::Read { .. } | Begun::Request(_)) => {
+            Ok(Begun::Ask(_) | Begun::Question(_) | Begun::Read { .. } | Begun::Request(_)) => {
                 self.fail(turn_id, "unknown_command", "this cannot be ordered", 1, false)
             }
             Err(reason) => {

@@ -33,6 +33,9 @@ impl Deliberation<'_> {
                 return;
             }
         }
+        if self.thinks_along(turn_id, step) {
+            return;
+        }
         let Some(turn) = self.turn(turn_id) else { return };
         let prompt = step.and_then(|step| self.prompt_of(turn_id, step));
         let thinking = Thinking {

@@ -47,9 +47,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     let plans = thinking.plans && manner != Manner::Acknowledge;
     let own = state.profile.as_ref().map(|profile| profile.prompt.clone()).unwrap_or_default();
     let is_at_hand = |tool: &str| manner != Manner::Acknowledge || is_about_work(tool);
-    let offered = |tool: &&Tool| {
-        is_at_hand(&tool.name) && state.profile.as_ref().is_none_or(|profile| profile.offers(&tool.name))
-    };
+    let offered = |tool: &&Tool| is_at_hand(&tool.name) && state.offers(&tool.name);
     let intrinsics = intrinsics::all().map(|intrinsic| &intrinsic.tool);
     let all: Vec<&Tool> = catalogue.tools.iter().chain(intrinsics).filter(offered).collect();
     let own = match manner {
@@ -65,7 +63,8 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
     let mut messages = vec![Message::System { text: system }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
-        thread.entries().for_each(|entry| show(entry, Some(turn_id), &mut messages));
+        let cutoff = state.profile.as_ref().map(|profile| profile.cutoff).unwrap_or_default();
+        thread.shown(cutoff, now, turn_id).for_each(|entry| show(entry, Some(turn_id), &mut messages));
         messages.extend(reminder(thread, turn_id));
     }
     // What happens in the foreground, or how far something is, changes nothing of what is asked for the sake of work: the
@@ -77,6 +76,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
         messages.push(Message::System { text: format!("{} {goal}", prompts::GUESSED) });
     }
     messages.extend(facts::environment(turn).into_iter().map(|text| Message::System { text }));
+    messages.extend(counsel(state, turn));
     if manner == Manner::Acknowledge {
         messages.extend(facts::queue(state, &turn.user).map(|text| Message::System { text }));
     }
@@ -94,6 +94,14 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
         }
     };
     ModelRequest { tier: state.thinks_with(Some(turn)), messages, tools, analysis: prompt.is_some(), is_work: false }
+}
+
+/// What submodules said, and which may be asked.
+fn counsel<'s>(state: &'s AgentState, turn: &'s Turn) -> impl Iterator<Item = Message> {
+    let names: Vec<&str> = state.voices().map(|voice| voice.name.as_str()).collect();
+    let there_are = (!names.is_empty()).then(|| format!("{} {}", prompts::SUBMODULES, names.join(", ")));
+    let said = turn.counsel(state).map(|said| format!("{} {}: {}", prompts::THINKS, said.module, said.text));
+    there_are.into_iter().chain(said).map(|text| Message::System { text })
 }
 
 /// The request for what a message is after.
@@ -130,7 +138,8 @@ fn planner(tools: &[&Tool]) -> String {
 /// What there is at hand while a message is acknowledged: the queue, what is in progress, memory and inner state.
 fn is_about_work(tool: &str) -> bool {
     let is_kept = tool.starts_with("memory.") || intrinsics::inner_state::is_of_inner_state(tool);
-    is_about_actions(tool) || tool == "team.status" || tool.starts_with("task.") || is_kept
+    let is_known = matches!(tool, "team.status" | "submodule.ask" | "history.query");
+    is_about_actions(tool) || tool.starts_with("task.") || is_kept || is_known
 }
 
 fn is_about_actions(tool: &str) -> bool {

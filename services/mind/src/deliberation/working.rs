@@ -44,6 +44,7 @@ impl Deliberation<'_> {
         match self.mind.work.next.clone() {
             Some((Next::Task(task), _)) => self.begin_task_of_queue(task),
             Some((Next::Lessons(thread_id), _)) => self.learn(&thread_id),
+            Some((Next::Broadcast { thread_id, through }, _)) => self.broadcast(&thread_id, through),
             None => {}
         }
     }
@@ -135,6 +136,7 @@ impl Deliberation<'_> {
             Some((Next::Lessons(thread_id), _)) => {
                 self.complete_thread(ids::derived(self.decision_id, "lessons"), &thread_id);
             }
+            Some((Next::Broadcast { thread_id, through }, _)) => self.end_broadcast(&thread_id, through, Vec::new()),
             None => {}
         }
     }
@@ -172,7 +174,7 @@ impl Deliberation<'_> {
         let begun = self.intrinsic(turn_id, QUEUE, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => Some(done),
-            Ok(Begun::Ask(_) | Begun::Read { .. } | Begun::Request(_)) | Err(_) => None,
+            Ok(Begun::Ask(_) | Begun::Question(_) | Begun::Read { .. } | Begun::Request(_)) | Err(_) => None,
         }
     }
 
@@ -323,7 +325,7 @@ impl Deliberation<'_> {
     /// Answers of the model that thinks, for this turn in this decision.
     pub(super) fn thoughts(&self, turn: &Turn) -> u32 {
         let tier = self.mind.thinks_with(Some(turn));
-        let of_tier = |completion: &&Completion| completion.tier == tier;
+        let of_tier = |completion: &&Completion| completion.tier == tier && completion.module.is_empty();
         u32::try_from(self.decision.completions.iter().filter(of_tier).count()).unwrap_or(u32::MAX)
     }
 }

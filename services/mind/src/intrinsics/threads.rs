@@ -144,7 +144,8 @@ pub fn oldest(thread: &Thread, entries: usize, bytes: usize) -> String {
     thread.entries().take(entries).map(|entry| cut_to(&told(entry), bytes)).collect::<Vec<_>>().join("\n")
 }
 
-fn told(entry: &Entry) -> String {
+/// An entry as plain text.
+pub fn told(entry: &Entry) -> String {
     match entry {
         Entry::User { words, .. } => format!("user: {}", words.in_words()),
         Entry::Said { text, .. } => format!("agent: {text}"),

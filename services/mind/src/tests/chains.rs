@@ -47,7 +47,16 @@ fn kind(event: &DecidedEvent) -> String {
         Decided::Turn(Turn::Briefed(briefed)) => format!("briefed {}", briefed.told),
         Decided::Turn(Turn::TeamChanged(changed)) => format!("team {}", changed.status),
         Decided::Turn(Turn::Failed(failed)) => format!("failed {}", failed.kind),
-        Decided::Turn(Turn::Thought(_)) => "thought".into(),
+        Decided::Turn(Turn::Thought(thought)) if thought.module.is_empty() => "thought".into(),
+        Decided::Turn(Turn::Thought(thought)) => format!("{} thinks {}", thought.module, thought.text),
+        Decided::Turn(Turn::SubmoduleChanged(changed)) => {
+            format!("submodule {} {}", changed.name, if changed.submodule.is_some() { "added" } else { "removed" })
+        }
+        Decided::Turn(Turn::SubmoduleFailed(failed)) => format!("{} {}", failed.module, failed.kind),
+        Decided::Turn(Turn::SubmoduleAsked(asked)) => {
+            format!("asks {} {} {}", asked.round, asked.module, asked.question)
+        }
+        Decided::Turn(Turn::Broadcast(told)) => format!("broadcast {}", told.modules.join(" ")),
         Decided::Turn(Turn::Joined(_)) => "joined".into(),
         Decided::Thread(about::Thread::Matched(matched)) => format!("matched {}", matched.action),
         Decided::Thread(about::Thread::Suggested(suggested)) => suggested.action.clone(),

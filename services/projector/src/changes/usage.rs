@@ -12,6 +12,8 @@ pub struct ModelCall {
     pub user: Option<Key>,
     pub tier: Key,
     pub model: Key,
+    /// The submodule that it was asked for; empty for the agent itself.
+    pub module: Key,
     pub decided_at: Time,
     pub input_tokens: i64,
     pub output_tokens: i64,

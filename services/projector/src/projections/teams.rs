@@ -19,6 +19,7 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
             Turn::TeamChanged(changed) => change(fact, changed, changes),
             Turn::Thought(_) | Turn::Action(_) | Turn::Failed(_) | Turn::Joined(_) => {}
             Turn::Goal(_) | Turn::Reflected(_) | Turn::Answered(_) => {}
+            Turn::SubmoduleChanged(_) | Turn::SubmoduleFailed(_) | Turn::SubmoduleAsked(_) | Turn::Broadcast(_) => {}
         }
     }
 }

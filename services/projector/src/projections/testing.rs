@@ -45,7 +45,7 @@ pub fn decision<const N: usize>(sequence: u64, agent: &str, events: [DecidedEven
 pub fn decided(thread: &str, kind: &str) -> DecidedEvent {
     let act = |action| Event::Action(AgentAction { action: Some(action) });
     let event = match kind {
-        "think" => Event::Thought(AgentThought { text: "hm".into() }),
+        "think" => Event::Thought(AgentThought { text: "hm".into(), ..Default::default() }),
         "say" => {
             act(Action::Say(Say { text: "hello".into(), user: "ann".into(), r#final: true, ..Default::default() }))
         }

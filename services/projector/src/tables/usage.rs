@@ -17,6 +17,7 @@ pub async fn call(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), Mo
         "user_id": "text" = row.user.as_ref(),
         "tier": "text" = &row.tier,
         "model": "text" = &row.model,
+        "module": "text" = &row.module,
         "decided_at": "timestamptz" = row.decided_at,
         "input_tokens": "bigint" = row.input_tokens,
         "output_tokens": "bigint" = row.output_tokens,

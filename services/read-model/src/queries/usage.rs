@@ -17,6 +17,7 @@ pub struct UsageBy {
     pub user: bool,
     pub thread: bool,
     pub model: bool,
+    pub module: bool,
 }
 
 /// What a sum is of: empty where it is not told apart, or where there is none.
@@ -28,6 +29,8 @@ pub struct UsageKey {
     pub user: String,
     pub thread: String,
     pub model: String,
+    /// The submodule; empty for the agent itself, too.
+    pub module: String,
 }
 
 /// Which calls, and how they are added up; all conditions must hold.
@@ -38,10 +41,11 @@ pub struct UsageQuery {
     pub user: Option<String>,
     pub thread: Option<String>,
     pub model: Option<String>,
+    pub module: Option<String>,
     /// On these days (UTC), both included.
     pub from: Option<Date>,
     pub to: Option<Date>,
-    /// Those that come after this one, in the order of their days, agents, users, threads and models.
+    /// Those that come after this one, in the order of their days, agents, users, threads, models and submodules.
     pub after: Option<UsageKey>,
     /// At most so many keys, and never more than [`MAX_ROWS`](crate::MAX_ROWS).
     pub limit: u32,
@@ -56,6 +60,7 @@ pub struct ModelUsage {
     pub thread: String,
     /// Empty where models are not told apart.
     pub model_key: String,
+    pub module: String,
     pub model: String,
     pub calls: u64,
     pub failed: u64,
@@ -72,6 +77,7 @@ impl ModelUsage {
             user: self.user.clone(),
             thread: self.thread.clone(),
             model: self.model_key.clone(),
+            module: self.module.clone(),
         }
     }
 }
@@ -92,6 +98,7 @@ impl Snapshot {
                        CASE WHEN $3 THEN coalesce(calls.user_id, threads.user_id, '') ELSE '' END AS user_id,
                        CASE WHEN $4 THEN coalesce(calls.thread_id, '') ELSE '' END AS thread_id,
                        CASE WHEN $5 THEN calls.model ELSE '' END AS model_key,
+                       CASE WHEN $18 THEN calls.module ELSE '' END AS module_key,
                        calls.model, calls.failed, calls.input_tokens, calls.output_tokens, calls.latency_ms
                 FROM model_calls AS calls LEFT JOIN threads ON threads.agent = calls.agent
                     AND threads.thread_id = calls.thread_id
@@ -99,20 +106,22 @@ impl Snapshot {
                     AND ($7::text IS NULL OR coalesce(calls.user_id, threads.user_id) = $7)
                     AND ($8::text IS NULL OR calls.thread_id = $8)
                     AND ($9::text IS NULL OR calls.model = $9)
+                    AND ($19::text IS NULL OR calls.module = $19)
                     AND ($10::text IS NULL OR calls.day >= $10::text::date)
                     AND ($11::text IS NULL OR calls.day <= $11::text::date)
             ), page AS (
-                SELECT DISTINCT day, agent, user_id, thread_id, model_key FROM called
-                WHERE $12::text IS NULL OR (day, agent, user_id, thread_id, model_key) > ($12, $13, $14, $15, $16)
-                ORDER BY day, agent, user_id, thread_id, model_key LIMIT $17
+                SELECT DISTINCT day, agent, user_id, thread_id, model_key, module_key FROM called
+                WHERE $12::text IS NULL
+                    OR (day, agent, user_id, thread_id, model_key, module_key) > ($12, $13, $14, $15, $16, $20)
+                ORDER BY day, agent, user_id, thread_id, model_key, module_key LIMIT $17
             )
             SELECT day AS "day!", agent AS "agent!", user_id AS "user!", thread_id AS "thread!",
-                   model_key AS "model_key!", model AS "model!", count(*) AS "calls!: U64", count(failed) AS "failed!: U64",
+                   model_key AS "model_key!", module_key AS "module!", model AS "model!", count(*) AS "calls!: U64", count(failed) AS "failed!: U64",
                    sum(input_tokens)::bigint AS "input_tokens!: U64",
                    sum(output_tokens)::bigint AS "output_tokens!: U64", sum(latency_ms)::bigint AS "latency_ms!: U64"
-            FROM called JOIN page USING (day, agent, user_id, thread_id, model_key)
-            GROUP BY day, agent, user_id, thread_id, model_key, model
-            ORDER BY day, agent, user_id, thread_id, model_key, model"#,
+            FROM called JOIN page USING (day, agent, user_id, thread_id, model_key, module_key)
+            GROUP BY day, agent, user_id, thread_id, model_key, module_key, model
+            ORDER BY day, agent, user_id, thread_id, model_key, module_key, model"#,
             wanted.by.day,
             wanted.by.agent,
             wanted.by.user,
@@ -130,6 +139,9 @@ impl Snapshot {
             after(|after| &after.thread) as _,
             after(|after| &after.model) as _,
             rows(wanted.limit),
+            wanted.by.module,
+            key(&wanted.module) as _,
+            after(|after| &after.module) as _,
         );
         Ok(usage.fetch_all(&mut **self.connection().await).await?)
     }

@@ -1048,8 +1048,8 @@ pub mod commands_server {
             tonic::Status,
         >;
         /// Give an agent a direct order. About exactly one thing: cancel an action, a process, a chain or a task; pause,
-        /// resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads. It is
-        /// obeyed without asking a model.
+        /// resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads;
+        /// add or remove a submodule. It is obeyed without asking a model.
         async fn order(
             &self,
             request: tonic::Request<::kairo_proto::v1::OrderRequest>,
@@ -1650,6 +1650,23 @@ pub mod queries_server {
             request: tonic::Request<::kairo_proto::v1::GetInboxRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::GetInboxResponse>,
+            tonic::Status,
+        >;
+        /// What an agent and its submodules thought, what these were asked, and who was late or failed. The newest first, each with what
+        /// its model took.
+        async fn list_thoughts(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListThoughtsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListThoughtsResponse>,
+            tonic::Status,
+        >;
+        /// The submodules that an agent has: those of its profile, and those that were added.
+        async fn list_submodules(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListSubmodulesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListSubmodulesResponse>,
             tonic::Status,
         >;
         /// What agents with missions told their owners unasked, or did not. The newest first, each with the reason.
@@ -2725,6 +2742,101 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetInboxSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/ListThoughts" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListThoughtsSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<::kairo_proto::v1::ListThoughtsRequest>
+                    for ListThoughtsSvc<T> {
+                        type Response = ::kairo_proto::v1::ListThoughtsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ListThoughtsRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_thoughts(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListThoughtsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/ListSubmodules" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSubmodulesSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::ListSubmodulesRequest,
+                    > for ListSubmodulesSvc<T> {
+                        type Response = ::kairo_proto::v1::ListSubmodulesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ListSubmodulesRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_submodules(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSubmodulesSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

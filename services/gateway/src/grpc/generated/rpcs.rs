@@ -45,6 +45,8 @@ rpcs! { generated::queries_server::Queries:
     get_inner_state_history(GetInnerStateHistoryRequest) -> GetInnerStateHistoryResponse = GET GET_INNER_STATE_HISTORY,
     search(SearchRequest) -> SearchResponse = GET SEARCH,
     get_inbox(GetInboxRequest) -> GetInboxResponse = GET GET_INBOX,
+    list_thoughts(ListThoughtsRequest) -> ListThoughtsResponse = GET LIST_THOUGHTS,
+    list_submodules(ListSubmodulesRequest) -> ListSubmodulesResponse = GET LIST_SUBMODULES,
     list_briefings(ListBriefingsRequest) -> ListBriefingsResponse = GET LIST_BRIEFINGS,
     list_approvals(ListApprovalsRequest) -> ListApprovalsResponse = GET LIST_APPROVALS,
     get_approval(GetApprovalRequest) -> GetApprovalResponse = GET GET_APPROVAL,

@@ -7,7 +7,7 @@ use kairo_core::{
     ids::{self, Name},
     record::Raw,
     subjects::{AGENT_DEFINED, Service},
-    vocabulary::{self, COMPOSITES, TEAMS},
+    vocabulary::{self, TEAMS},
 };
 use kairo_proto::v1::{AgentDefined, AgentProfile};
 
@@ -38,9 +38,9 @@ impl Defining<'_> {
             return Ok(());
         }
         let what = match needed {
-            COMPOSITES.. => "bounds of sessions, goals, reviews, members and an environment",
+            ..TEAMS => "a conduct",
             TEAMS => "missions, owners and teams",
-            _ => "a conduct",
+            _ => "sessions, goals, reviews, inner state, submodules, members and an environment",
         };
         let detail = format!("agents have {what} from epoch {needed} on: see kairo fleet promote");
         Err(Problem::conflict(detail))

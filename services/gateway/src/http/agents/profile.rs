@@ -8,7 +8,7 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::{composition::Composition, sessions::Sessions};
+use super::{composition::Composition, sessions::Sessions, submodules::Voices};
 use crate::{
     config::GatewayConfig,
     fields::{Fields, NAME, at_most, count, name, one_of, text},
@@ -83,6 +83,7 @@ pub struct Traits {
     max_reflections: Option<u32>,
     commands: Option<Vec<ProfileCommand>>,
     inner_state: Option<bool>,
+    voices: Voices,
 }
 
 impl Traits {
@@ -109,6 +110,7 @@ impl Traits {
             max_reflections: fields.optional("max_reflections", reviews, count(0..=MAX_REFLECTIONS)),
             commands: fields.optional("commands", COMMANDS, commands),
             inner_state: fields.optional("inner_state", "true or false", Value::as_bool),
+            voices: Voices::read(fields),
         }
     }
 
@@ -119,7 +121,7 @@ impl Traits {
 
     /// The profile of this agent; none without a prompt.
     pub fn profile(self, agent: &Name) -> Option<AgentProfile> {
-        Some(AgentProfile {
+        Some(self.voices.of(AgentProfile {
             agent: agent.to_string(),
             description: self.description.unwrap_or_default(),
             prompt: self.prompt?,
@@ -137,7 +139,7 @@ impl Traits {
             commands: self.commands.unwrap_or_default(),
             inner_state: self.inner_state.unwrap_or_default(),
             ..AgentProfile::default()
-        })
+        }))
     }
 }
 

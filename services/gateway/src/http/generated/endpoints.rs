@@ -39,6 +39,8 @@ pub const LIST_INNER_STATE: &str = "/v1/agents/{agent}/inner-state";
 pub const GET_INNER_STATE_HISTORY: &str = "/v1/agents/{agent}/inner-state/history";
 pub const SEARCH: &str = "/v1/search";
 pub const GET_INBOX: &str = "/v1/inbox";
+pub const LIST_THOUGHTS: &str = "/v1/agents/{agent}/thoughts";
+pub const LIST_SUBMODULES: &str = "/v1/agents/{agent}/submodules";
 pub const LIST_BRIEFINGS: &str = "/v1/briefings";
 pub const LIST_APPROVALS: &str = "/v1/approvals";
 pub const GET_APPROVAL: &str = "/v1/approvals/{action_id}";
@@ -91,6 +93,8 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_INNER_STATE_HISTORY, READ, Named, Named),
     row("GET", SEARCH, READ, Named, Named),
     row("GET", GET_INBOX, READ, Asked, Named),
+    row("GET", LIST_THOUGHTS, READ, Named, Asked),
+    row("GET", LIST_SUBMODULES, READ, Named, Free),
     row("GET", LIST_BRIEFINGS, READ, Named, Named),
     row("GET", LIST_APPROVALS, READ, Named, Named),
     row("GET", GET_APPROVAL, READ, Asked, Asked),
@@ -144,6 +148,8 @@ pub struct Handlers {
     pub get_inner_state_history: MethodRouter<Gateway>,
     pub search: MethodRouter<Gateway>,
     pub get_inbox: MethodRouter<Gateway>,
+    pub list_thoughts: MethodRouter<Gateway>,
+    pub list_submodules: MethodRouter<Gateway>,
     pub list_briefings: MethodRouter<Gateway>,
     pub list_approvals: MethodRouter<Gateway>,
     pub get_approval: MethodRouter<Gateway>,
@@ -198,6 +204,8 @@ impl Handlers {
             .route(GET_INNER_STATE_HISTORY, self.get_inner_state_history)
             .route(SEARCH, self.search)
             .route(GET_INBOX, self.get_inbox)
+            .route(LIST_THOUGHTS, self.list_thoughts)
+            .route(LIST_SUBMODULES, self.list_submodules)
             .route(LIST_BRIEFINGS, self.list_briefings)
             .route(LIST_APPROVALS, self.list_approvals)
             .route(GET_APPROVAL, self.get_approval)

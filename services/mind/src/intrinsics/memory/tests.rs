@@ -8,7 +8,7 @@ use crate::{
     intrinsics::{Begun, Context, Done, Intrinsic, named},
     request::{Message, ModelRequest},
     state::{AgentState, Cause, Profile, Turn},
-    thread::{Call, Entry},
+    thread::{Call, Entry, Keeping},
 };
 
 const KEY: sealing::Key = [7; 32];
@@ -72,6 +72,7 @@ fn asked(begun: Result<Begun, String>) -> ModelRequest {
         Ok(Begun::Done(done)) => panic!("{}", done.result),
         Ok(Begun::Read { result, .. }) => panic!("{result}"),
         Ok(Begun::Request(ask)) => panic!("{ask:?}"),
+        Ok(Begun::Question(inquiry)) => panic!("{inquiry:?}"),
         Err(flaw) => panic!("{flaw}"),
     }
 }
@@ -139,7 +140,7 @@ fn a_thread_is_written_down_once() {
         after: 0,
         result: Some("free".into()),
     };
-    state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, "", 100);
+    state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, "", Keeping { limit: 100, now: None });
     let request = asked(begin(&state, "memory.append", json!({})));
     let (system, user) = shown(&request);
     assert!(request.tier == "fast" && system.starts_with("You are memory.append"));

@@ -46,6 +46,9 @@ fn profile() -> Profile {
         max_reflections: 0,
         members: Vec::new(),
         environment: Vec::new(),
+        submodules: Vec::new(),
+        max_submodules: 0,
+        cutoff: Default::default(),
     }
 }
 

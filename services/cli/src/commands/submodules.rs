@@ -1,0 +1,142 @@
+//! `kairo submodules`
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use kairo_core::ids::Name;
+use kairo_proto::{
+    v1::{ListSubmodulesResponse, SubmoduleRow},
+    words::OrderedCommand,
+};
+
+use super::{
+    Session, name,
+    orders::{Manner, STATUS},
+};
+use crate::{Error, client::NewSubmodule, event_lines::printable, steps::one_line, table::table, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo submodules council
+  kairo submodules council add critic --prompt 'You say what may go wrong.'
+  kairo submodules council add diary --prompt 'You keep in mind what was decided.' --tier light --wants-decisions
+  kairo submodules council remove critic";
+
+/// List the submodules of an agent: voices that think along; or add or remove one
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The agent
+    #[arg(value_parser = name, value_name = "AGENT")]
+    agent: Name,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Every submodule of the agent; this is also what no subcommand does
+    List,
+    /// Add a submodule; whoever gives the order is the human who consents
+    #[command(after_help = STATUS)]
+    Add(Box<Add>),
+    /// Remove a submodule
+    #[command(after_help = STATUS)]
+    Remove {
+        /// The submodule
+        #[arg(value_name = "NAME")]
+        name: String,
+        #[command(flatten)]
+        manner: Manner,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Add {
+    /// Its name: 1 to 32 of a-z, 0-9, _ and -
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// What it is, and what it looks at
+    #[arg(long, value_name = "TEXT")]
+    prompt: String,
+    /// The model that it thinks with: heavy, fast or light; without it, fast
+    #[arg(long, value_name = "TIER", value_parser = ["heavy", "fast", "light"])]
+    tier: Option<String>,
+    /// What it is shown: message, result, process, event, task or approval; can be repeated, without it everything
+    #[arg(long, value_name = "KIND")]
+    hears: Vec<String>,
+    /// Milliseconds within which it must have answered, 100 to 120000; without it, 10000
+    #[arg(long, value_name = "MS")]
+    deadline_ms: Option<u32>,
+    /// Show it what was decided, afterwards
+    #[arg(long)]
+    wants_decisions: bool,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let agent = arguments.agent;
+    match arguments.command {
+        None | Some(Command::List) => {
+            list(&agent, session).await?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Add(add)) => {
+            let Add { name, prompt, tier, hears, deadline_ms, wants_decisions, manner } = *add;
+            let submodule = NewSubmodule { name, prompt: Some(prompt), tier, hears, deadline_ms, wants_decisions };
+            manner.submodule(agent.to_string(), &OrderedCommand::Add, submodule, session).await
+        }
+        Some(Command::Remove { name, manner }) => {
+            let submodule = NewSubmodule { name, ..NewSubmodule::default() };
+            manner.submodule(agent.to_string(), &OrderedCommand::Remove, submodule, session).await
+        }
+    }
+}
+
+async fn list(agent: &Name, session: &Session) -> Result<(), Error> {
+    let path = format!("v1/agents/{agent}/submodules");
+    let Some(ListSubmodulesResponse { submodules, .. }) = session.ask(&path, &[]).await? else { return Ok(()) };
+    lines(&submodules).into_iter().try_for_each(terminal::row)?;
+    Ok(())
+}
+
+fn lines(submodules: &[SubmoduleRow]) -> Vec<String> {
+    let row = |row: &SubmoduleRow| {
+        let hears = if row.hears.is_empty() { "everything".to_owned() } else { row.hears.join(" ") };
+        let from = if row.added { "added" } else { "profile" };
+        let wants = if row.wants_decisions { "yes" } else { "" };
+        let prompt = row.prompt.as_deref().map(one_line).unwrap_or_default();
+        [
+            printable(&row.name),
+            printable(&row.tier),
+            printable(&hears),
+            format!("{} ms", row.deadline_ms),
+            wants.to_owned(),
+            from.to_owned(),
+            prompt,
+        ]
+    };
+    table(["name", "tier", "hears", "deadline", "decisions", "from", "prompt"], submodules.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn submodules_are_a_table() {
+        let row = SubmoduleRow {
+            name: "critic".into(),
+            prompt: Some("Say what\nmay go wrong.".into()),
+            tier: "fast".into(),
+            deadline_ms: 500,
+            added: true,
+            ..Default::default()
+        };
+        let text = lines(&[row]).join("\n");
+        for part in ["NAME", "critic  fast  everything  500 ms", "added", "Say what may go wrong."] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+}

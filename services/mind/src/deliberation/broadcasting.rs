@@ -1,0 +1,64 @@
+//! Showing submodules what was decided, after it was. It is the work lane's, so that messages overtake it; whatever they answer, or do
+//! not, it comes to an end.
+
+use kairo_events::ids;
+use kairo_proto::v1::{AgentBroadcast, AgentThought, SubmoduleFailed, decided_event::Event};
+use uuid::Uuid;
+
+use super::{
+    Deliberation, Purpose,
+    thinking_along::{Aim, Heard, Voice},
+};
+use crate::submodules::{Submodule, voiced};
+
+impl Deliberation<'_> {
+    /// Shows what was decided in a thread to all that want to know.
+    pub(super) fn broadcast(&mut self, thread_id: &str, through: u64) {
+        let voices: Vec<Submodule> = self.mind.voices().filter(|voice| voice.wants_decisions).cloned().collect();
+        if voices.is_empty() {
+            return self.end_broadcast(thread_id, through, Vec::new());
+        }
+        let turn_id = self.broadcast_turn();
+        self.heard_by.insert(turn_id, voices.len());
+        for voice in &voices {
+            let request = voiced::told(&self.mind, voice, thread_id, through);
+            let aim = Aim::Told { thread_id: thread_id.to_owned(), through };
+            self.ask(turn_id, Purpose::Voice(Voice::of(voice, aim)), request);
+        }
+    }
+
+    /// What one makes of it: a thought for next time. What it changed of the inner state was done already.
+    pub(super) fn heard_of(&mut self, turn_id: Uuid, voice: &Voice, (thread_id, through): (&str, u64), said: Heard) {
+        let correlation = self.input.envelope.correlation_id;
+        let (name, outside) = (voice.module.clone(), voice.outside.marks());
+        let event = match said {
+            Ok(text) if text.is_empty() => None,
+            Ok(text) => Some(Event::Thought(AgentThought { text, module: name, for_next: true, outside })),
+            Err((kind, message)) => {
+                Some(Event::SubmoduleFailed(SubmoduleFailed { module: name, kind: kind.text(), message }))
+            }
+        };
+        if let Some(event) = event {
+            self.add_to(turn_id, thread_id, correlation, event);
+        }
+        let Some(left) = self.heard_by.get_mut(&turn_id) else { return };
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            let asked = self.mind.voices().filter(|voice| voice.wants_decisions);
+            let modules = asked.map(|voice| voice.name.clone()).collect();
+            self.end_broadcast(thread_id, through, modules);
+        }
+    }
+
+    /// It was shown.
+    pub(super) fn end_broadcast(&mut self, thread_id: &str, through: u64, modules: Vec<String>) {
+        let told = AgentBroadcast { thread_id: thread_id.to_owned(), through, modules };
+        let (turn_id, correlation) = (self.broadcast_turn(), self.input.envelope.correlation_id);
+        self.add_to(turn_id, thread_id, correlation, Event::Broadcast(told));
+        self.settle();
+    }
+
+    fn broadcast_turn(&self) -> Uuid {
+        ids::derived(self.decision_id, "broadcast")
+    }
+}

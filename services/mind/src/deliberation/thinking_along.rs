@@ -1,0 +1,256 @@
+//! Thinking along: each new input of a turn is shown to the submodules that hear its kind, at once, before it is decided on. Who has
+//! not answered by the deadline, or fails, is left out. None is asked twice.
+
+use std::sync::Arc;
+
+use kairo_events::ids;
+use kairo_proto::{
+    v1::{AgentThought, Completion, SubmoduleAsked, SubmoduleFailed, decided_event::Event},
+    words::{StepState as Ended, SubmoduleFailure},
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Asked, Deliberation, Purpose, stepping::Completing};
+use crate::{
+    answer,
+    intrinsics::{self, Begun, Inquiry},
+    outside::Provenance,
+    request::{Message, ToolCall},
+    state::{Cause, Turn},
+    submodules::{self, Submodule, THOUGHT_BYTES, voiced},
+    thread::cut_to,
+};
+
+/// As `CompletionError.kind`: nobody waited any longer.
+pub const LATE: &str = "late";
+/// Answers of a submodule that may call tools, in one go; the next one must speak.
+const CALLS: u32 = 2;
+/// What is kept of why one failed, in bytes.
+const MESSAGE_BYTES: usize = 500;
+
+/// A submodule that is asked.
+#[derive(Clone, Debug)]
+pub(super) struct Voice {
+    pub(super) module: String,
+    pub(super) deadline_ms: u32,
+    /// Answers of it that called tools.
+    calls: u32,
+    /// Content from outside that it read with them.
+    pub(super) outside: Provenance,
+    aim: Aim,
+}
+
+/// What a submodule said, or why it said nothing.
+pub(super) type Heard = Result<String, (SubmoduleFailure, String)>;
+
+/// What it is asked for.
+#[derive(Clone, Debug)]
+pub(super) enum Aim {
+    /// What it thinks of what is new; the step of the chain that thinks, if one does.
+    Along { step: Option<usize> },
+    /// What it answers to a question, which is a step.
+    Answer(Completing),
+    /// What it makes of what was decided.
+    Told { thread_id: String, through: u64 },
+}
+
+impl Voice {
+    pub(super) fn of(module: &Submodule, aim: Aim) -> Self {
+        Self {
+            module: module.name.clone(),
+            deadline_ms: module.deadline_ms,
+            calls: 0,
+            outside: Provenance::default(),
+            aim,
+        }
+    }
+}
+
+impl Deliberation<'_> {
+    /// Shows the input to those that hear it, once for each turn. Whether any was asked, and the turn is to wait.
+    pub(super) fn thinks_along(&mut self, turn_id: Uuid, step: Option<usize>) -> bool {
+        if self.heard_by.contains_key(&turn_id) {
+            return false;
+        }
+        let kind = submodules::kind(self.input);
+        let voices: Vec<Submodule> = self.mind.voices().filter(|voice| voice.hears(&kind)).cloned().collect();
+        let Some(turn) = self.turn(turn_id).filter(|_| !voices.is_empty()) else { return false };
+        let now = self.input.envelope.time;
+        let of = |voice: &Submodule| voiced::along(&self.mind, turn_id, turn, voice, &kind, now);
+        let requests: Vec<_> = voices.iter().map(of).collect();
+        self.heard_by.insert(turn_id, voices.len());
+        for (voice, request) in voices.iter().zip(requests) {
+            self.ask(turn_id, Purpose::Voice(Voice::of(voice, Aim::Along { step })), request);
+        }
+        true
+    }
+
+    /// Asks a submodule a question, for a step that waits for the answer.
+    pub(super) fn inquire(&mut self, turn_id: Uuid, asking: Completing, inquiry: Inquiry) {
+        let Inquiry { module, question, round } = inquiry;
+        let Some(voice) = self.mind.voice(&module).cloned() else { return };
+        let Some(turn) = self.turn(turn_id) else { return };
+        let request = voiced::asked(&self.mind, turn_id, turn, &voice, &question, self.input.envelope.time);
+        self.add(turn_id, Event::SubmoduleAsked(SubmoduleAsked { module, question, round }));
+        self.ask(turn_id, Purpose::Voice(Voice::of(&voice, Aim::Answer(asking))), request);
+    }
+
+    /// What a submodule says. Whatever it is, the agent goes on.
+    pub(super) fn hear_voice(&mut self, asked: Asked, voice: Voice, completion: Completion) {
+        let completion = Completion { module: voice.module.clone(), ..completion };
+        self.decision.completions.push(completion.clone());
+        if completion.error.is_none() && !completion.tool_calls.is_empty() && voice.calls < CALLS {
+            return self.look_up(asked, voice, &completion);
+        }
+        let said = match &completion.error {
+            Some(error) => {
+                let late = error.kind == LATE;
+                let kind = if late { SubmoduleFailure::Late } else { SubmoduleFailure::Failed };
+                let message = if late { error.message.clone() } else { format!("{}: {}", error.kind, error.message) };
+                Err((kind, cut_to(&message, MESSAGE_BYTES)))
+            }
+            None => Ok(cut_to(completion.text.trim(), THOUGHT_BYTES)),
+        };
+        let said = said.map(|text| if text == "-" { String::new() } else { text });
+        match &voice.aim {
+            Aim::Along { step } => self.thought_along(&asked, *step, &voice, said),
+            Aim::Answer(asking) => self.answered(asked.turn, asking, &voice, said),
+            Aim::Told { thread_id, through } => self.heard_of(asked.turn, &voice, (thread_id.as_str(), *through), said),
+        }
+    }
+
+    /// The turn goes on when all have answered, or it is known that they will not.
+    fn thought_along(&mut self, asked: &Asked, step: Option<usize>, voice: &Voice, said: Heard) {
+        let turn_id = asked.turn;
+        self.voice_thought(turn_id, voice, said.as_deref().map_err(Clone::clone));
+        let Some(left) = self.heard_by.get_mut(&turn_id) else { return };
+        *left = left.saturating_sub(1);
+        if *left > 0 {
+            return;
+        }
+        self.settle();
+        let is_same = self.turn(turn_id).is_some() && self.chain_of(turn_id) == asked.chain;
+        match is_same {
+            true => self.think(turn_id, step),
+            false => self.work.push_back(turn_id),
+        }
+    }
+
+    /// The answer to a question is a thought, and the result of its step.
+    fn answered(&mut self, turn_id: Uuid, asking: &Completing, voice: &Voice, said: Heard) {
+        let module = &voice.module;
+        self.voice_thought(turn_id, voice, said.as_deref().map_err(Clone::clone));
+        self.settle();
+        match said {
+            Ok(answer) => {
+                let result = json!({ "module": module, "answer": answer });
+                self.done_with(turn_id, asking.step, &asking.params, result);
+            }
+            Err((kind, message)) => {
+                let reason = format!("{module} is {}: {message}", kind.as_str());
+                self.end_step(turn_id, asking.step, &Ended::Failed, Value::Null, &reason);
+            }
+        }
+        self.work.push_back(turn_id);
+    }
+
+    /// Adds what a submodule said, or why it said nothing.
+    fn voice_thought(&mut self, turn_id: Uuid, voice: &Voice, said: Result<&str, (SubmoduleFailure, String)>) {
+        let module = voice.module.clone();
+        match said {
+            Ok("") => {}
+            Ok(text) => {
+                let outside = voice.outside.marks();
+                let thought = AgentThought { text: text.to_owned(), module, for_next: false, outside };
+                self.add(turn_id, Event::Thought(thought));
+            }
+            Err((kind, message)) => {
+                self.add(turn_id, Event::SubmoduleFailed(SubmoduleFailed { module, kind: kind.text(), message }));
+            }
+        }
+    }
+
+    /// A submodule looks something up, and goes on.
+    fn look_up(&mut self, mut asked: Asked, mut voice: Voice, completion: &Completion) {
+        self.settle();
+        let read = answer::read(&asked.question.request, completion, self.limits.parallel_tools);
+        let calls = match read {
+            Ok(answer::Answer::Call { calls, .. }) => calls,
+            // What cannot be understood is none.
+            Ok(_) | Err(_) => Vec::new(),
+        };
+        let turn_id = asked.turn;
+        let id = |at: usize| {
+            ids::derived(self.decision_id, &format!("{}/{}/{at}", voice.module, self.decision.completions.len()))
+        };
+        let made: Vec<Uuid> = (0..calls.len()).map(id).collect();
+        let results: Vec<(Uuid, String)> =
+            made.iter().zip(&calls).map(|(id, call)| (*id, self.looked_up(turn_id, *id, &mut voice, call))).collect();
+        let request = Arc::make_mut(&mut asked.question.request);
+        let as_call = |(call, (id, _)): (&answer::AskedCall, &(Uuid, String))| ToolCall {
+            id: id.to_string(),
+            tool: call.tool.clone(),
+            arguments: call.arguments.clone(),
+        };
+        let called = calls.iter().zip(&results).map(as_call).collect();
+        if !calls.is_empty() {
+            let (text, reasoning_details) = (completion.text.trim().to_owned(), completion.reasoning_details.clone());
+            request.messages.push(Message::Assistant { text, calls: called, reasoning_details });
+        }
+        for (id, text) in results {
+            request.messages.push(Message::Tool { call_id: id.to_string(), text });
+        }
+        voice.calls += 1;
+        if voice.calls == CALLS || calls.is_empty() {
+            voice.calls = CALLS;
+            request.tools.clear();
+        }
+        asked.purpose = Purpose::Voice(voice);
+        asked.question.attempt = 1;
+        self.asked.push(asked);
+    }
+
+    /// What an intrinsic says to a submodule. What it does is part of the decision.
+    fn looked_up(&mut self, turn_id: Uuid, id: Uuid, voice: &mut Voice, call: &answer::AskedCall) -> String {
+        let tool = call.tool.as_str();
+        let params: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
+        let problems = self.problems(tool, &params);
+        let is_offered = intrinsics::submodules::is_theirs(tool) && self.mind.offers(tool);
+        let known = intrinsics::named(tool).filter(|_| is_offered);
+        let turn = self.turn_of(turn_id, &voice.aim);
+        let begun = match known {
+            None => Err(format!("there is no tool named {tool:?}")),
+            Some(_) if !problems.is_empty() => Err(format!("invalid_arguments: {}", problems.join("; "))),
+            Some(intrinsic) => (intrinsic.begin)(&self.context(turn_id, &turn, id, &|_| false), &params),
+        };
+        match begun {
+            Ok(Begun::Done(done)) => {
+                for event in done.events {
+                    self.add_to(turn_id, &turn.thread_id, turn.correlation, event);
+                }
+                self.settle();
+                done.result.to_string()
+            }
+            Ok(Begun::Read { result, outside }) => {
+                voice.outside = std::mem::take(&mut voice.outside).with(&outside);
+                result.to_string()
+            }
+            Ok(Begun::Ask(_) | Begun::Question(_) | Begun::Request(_)) => json!({ "error": "not here" }).to_string(),
+            Err(error) => json!({ "error": error }).to_string(),
+        }
+    }
+
+    /// The turn in which a submodule looks something up: of a broadcast, one as its thread's user.
+    fn turn_of(&self, turn_id: Uuid, aim: &Aim) -> Turn {
+        if let Some(turn) = self.turn(turn_id) {
+            return turn.clone();
+        }
+        let thread_id = match aim {
+            Aim::Told { thread_id, .. } => thread_id.as_str(),
+            Aim::Along { .. } | Aim::Answer(_) => "",
+        };
+        let user = self.mind.threads.get(thread_id).map(|thread| thread.user.clone()).unwrap_or_default();
+        Turn::new(Cause::Event, self.input.envelope.correlation_id, thread_id, &user)
+    }
+}

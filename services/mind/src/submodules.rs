@@ -1,0 +1,374 @@
+//! Submodules: voices within an agent, each a prompt that is shown what is new and says what it thinks of it. Which there are, what
+//! is yet to be shown to them of what was decided, and what they left for next time. Folded from the log.
+
+pub mod voiced;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use kairo_events::record::Record;
+use kairo_proto::{
+    About,
+    about::{Agent, Outside, Process, Tool},
+    v1::{
+        self, AgentBroadcast, AgentDecision, AgentThought, DecidedEvent, SubmoduleAsked, SubmoduleChanged,
+        agent_action::Action, decided_event::Event,
+    },
+    words::{HeardKind, ModelTier},
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    intrinsics,
+    profile::Profile,
+    state::{AgentState, Turn, is_none},
+    thread::cut_to,
+    working::Next,
+};
+
+/// Submodules an agent has at most, where its profile does not say.
+pub const MOST: u32 = 8;
+/// And whatever it says.
+pub const MOST_EVER: u32 = 32;
+/// Longest prompt of one, in bytes.
+pub const PROMPT_BYTES: usize = 8_000;
+/// Longest name of one, in bytes.
+pub const NAME_BYTES: usize = 32;
+/// Milliseconds within which one must have answered: where that is not said, at least, and at most.
+pub const DEADLINE_MS: u32 = 10_000;
+pub const LEAST_DEADLINE_MS: u32 = 100;
+pub const MOST_DEADLINE_MS: u32 = 120_000;
+/// What is kept of a thought, in bytes.
+pub const THOUGHT_BYTES: usize = 4 * 1024;
+/// Thoughts that a turn keeps for its later steps, and their bytes.
+const THOUGHTS: usize = 16;
+const THOUGHTS_BYTES: usize = 16 * 1024;
+/// Decisions that wait to be shown, and what is shown of each, in bytes.
+const SHOWN: usize = 32;
+const SHOWN_BYTES: usize = 4 * 1024;
+/// Of each thing that was done, so much is shown, in bytes.
+const ACT_BYTES: usize = 1_024;
+/// Thoughts that are kept for next time, of all threads.
+const LEFT: usize = 32;
+
+/// A voice within an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submodule {
+    pub name: String,
+    pub prompt: String,
+    pub tier: String,
+    /// Kinds of inputs; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hears: Vec<String>,
+    pub deadline_ms: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_decisions: bool,
+}
+
+/// What one said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    pub module: String,
+    pub text: String,
+}
+
+/// What was decided and is yet to be shown to those that want to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// Where the decision stands.
+    pub at: u64,
+    pub thread_id: String,
+    pub text: String,
+}
+
+/// What a submodule left for the next decision in a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    pub thread_id: String,
+    pub said: Said,
+}
+
+/// How it is with an agent's submodules, beside what its profile says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submodules {
+    /// Those that were added, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added: BTreeMap<String, Submodule>,
+    /// Those of the profile that were removed: until it is defined anew.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub removed: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub shown: VecDeque<Shown>,
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub left: VecDeque<Left>,
+}
+
+/// What a turn has of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counsel {
+    /// What they said, the newest last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub said: VecDeque<Said>,
+    /// Rounds of questions to them, and the chain in which the last was asked.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub rounds: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_in: Option<Uuid>,
+}
+
+impl Submodule {
+    pub fn of(said: &v1::Submodule) -> Self {
+        let deadline_ms = if said.deadline_ms == 0 { DEADLINE_MS } else { said.deadline_ms };
+        Self {
+            name: said.name.clone(),
+            prompt: cut_to(&said.prompt, PROMPT_BYTES),
+            tier: said.tier.clone(),
+            hears: said.hears.clone(),
+            deadline_ms: deadline_ms.clamp(LEAST_DEADLINE_MS, MOST_DEADLINE_MS),
+            wants_decisions: said.wants_decisions,
+        }
+    }
+
+    /// Of the model that it thinks with.
+    pub fn tier(&self) -> &'static str {
+        match ModelTier::from(self.tier.as_str()) {
+            known @ (ModelTier::Heavy | ModelTier::Light) => known.known_word(),
+            ModelTier::Fast | ModelTier::Unknown(_) => ModelTier::Fast.known_word(),
+        }
+    }
+
+    /// Whether it is shown inputs of this kind.
+    pub fn hears(&self, kind: &HeardKind) -> bool {
+        self.hears.is_empty() || self.hears.iter().any(|heard| heard == kind.as_str())
+    }
+}
+
+impl Submodules {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Counsel {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The round that a question asked in this chain is of.
+    pub fn round_in(&self, chain: Option<Uuid>) -> u32 {
+        let is_same = self.rounds > 0 && self.asked_in == chain;
+        if is_same { self.rounds } else { self.rounds + 1 }
+    }
+
+    fn hear(&mut self, said: Said) {
+        self.said.push_back(said);
+        let bytes = |all: &VecDeque<Said>| all.iter().map(|said| said.text.len()).sum::<usize>();
+        while self.said.len() > THOUGHTS || bytes(&self.said) > THOUGHTS_BYTES {
+            self.said.pop_front();
+        }
+    }
+}
+
+impl Profile {
+    /// How many submodules it may have.
+    pub fn most_submodules(&self) -> u32 {
+        if self.max_submodules == 0 { MOST } else { self.max_submodules.min(MOST_EVER) }
+    }
+
+    /// Whether it says anything of submodules, so that the agent may add some itself.
+    pub fn takes_submodules(&self) -> bool {
+        self.max_submodules > 0 || !self.submodules.is_empty()
+    }
+}
+
+impl AgentState {
+    /// The submodules it has: those of its profile, then those that were added.
+    pub fn voices(&self) -> impl Iterator<Item = &Submodule> {
+        let of_profile = self.profile.iter().flat_map(|profile| &profile.submodules);
+        let kept = of_profile.filter(|own| !self.submodules.removed.contains(&own.name));
+        let is_added = |own: &&Submodule| !self.submodules.added.contains_key(&own.name);
+        let most = self.profile.as_ref().map_or(MOST, Profile::most_submodules);
+        kept.filter(is_added).chain(self.submodules.added.values()).take(most as usize)
+    }
+
+    pub fn voice(&self, name: &str) -> Option<&Submodule> {
+        self.voices().find(|voice| voice.name == name)
+    }
+
+    /// Whether the agent may use a tool: what is about submodules and history, only where there are any, so that others are
+    /// offered what they were ever.
+    pub fn offers(&self, tool: &str) -> bool {
+        let profile = self.profile.as_ref();
+        match tool {
+            intrinsics::submodules::ASK => self.voices().next().is_some(),
+            intrinsics::history::QUERY => self.keeps_times(),
+            intrinsics::submodules::ADD | intrinsics::submodules::REMOVE => {
+                profile.is_some_and(|profile| profile.takes_submodules() && profile.offers(tool))
+            }
+            _ => profile.is_none_or(|profile| profile.offers(tool)),
+        }
+    }
+
+    /// Whether it is known of what is said when it was: what is shown may depend on it.
+    pub(super) fn keeps_times(&self) -> bool {
+        self.profile.as_ref().is_some_and(|profile| !profile.cutoff.is_nothing()) || self.voices().next().is_some()
+    }
+
+    /// A definition names anew which submodules there are; those that were added stay.
+    pub(super) fn submodules_defined(&mut self) {
+        self.submodules.removed.clear();
+    }
+
+    pub(super) fn submodule_changed(&mut self, changed: &SubmoduleChanged) {
+        let own = self.profile.iter().flat_map(|profile| &profile.submodules);
+        let is_own = own.clone().any(|own| own.name == changed.name);
+        match &changed.submodule {
+            Some(added) if self.submodules.added.len() < MOST_EVER as usize => {
+                self.submodules.added.insert(changed.name.clone(), Submodule::of(added));
+            }
+            Some(_) => {}
+            None => {
+                self.submodules.added.remove(&changed.name);
+                if is_own {
+                    self.submodules.removed.insert(changed.name.clone());
+                }
+            }
+        }
+    }
+
+    /// What a submodule thinks is kept for the turn's later steps, or for the next decision in its thread.
+    pub(super) fn thought(&mut self, event: &DecidedEvent, turn_id: Uuid, thought: &AgentThought) {
+        if thought.module.is_empty() {
+            return;
+        }
+        let said = Said { module: thought.module.clone(), text: cut_to(&thought.text, THOUGHT_BYTES) };
+        self.see_outside(&event.thread_id, turn_id, &thought.outside);
+        if !thought.for_next {
+            if let Some(turn) = self.turns.get_mut(&turn_id) {
+                turn.counsel.hear(said);
+            }
+            return;
+        }
+        let left = &mut self.submodules.left;
+        left.push_back(Left { thread_id: event.thread_id.clone(), said });
+        if left.len() > LEFT {
+            left.pop_front();
+        }
+    }
+
+    pub(super) fn submodule_asked(&mut self, turn_id: Uuid, asked: &SubmoduleAsked) {
+        if let Some(turn) = self.turns.get_mut(&turn_id) {
+            turn.counsel.rounds = asked.round;
+            turn.counsel.asked_in = turn.chain.as_ref().map(|chain| chain.id);
+        }
+    }
+
+    /// It was shown, whatever came of it.
+    pub(super) fn broadcast(&mut self, told: &AgentBroadcast) {
+        self.submodules.shown.retain(|shown| shown.thread_id != told.thread_id || shown.at > told.through);
+    }
+
+    /// What was left for the next decision in a thread it has seen; what was decided is to be shown. A broadcast causes none.
+    pub(super) fn note_decision(&mut self, sequence: u64, decision: &AgentDecision) {
+        if is_broadcast(decision) {
+            return;
+        }
+        if decision.completions.iter().any(|completion| completion.module.is_empty()) {
+            let is_seen = |left: &Left| decision.events.iter().any(|event| event.thread_id == left.thread_id);
+            self.submodules.left.retain(|left| !is_seen(left));
+        }
+        if !self.voices().any(|voice| voice.wants_decisions) {
+            return self.submodules.shown.clear();
+        }
+        for event in &decision.events {
+            let Some(act) = act(event) else { continue };
+            let shown = &mut self.submodules.shown;
+            match shown.iter_mut().find(|shown| shown.at == sequence && shown.thread_id == event.thread_id) {
+                Some(shown) => shown.text = cut_to(&format!("{}\n{act}", shown.text), SHOWN_BYTES),
+                None => shown.push_back(Shown { at: sequence, thread_id: event.thread_id.clone(), text: act }),
+            }
+        }
+        self.forget_shown();
+    }
+
+    /// The oldest make room, but for those that are being shown: what was asked about them is asked.
+    fn forget_shown(&mut self) {
+        let under_way = match &self.work.next {
+            Some((Next::Broadcast { thread_id, through }, _)) => Some((thread_id.clone(), *through)),
+            _ => None,
+        };
+        let is_under_way = |shown: &Shown| {
+            under_way.as_ref().is_some_and(|(thread, through)| shown.thread_id == *thread && shown.at <= *through)
+        };
+        while self.submodules.shown.len() > SHOWN {
+            let at = self.submodules.shown.iter().position(|shown| !is_under_way(shown)).unwrap_or_default();
+            self.submodules.shown.remove(at);
+        }
+    }
+
+    /// Whether what a broadcast is to show is still there, and somebody wants to see it.
+    pub(super) fn is_to_be_shown(&self, next: &Next) -> bool {
+        let Next::Broadcast { thread_id, through } = next else { return false };
+        self.submodules.shown.iter().any(|shown| shown.thread_id == *thread_id && shown.at <= *through)
+    }
+
+    /// The next broadcast: of the thread of which the oldest decision waits, up to the newest.
+    pub(super) fn next_broadcast(&self) -> Option<Next> {
+        let thread_id = self.submodules.shown.front()?.thread_id.clone();
+        let of_thread = self.submodules.shown.iter().filter(|shown| shown.thread_id == thread_id);
+        let through = of_thread.map(|shown| shown.at).max()?;
+        Some(Next::Broadcast { thread_id, through })
+    }
+}
+
+impl Turn {
+    /// What they said, and what they had left for it.
+    pub(super) fn counsel<'s>(&'s self, state: &'s AgentState) -> impl Iterator<Item = &'s Said> {
+        let left = state.submodules.left.iter().filter(|left| left.thread_id == self.thread_id);
+        left.map(|left| &left.said).chain(&self.counsel.said)
+    }
+}
+
+/// Whether a decision is one to show others.
+pub(super) fn is_broadcast(decision: &AgentDecision) -> bool {
+    decision.events.iter().any(|event| matches!(event.event, Some(Event::Broadcast(_))))
+}
+
+/// What an event says or does, in a line; none where it does neither.
+fn act(event: &DecidedEvent) -> Option<String> {
+    let event = event.event.as_ref()?;
+    let act = if let Event::Action(action) = event {
+        match action.action.as_ref()? {
+            Action::Say(say) => format!("said: {}", say.text),
+            Action::ToolCall(call) => format!("called {} {}", call.tool, call.arguments),
+            Action::Ask(ask) => format!("asked {}: {}", ask.agent, ask.text),
+        }
+    } else if let Event::TaskScheduled(scheduled) = event {
+        format!("made a task: {}", scheduled.task.as_ref()?.title)
+    } else if let Event::TaskEnded(ended) = event {
+        format!("ended a task, {}: {}{}", ended.status, ended.result, ended.reason)
+    } else {
+        return None;
+    };
+    Some(cut_to(&act, ACT_BYTES))
+}
+
+/// What kind of input it is.
+pub(super) fn kind(record: &Record) -> HeardKind {
+    match record.body.about() {
+        About::Agent(Agent::Message(_) | Agent::Choice(_)) | About::User(_) => HeardKind::Message,
+        About::Agent(Agent::Answer(_)) => HeardKind::Result,
+        About::Tool(Tool::Result(_) | Tool::Invoke(_) | Tool::Progress(_)) => HeardKind::Result,
+        About::Process(Process::Exited(_) | Process::Spawned(_) | Process::Progress(_) | Process::Canceled(_)) => {
+            HeardKind::Process
+        }
+        About::Agent(Agent::Approval(_)) => HeardKind::Approval,
+        About::Outside(outside) => match outside {
+            Outside::Due(_) => HeardKind::Task,
+            Outside::Triggered(_) | Outside::Email(_) => HeardKind::Event,
+        },
+        // A task begins behind a decision.
+        About::Decision(_) | About::Decided(_) | About::Agent(Agent::Request(_)) => HeardKind::Task,
+        About::Agent(Agent::Defined(_) | Agent::Command(_)) | About::System(_) | About::Live(_) => HeardKind::Event,
+    }
+}
