@@ -29,12 +29,12 @@ rules:
     when: { user_matches: '^search (?<words>.+)$' }
     turn:
       - tool_calls: [{ tool: state.search, arguments: { words: "{{ captures.words }}" } }]
-      - text: "{{ last_result.total }} {{ last_result.found[0].key }}"
+      - text: "{{ last_result.total }}{% if last_result.total %} {{ last_result.found[0].key }}{% endif %}"
   - name: related
     when: { user_matches: '^related (?<key>\S+)$' }
     turn:
       - tool_calls: [{ tool: state.related, arguments: { key: "{{ captures.key }}" } }]
-      - text: "{{ last_result.total }} {{ last_result.related[0].key }}"
+      - text: "{{ last_result.total }}{% if last_result.total %} {{ last_result.related[0].key }}{% endif %}"
   - name: delete
     when: { user_matches: '^delete (?<key>\S+)$' }
     turn:

@@ -50,7 +50,7 @@ rules:
           - { tool: state.write, arguments: { key: tea, content: "Ann likes tea.", related_keys: [ann] } }
           - { tool: state.write, arguments: { key: tea, content: "Ann likes coffee." } }
           - { tool: state.write, arguments: { key: cup, content: "It is blue." } }
-      - tool_calls: [{ tool: state.delete, arguments: { key: cup } }]
+          - { tool: state.delete, arguments: { key: cup } }
       - text: "Kept."
   - name: consent
     when: { user_contains: "spawn" }
@@ -118,7 +118,7 @@ async fn a_rebuild_gives_equal_rows() {
     let asked = world.send("topical", "another").await;
     world.log.wait(|event| event.correlation_id == asked.event_id && event.type_name.contains("suggested")).await;
     let keeper = json!({ "agent": "keeper", "prompt": "Be brief.", "inner_state": true });
-    world.post("/v1/agents", &keeper).await;
+    assert_eq!(world.post("/v1/agents", &keeper).await.0, 201);
     assert_eq!(world.ask("keeper", "keep it").await, "Kept.");
     let lost = world.send("nobody", "hello?").await;
     world.log.wait(|event| event.correlation_id == lost.event_id && event.subject.ends_with(".undelivered")).await;

@@ -18,9 +18,9 @@ fn hears_of(agent: &mut Agent, user: &str, message_id: &str) {
 }
 
 fn steps(decided: &Record) -> Vec<ChainStepEnded> {
-    let of = |event: &kairo_proto::v1::DecidedEvent| match &event.event {
-        Some(Event::ChainStepEnded(ended)) => Some(ended.clone()),
-        _ => None,
+    let of = |event: &kairo_proto::v1::DecidedEvent| {
+        let Some(Event::ChainStepEnded(ended)) = &event.event else { return None };
+        Some(ended.clone())
     };
     decision(decided).events.iter().filter_map(of).collect()
 }
@@ -38,9 +38,9 @@ fn comes_to(agent: &mut Agent, user: &str, tool: &str, arguments: Value) -> Resu
 }
 
 fn written(decided: &Record) -> StateWritten {
-    let of = |event: &kairo_proto::v1::DecidedEvent| match &event.event {
-        Some(Event::StateWritten(written)) => Some(written.clone()),
-        _ => None,
+    let of = |event: &kairo_proto::v1::DecidedEvent| {
+        let Some(Event::StateWritten(written)) = &event.event else { return None };
+        Some(written.clone())
     };
     decision(decided).events.iter().find_map(of).unwrap()
 }
@@ -161,5 +161,24 @@ fn content_from_outside_is_marked_and_marks_whoever_reads_it() {
     let read = agent.decides(&[asks_for("state.read", json!({ "key": "page" })), calls(&["process.spawn"])]).unwrap();
     assert_eq!(steps(&read)[0].outside, [PAGE]);
     assert!(kinds(&read).contains(&"consent process.spawn".to_owned()), "{:?}", kinds(&read));
+    agent.is_replayed();
+}
+
+#[test]
+fn several_writes_of_one_answer_see_each_other_and_the_turn_goes_on() {
+    let mut agent = keeper();
+    hears_of(&mut agent, "ann", "m1");
+    let write = |key: &str, content: &str| CompletionToolCall {
+        tool: "state.write".into(),
+        arguments: json!({ "key": key, "content": content }).to_string(),
+        ..Default::default()
+    };
+    let tool_calls = vec![write("tea", "green"), write("tea", "black")];
+    let writes = Completion { tool_calls, ..Default::default() };
+    let answers = [writes, asks_for("state.delete", json!({ "key": "tea" })), says("kept")];
+    let decided = agent.decides(&answers).unwrap();
+    let states: Vec<_> = kinds(&decided).into_iter().filter(|kind| kind.starts_with("state")).collect();
+    assert_eq!(states, ["state tea", "state tea", "state without tea"]);
+    assert!(agent.mind.state.inner.is_nothing());
     agent.is_replayed();
 }
