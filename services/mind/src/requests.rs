@@ -19,8 +19,7 @@ impl AgentState {
     /// Another agent asks for something: it is decided on without asking a model.
     pub(super) fn requested(&mut self, record: &Record, request: &AgentRequest) {
         let (id, tool) = match request.kind_word() {
-            // Whoever works in the background thinks there.
-            RequestKind::Think if self.is_background() => (format!("request/{}", request.request_id), requests::ACCEPT),
+            // Not in the queue of an agent that works in the background: two that wait for each other's would wait for ever.
             RequestKind::Call | RequestKind::Think => {
                 if self.seen.see(&format!("request/{}", request.request_id)) {
                     self.begin_request(record, request);

@@ -357,17 +357,20 @@ fn with_member_ask_a_member_thinks_with_its_own_prompt_and_tools_and_its_last_wo
 }
 
 #[test]
-fn a_member_that_works_in_the_background_thinks_there() {
+fn a_member_that_works_in_the_background_answers_beside_its_work_with_its_fast_model() {
     let mut member = Agent::named("search", AgentProfile { conduct: "background".into(), ..profile(&["http.get"]) });
+    member.hears("m1", "Research it");
+    member.decides(&[queues("I will.", &["Research it"])]).unwrap();
+    let working = member.works(&[calls(&["http.get"])]).unwrap();
+    // Were it queued behind the work, two agents that ask each other would wait for ever.
     member.is_asked_to_think("1", "Find it");
-    assert_eq!(kinds(&member.decides(&[]).unwrap()), ["task scheduled"]);
-    let ended = member.works(&[says("Found.")]).unwrap();
-    assert_eq!(kinds(&ended).last().unwrap(), "task completed");
-    let Some(Event::TaskEnded(told)) = decision(&ended).events.last().unwrap().event.clone() else { panic!() };
-    assert_eq!((told.result.as_str(), told.answer.unwrap().agent.as_str()), ("Found.", "whole"));
-    // Calls are made beside its work.
+    let answered = member.decides(&[says("Found.")]).unwrap();
+    assert_eq!(kinds(&answered), ["created", "answers completed", "completed"]);
+    assert_eq!(member.asked.last().unwrap().tier, "fast");
     member.is_asked_to_call("2", "http.get", json!({}));
     assert_eq!(kinds(&member.decides(&[]).unwrap()), ["call http.get"]);
+    member.learns(&working, &actions(&working)[0], "7");
+    assert_eq!(kinds(&member.works(&[says("Seven.")]).unwrap())[0], "task completed");
     member.is_replayed();
 }
 

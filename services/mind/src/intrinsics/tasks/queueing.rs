@@ -32,7 +32,9 @@ pub fn queue(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun
     }
     let title = if title.is_empty() { &task_text } else { &title };
     let title: String = title.chars().take(TITLE_CHARS).collect();
-    let source = if context.state.is_of_work(context.turn) { TaskSource::Itself } else { TaskSource::User };
+    // What is queued at work, or for another agent, nobody is told of.
+    let is_its_own = context.state.is_of_work(context.turn) || context.turn.requested().is_some();
+    let source = if is_its_own { TaskSource::Itself } else { TaskSource::User };
     let task = v1::Task {
         task_id: ids::derived(context.id, "task").to_string(),
         kind: TaskKind::Queued.text(),
