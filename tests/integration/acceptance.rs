@@ -56,7 +56,8 @@ fn every_sentence_of_the_design_is_held_by_a_test_that_exists() {
         for row in rows {
             let held_by = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
             let names: Vec<&str> = held_by.split(',').map(|name| name.trim().trim_matches('`')).collect();
-            unknown.extend(names.into_iter().filter(|name| !tests.contains(*name)).map(|name| format!("{row}: {name}")));
+            unknown
+                .extend(names.into_iter().filter(|name| !tests.contains(*name)).map(|name| format!("{row}: {name}")));
         }
     }
     assert_eq!(sections, SECTIONS);

@@ -187,6 +187,7 @@ async fn said_before(world: &World, to: &str, thread: &str, words: &str, window_
         text,
         thread_id: thread.to_owned(),
         parts: Vec::new(),
+        state: String::new(),
     };
     world.bus.publish(&Outgoing::new(&USER_MESSAGE, &user, envelope, message)).await.unwrap();
     format!("chatcmpl-{event_id}")
