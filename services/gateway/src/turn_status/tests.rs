@@ -95,8 +95,8 @@ fn who_comes_back_in_the_midst_of_a_turn_is_told_the_rest_as_before() {
 #[test]
 fn what_no_users_message_began_is_no_turn_and_nobody_is_asked_about_it() {
     let mut known = Known::default();
-    let due = event(1, TURN, "kairo.task.bob.due", "kairo.task.due.v1", json!({}));
-    let catalogue = event(1, TURN, "kairo.system.tool-runner.catalogue", "kairo.system.catalogue.v1", json!({}));
+    let due = event(1, TURN, "kairo.task.bob.due", v1::TaskDue::TYPE, json!({}));
+    let catalogue = event(1, TURN, "kairo.system.tool-runner.catalogue", v1::ToolCatalogue::TYPE, json!({}));
     assert!(!known.lacks(&due, false) && !known.lacks(&catalogue, false));
     let then = &turn()[3..];
     assert_eq!(changes(&mut known, &[vec![due], then.to_vec()].concat(), false), []);
