@@ -141,7 +141,8 @@ async fn submodules_think_along_in_parallel_and_who_is_late_or_fails_holds_up_no
 #[tokio::test]
 async fn what_was_decided_is_shown_afterwards_and_a_message_overtakes_it() {
     let world = Wanted::new(SCENARIO).start().await;
-    let diary = json!({ "name": "diary", "prompt": "You keep a diary.", "hears": ["process"], "wants_decisions": true });
+    let diary =
+        json!({ "name": "diary", "prompt": "You keep a diary.", "hears": ["process"], "wants_decisions": true });
     define(&world, "council", json!({ "submodules": [diary] })).await;
     let first = world.send("council", "hello").await;
     assert_eq!(world.reply(&first).await, "said: hello");
@@ -191,9 +192,7 @@ async fn submodules_are_added_with_consent_and_by_order_and_removed() {
     let events = all_of(&world, &world.send("council", "hello").await).await;
     assert!(told(&events).contains(&("critic".to_owned(), "critic finds fault".to_owned())), "{:?}", told(&events));
 
-    let order = |command: &str, submodule: Value| {
-        json!({ "user": "ann", "agent": "council", "command": command, "submodule": submodule })
-    };
+    let order = |command: &str, submodule: Value| json!({ "user": "ann", "agent": "council", "command": command, "submodule": submodule });
     assert_eq!(world.post("/v1/commands", &order("add", module("two"))).await.0, 202);
     assert_eq!(world.post("/v1/commands", &order("remove", json!({ "name": "one" }))).await.0, 202);
     assert_eq!(names(&world).await, ["critic", "two"]);

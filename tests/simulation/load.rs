@@ -11,9 +11,11 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, USER_MESSAGE},
-    vocabulary::{BACKGROUND, REFLECTION, TEAMS},
+    vocabulary::{BACKGROUND, REFLECTION, SUBMODULES, TEAMS},
 };
-use kairo_proto::v1::{AgentDefined, AgentProfile, EmailReceived, SessionBounds, Team, TeamWorker, UserMessage};
+use kairo_proto::v1::{
+    AgentDefined, AgentProfile, EmailReceived, SessionBounds, Submodule, Team, TeamWorker, UserMessage,
+};
 
 use tokio::time::sleep;
 
@@ -79,10 +81,27 @@ pub fn define(world: &mut World, chance: &mut Chance) {
             profile.guesses_goal = chance.permille(500);
             profile.max_reflections = u32::try_from(chance.below(3)).unwrap_or_default();
         }
+        if world.epoch >= SUBMODULES && chance.permille(300) {
+            profile.submodules = voices(chance);
+            profile.history_cutoff = if chance.permille(300) { 5 } else { 0 };
+        }
         let body = AgentDefined { profile: Some(profile) };
         let envelope = entering("profile", &[agent], world.now());
         world.enter(&Outgoing::new(&AGENT_DEFINED, &name(agent), envelope, body));
     }
+}
+
+/// One to three submodules; what they say, and whether they say it in time, the model decides.
+fn voices(chance: &mut Chance) -> Vec<Submodule> {
+    let voice = |at: usize, chance: &mut Chance| Submodule {
+        name: format!("voice-{at}"),
+        prompt: "You think along.".to_owned(),
+        tier: ["heavy", "fast", "light"][chance.below(3)].to_owned(),
+        deadline_ms: [100, 1_000, 10_000][chance.below(3)],
+        wants_decisions: chance.permille(500),
+        ..Submodule::default()
+    };
+    (0..=chance.below(3)).map(|at| voice(at, chance)).collect()
 }
 
 /// The first agent leads the others.

@@ -17,16 +17,7 @@ use crate::Error;
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 
 /// The examples in the order in which they are told about.
-pub const NAMES: [&str; 8] = [
-    "morning",
-    "launch",
-    "meeting",
-    "research",
-    "journal",
-    "automation",
-    "team",
-    "council",
-];
+pub const NAMES: [&str; 8] = ["morning", "launch", "meeting", "research", "journal", "automation", "team", "council"];
 
 /// An example, its dates filled in.
 #[derive(Clone, Debug)]
