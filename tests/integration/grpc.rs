@@ -103,6 +103,8 @@ async fn both_interfaces_say_the_same() {
     let asked = [
         ("Queries/ListAgents", json!({}), "/v1/agents"),
         ("Queries/ListTeams", json!({}), "/v1/teams"),
+        ("Queries/ListThoughts", json!({ "agent": "bob" }), "/v1/agents/bob/thoughts"),
+        ("Queries/ListSubmodules", json!({ "agent": "bob" }), "/v1/agents/bob/submodules"),
         ("Queries/ListBriefings", json!({ "user": "ann" }), "/v1/briefings?user=ann"),
         ("Queries/ListThreads", json!({ "status": "all" }), "/v1/threads?status=all"),
         ("Queries/GetConversation", json!({ "agent": "bob" }), "/v1/conversations/bob"),

@@ -294,6 +294,21 @@ async fn an_answer_is_reviewed_and_improved_before_the_user_sees_it() {
     case.end().await;
 }
 
+#[tokio::test]
+async fn three_submodules_argue_one_is_asked_and_one_is_late() {
+    let case = played("council").await;
+    let log = case.world.log.now(&case.world.bus).await;
+    let of = |type_name: &str| -> Vec<&EventJson> { log.iter().filter(|it| it.type_name == type_name).collect() };
+    let late: Vec<_> = of(v1::SubmoduleFailed::TYPE).iter().map(|it| it.payload["module"].clone()).collect();
+    assert_eq!(late, [json!("archivist"), json!("archivist")], "once for each message");
+    let asked: Vec<_> = of(v1::SubmoduleAsked::TYPE).iter().map(|it| it.payload["question"].clone()).collect();
+    assert_eq!(asked, [json!("How great is the risk, exactly?")]);
+    let left: Vec<_> = of(v1::AgentThought::TYPE).into_iter().filter(|it| it.payload["for_next"] == true).collect();
+    assert_eq!(left.len(), 1, "for the decision after the first: {left:?}");
+    assert_eq!(of(v1::AgentBroadcast::TYPE).len(), 2);
+    case.end().await;
+}
+
 /// `kairo example …`, whose temporary files are in a folder of the test's.
 fn command(arguments: &[&str], folder: &TempDir) -> tokio::process::Command {
     let tools = Tools::of_this_checkout().unwrap();

@@ -11,10 +11,11 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, USER_MESSAGE},
-    vocabulary::{BACKGROUND, COMPOSITES, REFLECTION, TEAMS},
+    vocabulary::{BACKGROUND, COMPOSITES, REFLECTION, SUBMODULES, TEAMS},
 };
 use kairo_proto::v1::{
-    AgentDefined, AgentProfile, EmailReceived, Member, Perception, SessionBounds, Team, TeamWorker, UserMessage,
+    AgentDefined, AgentProfile, EmailReceived, Member, Perception, SessionBounds, Submodule, Team, TeamWorker,
+    UserMessage,
 };
 
 use tokio::time::sleep;
@@ -85,6 +86,10 @@ pub fn define(world: &mut World, chance: &mut Chance) {
         if world.epoch >= COMPOSITES {
             compose(&mut profile, chance);
         }
+        if world.epoch >= SUBMODULES && chance.permille(300) {
+            profile.submodules = voices(chance);
+            profile.history_cutoff = if chance.permille(300) { 5 } else { 0 };
+        }
         let body = AgentDefined { profile: Some(profile) };
         let envelope = entering("profile", &[agent], world.now());
         world.enter(&Outgoing::new(&AGENT_DEFINED, &name(agent), envelope, body));
@@ -104,6 +109,19 @@ fn compose(profile: &mut AgentProfile, chance: &mut Chance) {
         let perception = Perception { tool: KEYED.to_owned(), arguments: r#"{"n":1}"#.to_owned() };
         profile.environment = vec![perception; 1 + chance.below(2)];
     }
+}
+
+/// One to three submodules; what they say, and whether they say it in time, the model decides.
+fn voices(chance: &mut Chance) -> Vec<Submodule> {
+    let voice = |at: usize, chance: &mut Chance| Submodule {
+        name: format!("voice-{at}"),
+        prompt: "You think along.".to_owned(),
+        tier: ["heavy", "fast", "light"][chance.below(3)].to_owned(),
+        deadline_ms: [100, 1_000, 10_000][chance.below(3)],
+        wants_decisions: chance.permille(500),
+        ..Submodule::default()
+    };
+    (0..=chance.below(3)).map(|at| voice(at, chance)).collect()
 }
 
 /// The first agent leads the others.

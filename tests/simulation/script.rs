@@ -19,6 +19,8 @@ const QUEUE: &str = "task.queue";
 const ASK: &str = "member.ask";
 /// What has a worker do something.
 const DELEGATE: &str = "team.delegate";
+/// What asks a submodule.
+const ASK: &str = "submodule.ask";
 /// What hooks wait for.
 const TRIGGERS: [&str; 7] = [
     "post:count.keyed",
@@ -72,7 +74,17 @@ pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
             words(json!({ "content": "it was about numbers", "keywords": ["number"], "people": ["ann"] }))
         }
         it if it.starts_with("You are memory.digest") => words(json!({ "memories": [] })),
+        it if it.starts_with("You are a submodule") => think_along(request, chance),
         _ => call_or_say(request, chance),
+    }
+}
+
+/// What a submodule says, if anything; some look something up first.
+fn think_along(request: &ModelRequest, chance: &mut Chance) -> Answer {
+    match chance.below(4) {
+        0 if !request.tools.is_empty() => (String::new(), vec![call(0, "history.query", &json!({ "words": "count" }))]),
+        0 | 1 => ("-".to_owned(), Vec::new()),
+        _ => (format!("a number below {} is enough", chance.below(1_000)), Vec::new()),
     }
 }
 
@@ -136,6 +148,10 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
         return say(chance);
     }
     let ids = ids_of(request);
+    if request.tools.iter().any(|tool| tool.name == ASK) && chance.permille(150) {
+        let given = json!({ "name": format!("voice-{}", chance.below(3)), "question": "is it enough?" });
+        return (String::new(), vec![call(0, ASK, &given)]);
+    }
     if chance.permille(80) && request.tools.iter().any(|tool| tool.name == QUEUE) {
         return (
             String::new(),

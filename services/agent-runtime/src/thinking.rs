@@ -27,6 +27,7 @@ use crate::{
     config::Config,
     live::Live,
     models::Answers,
+    received::SoFar,
     turn::{Paid, Stage, Turn},
 };
 
@@ -192,13 +193,8 @@ impl Thinker {
         self.bus.standing.count_model_request();
         let asking = paid.given_up.asking(question.request.tier);
         let answering = self.models.complete(&question.request, asking.received(), question.speaks.then(live));
-        let Some(mut completion) = within(question.deadline_ms, answering).await else {
-            // Nobody waits for it any more; what it took counts as given up.
-            drop(asking);
-            let completion = late(question);
-            paid.keep(&completion, question.attempt);
-            return Some(completion);
-        };
+        let answered = within(question.deadline_ms, answering).await;
+        let mut completion = answered.unwrap_or_else(|| late(question, asking.received().get()));
         completion.module.clone_from(&question.module);
         if !asking.answered() {
             // This decision was interrupted, and the call counts as given up.
@@ -243,16 +239,19 @@ async fn within<T>(deadline_ms: Option<u32>, what: impl Future<Output = T>) -> O
     }
 }
 
-/// The completion of a call that was not answered by its deadline: whoever makes the decision again needs no clock.
-fn late(question: &Question) -> Completion {
+/// The completion of a call that was not answered by its deadline, with what had arrived of the answer: whoever makes the decision
+/// again needs no clock.
+fn late(question: &Question, received: SoFar) -> Completion {
     let limit = question.deadline_ms.unwrap_or_default();
     let message = format!("no answer within {limit} ms");
     Completion {
         tier: question.request.tier.to_owned(),
         request_digest: question.request.digest(),
+        output_tokens: received.answered().0,
+        model: received.model,
+        input_tokens: received.input_tokens,
         latency_ms: limit,
         error: Some(CompletionError { kind: LATE.to_owned(), message, transient: false }),
-        module: question.module.clone(),
         ..Completion::default()
     }
 }

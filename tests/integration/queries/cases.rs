@@ -141,18 +141,20 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("FROM teams WHERE agent = ANY($1)", "ARRAY['a7', 'a8']", "teams_pkey"),
     ("FROM tasks WHERE agent = ANY($1)", "ARRAY['a0', 'a70']", "tasks_at_work"),
     ("FROM model_calls WHERE agent = ANY($1)", "ARRAY['a7', 'a8'], '2026-02-01'", "model_calls_of_agent"),
+    ("'kairo.agent.broadcast.v1') AND sequence < $2", "'a7', {END}, 50", "events_of_thinking log_pkey"),
+    ("type = 'kairo.agent.submodule_changed.v1'", "'a7', 50", "events_of_submodules log_pkey"),
     ("FROM briefings WHERE ($1", "NULL, NULL, {END}, 50", "briefings_by_age"),
     ("FROM briefings WHERE ($1", "'a7', NULL, 9000, 50", "briefings_of_agent"),
     ("FROM briefings WHERE ($1", "NULL, 'u7', 9000, 50", "briefings_of_user"),
     ("FROM briefings WHERE told", "'u7', NULL, 20", "briefings_told"),
     (
         "FROM model_calls AS calls",
-        "true, true, true, true, true, 'a7', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 50",
+        "true, true, true, true, true, 'a7', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 50, true, NULL, NULL",
         "model_calls_of_agent",
     ),
     (
         "FROM model_calls AS calls",
-        "true, true, true, true, true, NULL, NULL, NULL, NULL, '2025-02-01', '2025-02-02', NULL, NULL, NULL, NULL, NULL, 50",
+        "true, true, true, true, true, NULL, NULL, NULL, NULL, '2025-02-01', '2025-02-02', NULL, NULL, NULL, NULL, NULL, 50, true, NULL, NULL",
         "model_calls_by_day",
     ),
 ];

@@ -4,7 +4,8 @@ SELECT i, 'kairo.agent.a', '', '', 'epoch'::timestamptz + i * interval '1 s' FRO
 
 INSERT INTO events (sequence, position, event_id, ts, agent, thread_id, correlation_id, type)
 SELECT i, 0, gen_random_uuid(), 'epoch'::timestamptz + i * interval '1 s', 'a' || i % 200, 't' || i % 2000,
-       md5((i / 6)::text)::uuid, 'kairo.agent.action.v1'
+       md5((i / 6)::text)::uuid, CASE i % 50 WHEN 0 THEN 'kairo.agent.thought.v1' WHEN 1 THEN 'kairo.agent.submodule_changed.v1'
+       ELSE 'kairo.agent.action.v1' END
 FROM generate_series(1, 40000) AS i;
 
 INSERT INTO agents (agent, profile, sequence, defined_at) SELECT 'a' || i, '{}', i, now() FROM generate_series(0, 5000) AS i;
@@ -89,9 +90,9 @@ SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, md5(i::text)::u
        CASE WHEN i % 50 > 0 THEN 'accept' END
 FROM generate_series(1, 20000) AS i;
 
-INSERT INTO model_calls (event_id, call, sequence, agent, thread_id, user_id, tier, model, decided_at, input_tokens,
+INSERT INTO model_calls (event_id, call, sequence, agent, thread_id, user_id, tier, model, module, decided_at, input_tokens,
                          output_tokens, latency_ms)
-SELECT gen_random_uuid(), 0, i, 'a' || i % 200, 't' || i % 2000, 'u' || i % 500, 'heavy', 'm', '2026-01-01'::timestamptz
+SELECT gen_random_uuid(), 0, i, 'a' || i % 200, 't' || i % 2000, 'u' || i % 500, 'heavy', 'm', 'c' || i % 3, '2026-01-01'::timestamptz
        + i * interval '10 min', 1, 1, 1
 FROM generate_series(1, 40000) AS i;
 

@@ -45,6 +45,8 @@ pub struct Scene {
 pub enum Until {
     /// The agent has done all that it has to do, and learned from it.
     Rest,
+    /// What was decided has been shown to the submodules that want to know.
+    Shown,
 }
 
 /// What happens.

@@ -140,7 +140,7 @@ impl<'a> Player<'a> {
                     self.advance().await?;
                 }
                 match scene.until {
-                    Some(Until::Rest) => self.agent_rests().await,
+                    Some(until) => self.is_over(until).await,
                     None => Ok(()),
                 }
             }
@@ -151,13 +151,13 @@ impl<'a> Player<'a> {
             Cue::RunTask(title) => {
                 self.run_task(title).await?;
                 match scene.until {
-                    Some(Until::Rest) => self.agent_rests().await,
+                    Some(until) => self.is_over(until).await,
                     None => self.chain_of("task").await,
                 }
             }
             Cue::MakeTeam(_) => {
                 self.client.post::<Value>("v1/teams", &self.example.profile).await?;
-                self.agent_rests().await
+                self.is_over(Until::Rest).await
             }
         }
     }
@@ -259,12 +259,16 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Waits until the agent has learned from a session of work: nothing is left to do.
-    async fn agent_rests(&mut self) -> Result<(), Error> {
+    /// Waits until the agent has learned from a session of work, so that nothing is left to do; or has shown what it decided.
+    async fn is_over(&mut self, until: Until) -> Result<(), Error> {
+        let ends = match until {
+            Until::Rest => v1::ThreadCompleted::TYPE,
+            Until::Shown => v1::AgentBroadcast::TYPE,
+        };
         loop {
             let event = self.next().await?;
             let is_of_agent = agent_of(&event) == self.example.agent();
-            if is_of_agent && event.type_name == v1::ThreadCompleted::TYPE {
+            if is_of_agent && event.type_name == ends {
                 return Ok(());
             }
         }

@@ -67,9 +67,21 @@ struct Told {
     progress: TurnProgress,
 }
 
+/// What was thought, with the name of the submodule that did.
+fn thought(event: &EventJson) -> String {
+    match text(event, "module") {
+        "" => event.text().to_owned(),
+        module => format!("{module}: {}", event.text()),
+    }
+}
+
 impl Told {
     fn decided(&mut self, events: &[EventJson], turn: &TurnEvents) {
         let Some(first) = events.first() else { return };
+        // What submodules were shown of the turn changes nothing of it.
+        if events.iter().any(|event| event.type_name == v1::AgentBroadcast::TYPE) {
+            return;
+        }
         let all = |type_name: &str, field: &str| -> Vec<&str> {
             let of_type = events.iter().filter(|event| event.type_name == type_name);
             of_type.map(|event| text(event, field)).filter(|text| !text.is_empty()).collect()
@@ -79,7 +91,9 @@ impl Told {
         let failures = all(v1::AgentFailed::TYPE, "text");
         let (input_tokens, output_tokens) = turn.tokens.get(&first.sequence).copied().unwrap_or_default();
         let reviews = events.iter().filter(|event| event.type_name == v1::AgentReflected::TYPE).map(EventJson::text);
-        let reasoning: Vec<&str> = all(v1::AgentThought::TYPE, "text").into_iter().chain(reviews).collect();
+        let thoughts = events.iter().filter(|event| event.type_name == v1::AgentThought::TYPE).map(thought);
+        let reasoning: Vec<String> = thoughts.chain(reviews.map(str::to_owned)).collect();
+        let reasoning: Vec<&str> = reasoning.iter().map(String::as_str).collect();
         let is_end = |event: &EventJson| event.is_final_reply() || event.type_name == v1::AgentReflected::TYPE;
         let reflects = self.ended || events.iter().any(is_end);
         let kind = if reflects { InteractionStepKind::Reflect } else { InteractionStepKind::Plan };
