@@ -43,7 +43,7 @@ pub struct Times {
 
 pub enum Script {
     /// The same answer whenever the rule matches.
-    Always(AnswerPlan),
+    Always(Box<AnswerPlan>),
     /// One answer for each round of a turn; the rule does not match in later rounds.
     Rounds(Vec<AnswerPlan>),
 }

@@ -181,10 +181,11 @@ fn nothing(text: &str, json: bool) -> Result<ExitCode, Error> {
 
 /// For people in many lines, for programs in one.
 fn show(value: &Value, json: bool) -> Result<(), Error> {
-    Ok(match json {
+    match json {
         true => terminal::json(value)?,
         false => terminal::line(printable_json(value))?,
-    })
+    }
+    Ok(())
 }
 
 /// What others wrote stands in it, so nothing of it moves the cursor of a terminal.

@@ -1,5 +1,7 @@
 //! `history.query`: what was said and done before in the conversations of a turn's user, as far as the agent has it at hand.
 
+use std::cmp::Reverse;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -58,7 +60,7 @@ fn query(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
         }
     }
     // The thread that was touched last comes first, and in each the newest.
-    found.sort_by(|one, other| (other.0, other.1).cmp(&(one.0, one.1)));
+    found.sort_by_key(|found| Reverse((found.0, found.1)));
     let mut bytes = 0;
     let within = found.into_iter().take(limit).take_while(|(_, _, _, size)| {
         bytes += size;

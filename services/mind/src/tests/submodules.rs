@@ -97,7 +97,7 @@ fn each_input_of_a_turn_is_shown_once_and_what_was_said_is_kept_for_its_later_st
     assert_eq!(kinds(&decided), ["critic thinks it is early", "say noon"]);
     let shown = agent.shown_last();
     assert!(shown.contains("be careful") && shown.contains("it is early"), "{shown}");
-    let of_result = agent.asked.iter().filter(|it| asked(it).is_some()).next_back().unwrap();
+    let of_result = agent.asked.iter().rfind(|it| asked(it).is_some()).unwrap();
     assert!(format!("{of_result:?}").contains("What is new (result)") && format!("{of_result:?}").contains("noon"));
     // An intrinsic within a decision is no new input.
     agent.hears("m2", "and what did we talk about?");

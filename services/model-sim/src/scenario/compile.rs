@@ -97,7 +97,7 @@ impl Compiler {
 
     fn script(&mut self, path: &str, reply: Option<Value>, turn: Option<Vec<Value>>) -> Option<Script> {
         if let Some(reply) = reply {
-            return self.answer(&format!("{path}.reply"), reply).map(Script::Always);
+            return self.answer(&format!("{path}.reply"), reply).map(|plan| Script::Always(Box::new(plan)));
         }
         let rounds = turn?;
         if rounds.is_empty() {
