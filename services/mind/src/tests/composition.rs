@@ -358,7 +358,8 @@ fn with_member_ask_a_member_thinks_with_its_own_prompt_and_tools_and_its_last_wo
 
 #[test]
 fn a_member_that_works_in_the_background_answers_beside_its_work_with_its_fast_model() {
-    let mut member = Agent::named("search", AgentProfile { conduct: "background".into(), ..profile(&["http.get"]) });
+    let mut member =
+        Agent::named("search", AgentProfile { conduct: "background".into(), ..profile(&["http.get", "task.queue"]) });
     member.hears("m1", "Research it");
     member.decides(&[queues("I will.", &["Research it"])]).unwrap();
     let working = member.works(&[calls(&["http.get"])]).unwrap();
