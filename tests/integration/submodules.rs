@@ -14,7 +14,7 @@ rules:
     reply: { delay_ms: 20000, text: too late }
   - name: broken
     when: { system_contains: Your name is broken }
-    reply: { error: { status: 400, message: no } }
+    reply: { error: { status: 400, message: "no" } }
   - name: diary-told
     when: { system_contains: Your name is diary, user_contains: "The agent\n" }
     reply: { delay_ms: 1500, text: they greet }

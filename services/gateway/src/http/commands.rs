@@ -89,7 +89,8 @@ fn target(fields: &mut Fields<Value>, command: &str, allowed: &'static [&'static
 /// The submodule to add, whole, or to remove, by its name.
 fn ordered_submodule(fields: &mut Fields<Value>, command: &str) -> Option<Box<Submodule>> {
     let given = fields.optional("submodule", "a JSON object", |it: &Value| it.is_object().then(|| it.clone()))?;
-    let read = Fields::within(&given).and_then(|fields| agents::submodule(fields, command != "remove"));
+    let read =
+        Fields::within(&given).and_then(|fields| agents::submodule(fields, command != OrderedCommand::Remove.as_str()));
     read.map_err(|problem| fields.adopt("submodule", problem)).ok().map(Box::new)
 }
 

@@ -242,9 +242,9 @@ fn a_decision_is_shown_the_latest_entries_and_its_own() {
     agent.hears("m9", "what was word 0?");
     let query = asks_for("history.query", json!({ "words": "WORD 0", "limit": 1 }));
     let queried = agent.decides(&[query, says("zero")]).unwrap();
-    let result = decision(&queried).events.iter().find_map(|event| match &event.event {
-        Some(Event::ChainStepEnded(ended)) if !ended.result.is_empty() => Some(ended.result.clone()),
-        _ => None,
+    let result = decision(&queried).events.iter().find_map(|event| {
+        let Some(Event::ChainStepEnded(ended)) = &event.event else { return None };
+        Some(ended.result.clone()).filter(|result| !result.is_empty())
     });
     assert!(result.as_ref().is_some_and(|result| result.contains("word 0")), "{result:?}");
     agent.is_replayed();
