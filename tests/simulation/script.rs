@@ -148,9 +148,9 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
         return say(chance);
     }
     let ids = ids_of(request);
-    if request.tools.iter().any(|tool| tool.name == ASK_MEMBER) && chance.permille(150) {
+    if request.tools.iter().any(|tool| tool.name == ASK_SUBMODULE) && chance.permille(150) {
         let given = json!({ "name": format!("voice-{}", chance.below(3)), "question": "is it enough?" });
-        return (String::new(), vec![call(0, ASK_MEMBER, &given)]);
+        return (String::new(), vec![call(0, ASK_SUBMODULE, &given)]);
     }
     if chance.permille(80) && request.tools.iter().any(|tool| tool.name == QUEUE) {
         return (
@@ -158,10 +158,10 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
             vec![call(0, QUEUE, &json!({ "text": format!("go on with {}", chance.below(1_000)) }))],
         );
     }
-    if chance.permille(250) && request.tools.iter().any(|tool| tool.name == ASK_SUBMODULE) {
+    if chance.permille(250) && request.tools.iter().any(|tool| tool.name == ASK_MEMBER) {
         let members = [AGENTS[0], AGENTS[0], AGENTS[0], "nobody"];
         let given = json!({ "member": members[chance.below(4)], "text": format!("count {}", chance.below(1_000)) });
-        return (String::new(), vec![call(0, ASK_SUBMODULE, &given)]);
+        return (String::new(), vec![call(0, ASK_MEMBER, &given)]);
     }
     if chance.permille(500) && request.tools.iter().any(|tool| tool.name == DELEGATE) {
         let workers = [AGENTS[1], AGENTS[1], "nobody"];
