@@ -39,7 +39,7 @@ impl Deliberation<'_> {
         through: u64,
         said: Result<String, (SubmoduleFailure, String)>,
     ) {
-        let correlation = self.input.envelope.correlation_id;
+        let correlation = self.shown_chain(thread_id, through);
         let name = module.to_owned();
         let event = match said {
             Ok(text) if text.is_empty() => None,
@@ -63,9 +63,14 @@ impl Deliberation<'_> {
     /// It was shown.
     pub(super) fn end_broadcast(&mut self, thread_id: &str, through: u64, modules: Vec<String>) {
         let told = AgentBroadcast { thread_id: thread_id.to_owned(), through, modules };
-        let (turn_id, correlation) = (self.broadcast_turn(), self.input.envelope.correlation_id);
+        let (turn_id, correlation) = (self.broadcast_turn(), self.shown_chain(thread_id, through));
         self.add_to(turn_id, thread_id, correlation, Event::Broadcast(told));
         self.settle();
+    }
+
+    /// It belongs to the chain of what is shown, whatever decision it begins behind.
+    fn shown_chain(&self, thread_id: &str, through: u64) -> Uuid {
+        self.mind.shown_of(thread_id, through).unwrap_or(self.input.envelope.correlation_id)
     }
 
     fn broadcast_turn(&self) -> Uuid {
