@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kairo_core::event_json::EventJson;
-use kairo_proto::v1;
+use kairo_proto::{v1, words::StepState};
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -110,7 +110,7 @@ impl Order {
             }
             // What was allowed was not called after all, or is the agent's own to do.
             v1::ChainStepEnded::TYPE if decided && self.until == Awaited::Result => {
-                let done = event.payload.get("outcome").and_then(Value::as_str) == Some("done");
+                let done = event.payload.get("outcome").and_then(Value::as_str) == Some(StepState::Done.as_str());
                 let told = effect_in_words(event);
                 Some(if done { Outcome::Done { text: told } } else { Outcome::Failed { reason: told } })
             }

@@ -78,6 +78,8 @@ pub struct Shown {
     /// Where the decision stands.
     pub at: u64,
     pub thread_id: String,
+    /// The chain of what was done last.
+    pub correlation: Uuid,
     pub text: String,
 }
 
@@ -285,7 +287,10 @@ impl AgentState {
             let shown = &mut self.submodules.shown;
             match shown.iter_mut().find(|shown| shown.at == sequence && shown.thread_id == event.thread_id) {
                 Some(shown) => shown.text = cut_to(&format!("{}\n{act}", shown.text), SHOWN_BYTES),
-                None => shown.push_back(Shown { at: sequence, thread_id: event.thread_id.clone(), text: act }),
+                None => {
+                    let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
+                    shown.push_back(Shown { at: sequence, thread_id: event.thread_id.clone(), correlation, text: act });
+                }
             }
         }
         self.forget_shown();
@@ -304,6 +309,12 @@ impl AgentState {
             let at = self.submodules.shown.iter().position(|shown| !is_under_way(shown)).unwrap_or_default();
             self.submodules.shown.remove(at);
         }
+    }
+
+    /// The chain of the last decision that a broadcast shows.
+    pub(super) fn shown_of(&self, thread_id: &str, through: u64) -> Option<Uuid> {
+        let is_shown = |shown: &&Shown| shown.thread_id == thread_id && shown.at <= through;
+        self.submodules.shown.iter().rev().find(is_shown).map(|shown| shown.correlation)
     }
 
     /// Whether what a broadcast is to show is still there, and somebody wants to see it.

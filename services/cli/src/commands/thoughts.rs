@@ -68,7 +68,7 @@ fn what(row: &ThoughtRow) -> String {
         ThoughtKind::Left => "thinks for next time",
         ThoughtKind::Asked => "is asked",
         ThoughtKind::Late => "is late",
-        ThoughtKind::Failed => "failed",
+        ThoughtKind::Failed => "has failed",
         ThoughtKind::Broadcast => "shows what was decided",
         ThoughtKind::Unknown(_) => "does what a newer version knows",
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
-use kairo_proto::words::StepState;
+use kairo_proto::words::{StepState, SubmoduleFailure};
 use serde_json::Value;
 
 use super::{
@@ -67,7 +67,8 @@ pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> 
 
 /// What submodules did that was not expected of them.
 fn voices(expected: &Expected, events: &[EventJson]) -> Vec<String> {
-    let is_late = |event: &&EventJson| event.payload.get("kind").and_then(Value::as_str) == Some("late");
+    let is_late =
+        |event: &&EventJson| event.payload.get("kind").and_then(Value::as_str) == Some(SubmoduleFailure::Late.as_str());
     let module = |event: &EventJson| event.payload.get("module").and_then(Value::as_str).map(str::to_owned);
     let named = |found: Vec<&EventJson>| -> BTreeSet<String> {
         found.into_iter().filter_map(module).filter(|module| !module.is_empty()).collect()

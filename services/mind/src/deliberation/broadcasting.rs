@@ -29,7 +29,7 @@ impl Deliberation<'_> {
 
     /// What one makes of it: a thought for next time. What it changed of the inner state was done already.
     pub(super) fn heard_of(&mut self, turn_id: Uuid, voice: &Voice, (thread_id, through): (&str, u64), said: Heard) {
-        let correlation = self.input.envelope.correlation_id;
+        let correlation = self.shown_chain(thread_id, through);
         let (name, outside) = (voice.module.clone(), voice.outside.marks());
         let event = match said {
             Ok(text) if text.is_empty() => None,
@@ -53,9 +53,14 @@ impl Deliberation<'_> {
     /// It was shown.
     pub(super) fn end_broadcast(&mut self, thread_id: &str, through: u64, modules: Vec<String>) {
         let told = AgentBroadcast { thread_id: thread_id.to_owned(), through, modules };
-        let (turn_id, correlation) = (self.broadcast_turn(), self.input.envelope.correlation_id);
+        let (turn_id, correlation) = (self.broadcast_turn(), self.shown_chain(thread_id, through));
         self.add_to(turn_id, thread_id, correlation, Event::Broadcast(told));
         self.settle();
+    }
+
+    /// It belongs to the chain of what is shown, whatever decision it begins behind.
+    pub(super) fn shown_chain(&self, thread_id: &str, through: u64) -> Uuid {
+        self.mind.shown_of(thread_id, through).unwrap_or(self.input.envelope.correlation_id)
     }
 
     fn broadcast_turn(&self) -> Uuid {

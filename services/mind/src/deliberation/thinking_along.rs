@@ -246,11 +246,11 @@ impl Deliberation<'_> {
         if let Some(turn) = self.turn(turn_id) {
             return turn.clone();
         }
-        let thread_id = match aim {
-            Aim::Told { thread_id, .. } => thread_id.as_str(),
-            Aim::Along { .. } | Aim::Answer(_) => "",
+        let (thread_id, correlation) = match aim {
+            Aim::Told { thread_id, through } => (thread_id.as_str(), self.shown_chain(thread_id, *through)),
+            Aim::Along { .. } | Aim::Answer(_) => ("", self.input.envelope.correlation_id),
         };
         let user = self.mind.threads.get(thread_id).map(|thread| thread.user.clone()).unwrap_or_default();
-        Turn::new(Cause::Event, self.input.envelope.correlation_id, thread_id, &user)
+        Turn::new(Cause::Event, correlation, thread_id, &user)
     }
 }
