@@ -363,7 +363,7 @@ fn bad_requests() -> Vec<Bad> {
         get("/v1/agents/a/thoughts?module=&before=x&limit=0", &["module", "before", "limit"]),
         get("/v1/briefings?agent=A&before=x&limit=0", &["agent", "before", "limit"]),
         get("/v1/agents/A%20B/inner-state", &["agent"]),
-        get("/v1/agents/a/inner-state?user=*&key=&prefix=&before=x", &["user", "key", "prefix", "before"]),
+        get("/v1/agents/a/inner-state?user=*&before=x&at=3", &["user", "before", "at"]),
         get("/v1/agents/a/inner-state/history?limit=0", &["key", "limit"]),
         get("/v1/inbox", &["user"]),
         get("/v1/actions?in_flight=false", &["in_flight"]),

@@ -101,7 +101,7 @@ mod tests {
     fn every_wrong_field_is_named() {
         let fields = |problem: Problem| problem.errors.into_iter().map(|error| error.field).collect::<Vec<_>>();
         let long = "x".repeat(MAX_KEY + 1);
-        let wrong = ask(&format!("user=*&key={long}&prefix=&before=x&limit=0&at=3"), false).unwrap_err();
+        let wrong = ask(&format!("user=*&key={long}&prefix={long}&before=x&limit=0&at=3"), false).unwrap_err();
         assert_eq!(fields(wrong), ["user", "key", "prefix", "before", "limit", "at"]);
         assert_eq!(fields(ask("prefix=a", true).unwrap_err()), ["key", "prefix"]);
     }
