@@ -157,7 +157,8 @@ impl AgentState {
             // What was begun is ended first: a model may have answered already.
             Some(as_before @ Next::Broadcast { .. }) if self.is_to_be_shown(as_before) => Some(as_before.clone()),
             _ if is_working => shown(),
-            None if !is_broadcast(decision) => shown().or_else(|| self.next_work(None)),
+            // A session that has come to one of its bounds is ended first: nothing begins in it any more.
+            None if !is_broadcast(decision) && self.work.rests.is_none() => shown().or_else(|| self.next_work(None)),
             before => self.next_work(before).or_else(shown),
         };
         self.work.next = next.map(|next| match before {

@@ -189,7 +189,9 @@ proptest! {
         });
         let mut lived = Lived::default();
         happenings.iter().for_each(|happening| lived.live(&mut agent, happening));
-        loop {
+        let rounds = 0..1_000;
+        for round in rounds.clone() {
+            prop_assert!(round + 1 < rounds.end, "it never comes to rest: {:?}", agent.mind.state.submodules);
             let before = agent.log.len();
             for rest in [Happening::Decide, Happening::Work, Happening::Result(0), Happening::Due] {
                 lived.live(&mut agent, &rest);
