@@ -90,6 +90,10 @@ fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)
         }
         v1::AgentGoal::TYPE => ("goal", event.text().to_owned()),
         v1::AgentReflected::TYPE => ("review", reviewed(event)),
+        v1::AgentThought::TYPE if !field(event, "module").is_empty() => {
+            ("thought", format!("{}: {}", field(event, "module"), event.text()))
+        }
+        v1::SubmoduleFailed::TYPE => ("thought", format!("{} is {}", field(event, "module"), field(event, "kind"))),
         v1::AgentRequest::TYPE => ("asked", event.text().to_owned()),
         v1::AgentBriefed::TYPE => ("briefing", event.text().to_owned()),
         v1::ThreadCompacted::TYPE => ("thread", format!("summed up: {}", field(event, "summary"))),
