@@ -360,7 +360,7 @@ fn bad_requests() -> Vec<Bad> {
         get("/v1/tasks/x", &["task_id"]),
         get("/v1/teams/A%20B", &["team"]),
         get("/v1/teams?after=A&limit=0&user=ann", &["after", "limit", "user"]),
-        get("/v1/agents/a/thoughts?module=&before=x&limit=0", &["module", "before", "limit"]),
+        get("/v1/agents/a/thoughts?before=x&limit=0", &["before", "limit"]),
         get("/v1/briefings?agent=A&before=x&limit=0", &["agent", "before", "limit"]),
         get("/v1/agents/A%20B/inner-state", &["agent"]),
         get("/v1/agents/a/inner-state?user=*&before=x&at=3", &["user", "before", "at"]),

@@ -116,6 +116,9 @@ fn whoever_defines_an_agent_says_all_that_its_profile_holds() {
     let (given, profile) = (protos.fields("DefineAgentRequest"), protos.fields("AgentProfile"));
     assert_eq!(&given | &of_teams, profile);
     // What a team's agents are is said of all of them together.
+    // Members of a team have none of their own, and look at nothing.
+    let of_others = BTreeSet::from(["members", "environment"]);
+    let given = &given - &of_others;
     let of_all = BTreeSet::from(["agent", "conduct", "mission", "owner"]);
     assert_eq!(&protos.fields("GivenLead") | &of_all, given);
     let of_workers = BTreeSet::from(["agent", "conduct", "mission", "owner", "next_run_after", "name"]);

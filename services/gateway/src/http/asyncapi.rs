@@ -18,7 +18,7 @@ const TEMPLATE: &str = include_str!("../asyncapi.yaml");
 const TYPE: &str = "application/vnd.aai.asyncapi+yaml;version=3.0.0";
 
 /// The messages of the contract that frames hold.
-const MESSAGES: [&str; 4] = ["GivenPart", "Event", "EventMeta", "TurnStatus"];
+const MESSAGES: [&str; 5] = ["GivenPart", "OrderedSubmodule", "Event", "EventMeta", "TurnStatus"];
 
 /// A line in the place of what a client says in a frame; the message of the contract that has it follows.
 const FIELDS: &str = "        # fields of ";

@@ -134,8 +134,10 @@ impl Ingest for Message {
 
     async fn prepare(&mut self, gateway: &Gateway, caller: &Caller) -> Result<(), Problem> {
         let newer = [(&self.environment, ENVIRONMENT, "an environment"), (&self.state, STATES, "a state")];
-        let epoch = gateway.bus.epoch().await?;
-        if let Some((_, takes, what)) = newer.into_iter().find(|(text, takes, _)| !text.is_empty() && epoch < *takes) {
+        // The epoch is asked of the log: of messages that bring nothing of that kind, it is not.
+        if let Some((_, takes, what)) = newer.into_iter().find(|(text, ..)| !text.is_empty())
+            && gateway.bus.epoch().await? < takes
+        {
             let detail = format!("messages have {what} from epoch {takes} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
         }

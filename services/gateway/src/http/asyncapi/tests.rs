@@ -109,6 +109,8 @@ fn an_order_is_about_exactly_one_thing_that_it_knows() {
                 frame[field] = match field {
                     "thread_id" => json!("dinner"),
                     "team" => json!("cook"),
+                    "submodule" if word == "remove" => json!({ "name": "critic" }),
+                    "submodule" => json!({ "name": "critic", "prompt": "Find fault." }),
                     _ => json!(id),
                 };
             }

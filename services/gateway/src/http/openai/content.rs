@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn given(part: Value) -> Result<Vec<Given>, (u16, Option<String>)> {
-        let limits = GatewayConfig { max_part_bytes: 8, max_parts: 1, ..Default::default() };
+        let limits = GatewayConfig { max_part_bytes: 11, max_parts: 1, ..Default::default() };
         let told = |content: &Value| read(content, 3)?.given(&limits);
         told(&json!([part])).map_err(|error| (error.status.as_u16(), error.param))
     }
@@ -170,7 +170,7 @@ mod tests {
             url("data:image/svg+xml;base64,AAAA"),
             url("data:image/png;base64,%"),
             url(&format!("data:image/png;base64,{}", BASE64.encode(b"GIF89a"))),
-            url(&format!("data:image/gif;base64,{}", BASE64.encode(b"GIF89a..."))),
+            url(&format!("data:image/gif;base64,{}", BASE64.encode(b"GIF89a......"))),
         ] {
             let expected = (400, Some("messages[3].content[0].image_url.url".to_owned()));
             assert_eq!(given(bad.clone()).unwrap_err(), expected, "{bad}");
