@@ -27,6 +27,9 @@ const AGENT: &str = "bob";
 /// What users have the agent call, in so many words.
 const SCENARIO: &str = r#"
 rules:
+  - name: critic
+    when: { system_starts_with: You are a submodule }
+    reply: careful
   - name: keywords
     when: { system_starts_with: You are memory.append }
     reply: { json: { keywords: [marmalade] } }
@@ -110,6 +113,11 @@ const TOOLS: &[(&str, Kept)] = &[
     ("state.related", Kept::ToTheirs),
     ("state.delete", Kept::ToTheirs),
     ("team.delegate", Kept::ToTheirs),
+    ("member.ask", Kept::ToTheirs),
+    ("history.query", Kept::ToTheirs),
+    ("submodule.ask", Kept::ToTheirs),
+    ("submodule.add", Kept::OfTheAgent),
+    ("submodule.remove", Kept::OfTheAgent),
     ("team.status", Kept::ToTheirs),
     ("process.list", Kept::ToTheirs),
     ("process.signal", Kept::ToTheirs),
@@ -145,7 +153,7 @@ const TOOLS: &[(&str, Kept)] = &[
 enum Kept {
     /// It reaches what is this user's.
     ToTheirs,
-    /// It works in the agent's folder, which its users share.
+    /// It works on what the agent's users share: its folder, its submodules.
     OfTheAgent,
     /// It reaches nothing.
     Nothing,

@@ -117,9 +117,9 @@ async fn states_are_shown(world: &World, file: &Path) {
     // Behind a decision the input is dealt with, and before it waits.
     let heard = of(".message").remove(1);
     let (code, said, _) = state(&["--file", path, "--at", &heard]).await;
-    assert_eq!((code, &said[0]["waiting"]), (Some(0), &json!([heard.parse::<u64>().unwrap()])));
+    assert_eq!((code, &said[0]["ahead"]), (Some(0), &json!([heard.parse::<u64>().unwrap()])));
     let (_, said, _) = state(&["--file", path, "--at", calls]).await;
-    assert_eq!((&said[0]["waiting"], &said[0]["decided"]), (&json!([]), &json!(calls.parse::<u64>().unwrap())));
+    assert_eq!((&said[0]["ahead"], &said[0]["decided"]), (&json!([]), &json!(calls.parse::<u64>().unwrap())));
     assert_eq!(said[0]["in_flight"].as_object().unwrap().len(), 1, "{}", said[0]);
     let from_gateway = state(&["--at", calls]).await;
     assert_eq!(from_gateway.1, said, "the gateway has the same log");

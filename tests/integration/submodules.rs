@@ -168,7 +168,7 @@ async fn what_was_decided_is_shown_afterwards_and_a_message_overtakes_it() {
 #[tokio::test]
 async fn submodules_are_added_with_consent_and_by_order_and_removed() {
     let world = Wanted::new(SCENARIO).start().await;
-    define(&world, "council", json!({ "submodules": [module("one")] })).await;
+    define(&world, "council", json!({ "submodules": [module("one")], "tools": ["submodule.*"] })).await;
     let sent = world.send("council", "get a critic").await;
     let asked = loop {
         world.settled().await;

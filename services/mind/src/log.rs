@@ -265,7 +265,8 @@ impl Log {
         self.ahead.binary_search_by_key(&sequence, |ahead| ahead.sequence).ok()
     }
 
-    fn is_ahead(&self, sequence: u64) -> bool {
+    /// Whether what stands at this sequence was read and is not dealt with.
+    pub fn is_ahead(&self, sequence: u64) -> bool {
         self.at(sequence).is_some()
     }
 

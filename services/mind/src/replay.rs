@@ -169,10 +169,12 @@ impl Replay {
     /// Takes in the next record without making anything again. False where it does not follow from what was taken in.
     pub fn follow(&mut self, record: Record) -> bool {
         self.note(&record);
-        match subjects::route(&record.subject).filter(|(route, _)| subjects::is_of_agents(route)) {
-            Some((_, agent)) => self.agents.entry(agent).or_default().push(record).is_ok(),
-            None => true,
-        }
+        let route = subjects::route(&record.subject).filter(|(route, _)| subjects::is_of_agents(route));
+        let Some((_, agent)) = route else { return true };
+        let log = self.agents.entry(agent).or_default();
+        let lacks_its_input = AgentDecision::of(&record.body)
+            .is_some_and(|decision| log.is_new(record.sequence, decision) && !log.is_ahead(decision.decided_on()));
+        !lacks_its_input && log.push(record).is_ok()
     }
 
     /// What stands of an agent, after all that was taken in.

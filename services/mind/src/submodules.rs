@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
+    composition::covers,
     intrinsics,
     profile::Profile,
     state::{AgentState, Turn, is_none},
@@ -177,9 +178,10 @@ impl Profile {
         if self.max_submodules == 0 { MOST } else { self.max_submodules.min(MOST_EVER) }
     }
 
-    /// Whether it says anything of submodules, so that the agent may add some itself.
-    pub fn takes_submodules(&self) -> bool {
-        self.max_submodules > 0 || !self.submodules.is_empty()
+    /// Whether the agent is offered this tool, which changes its submodules: only if the profile names it, since what one user
+    /// has it add thinks along in the turns of all.
+    fn lets_users_change_submodules(&self, tool: &str) -> bool {
+        self.tools.iter().any(|pattern| pattern.starts_with("submodule.") && covers(pattern, tool))
     }
 }
 
@@ -205,7 +207,7 @@ impl AgentState {
             intrinsics::submodules::ASK => self.voices().next().is_some(),
             intrinsics::history::QUERY => self.keeps_times(),
             intrinsics::submodules::ADD | intrinsics::submodules::REMOVE => {
-                profile.is_some_and(|profile| profile.takes_submodules() && profile.offers(tool))
+                profile.is_some_and(|profile| profile.lets_users_change_submodules(tool))
             }
             _ => profile.is_none_or(|profile| profile.offers(tool)),
         }

@@ -113,7 +113,7 @@ impl Timeline {
         self.requests.as_ref()
     }
 
-    /// What the agent knows: the state that its decisions made, and under `waiting` where the inputs stand that no decision
+    /// What the agent knows: the state that its decisions made, and under `ahead` where the inputs stand that no decision
     /// has dealt with. `at` and `type` are of the agent's last message.
     pub fn state(&self) -> Value {
         let snapshot = self.log.snapshot(&self.agent);
@@ -121,7 +121,7 @@ impl Timeline {
         if let Some(fields) = state.as_object_mut() {
             fields.insert("at".to_owned(), json!(self.own));
             fields.insert("type".to_owned(), json!(self.type_name));
-            fields.insert("waiting".to_owned(), json!(snapshot.ahead));
+            fields.insert("ahead".to_owned(), json!(snapshot.ahead));
         }
         state
     }

@@ -10,9 +10,27 @@ pub const MAX_SERVER_NAME: usize = 32;
 pub const RESERVED_NAMESPACES: [&str; 6] = ["tools", "http", "process", "agent", "action", "memory"];
 
 /// First segments of the names of Kairo's own tools, those of agents' minds among them: no custom tool begins with one.
-pub const BUILT_IN_NAMESPACES: [&str; 16] = [
-    "action", "agent", "calendar", "chain", "document", "email", "http", "memory", "process", "step", "task", "team",
-    "thread", "tools", "user", "web",
+pub const BUILT_IN_NAMESPACES: [&str; 20] = [
+    "action",
+    "agent",
+    "calendar",
+    "chain",
+    "document",
+    "email",
+    "history",
+    "http",
+    "member",
+    "memory",
+    "process",
+    "state",
+    "step",
+    "submodule",
+    "task",
+    "team",
+    "thread",
+    "tools",
+    "user",
+    "web",
 ];
 
 /// Hexadecimal digits of the digest that keeps mangled names apart.

@@ -85,6 +85,10 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
             let queries = ["", "&latest=1"].map(|query| format!("/v1/threads/{thread}/messages?agent={AGENT}{query}"));
             Read(queries.to_vec())
         }
+        ("GET", "/v1/agents/{agent}/thoughts") => {
+            let queries = ["", "?module=critic"].map(|query| format!("/v1/agents/{AGENT}/thoughts{query}"));
+            Read(queries.to_vec())
+        }
         ("GET", "/v1/tasks/{task_id}") => Read(vec![format!("/v1/tasks/{task}")]),
         ("GET", "/v1/interactions/{turn_id}") => Read(vec![format!("/v1/interactions/{correlation}")]),
         ("GET", "/v1/chains/{chain_id}") => Read(vec![format!("/v1/chains/{chain}")]),
@@ -117,7 +121,8 @@ async fn start() -> (World, Caller) {
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__APPROVAL", r#"["tools.now"]"#);
     let world = wanted.start().await;
     let operator = Caller::new(&world, 0, Some(ADMIN));
-    let profile = json!({ "agent": AGENT, "prompt": "You are a helpful agent." });
+    let submodules = [json!({ "name": "critic", "prompt": "You find fault." })];
+    let profile = json!({ "agent": AGENT, "prompt": "You are a helpful agent.", "submodules": submodules });
     assert_eq!(operator.post("/v1/agents", profile).await.0, 201);
     (world, operator)
 }

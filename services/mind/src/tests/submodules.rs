@@ -173,7 +173,8 @@ fn questions_end_after_three_rounds_and_a_failing_answer_ends_its_step_alone() {
 
 #[test]
 fn submodules_are_added_and_removed_with_a_humans_consent() {
-    let mut agent = Agent::with(AgentProfile { max_submodules: 2, ..Default::default() });
+    let tools = vec!["submodule.*".to_owned()];
+    let mut agent = Agent::with(AgentProfile { max_submodules: 2, tools, ..Default::default() });
     agent.hears("m1", "get yourself a critic");
     let add = asks_for("submodule.add", json!({ "name": "critic", "prompt": "You find fault." }));
     let asked_for = agent.decides(&[add]).unwrap();
@@ -195,6 +196,31 @@ fn submodules_are_added_and_removed_with_a_humans_consent() {
     agent.counsels(|_| says("hm"), says("hi"));
     assert!(agent.asked.iter().any(|request| asked(request).as_deref() == Some("critic")));
     agent.is_replayed();
+}
+
+/// What one user has it add would think along with the others.
+#[test]
+fn users_change_submodules_only_where_the_profile_names_the_tools_for_it() {
+    for tools in [vec![], vec!["*".to_owned()], vec!["tools.*".to_owned()]] {
+        let submodules = vec![module("one")];
+        let mut agent = Agent::with(AgentProfile { submodules, tools, ..Default::default() });
+        agent.hears("m1", "get yourself a critic");
+        let add = asks_for("submodule.add", json!({ "name": "critic", "prompt": "You find fault." }));
+        let decided = agent.decides_with(|request| match asked(request) {
+            Some(_) => says("-"),
+            None if request.tools.iter().any(|tool| tool.name == "submodule.add") => panic!("it is offered"),
+            None if agent_was_refused(request) => says("I cannot."),
+            None => add.clone(),
+        });
+        let decided = decided.expect("something to decide");
+        assert!(!kinds(&decided).iter().any(|kind| kind.starts_with("consent")), "{:?}", kinds(&decided));
+        assert_eq!(agent.mind.state.voices().map(|voice| voice.name.as_str()).collect::<Vec<_>>(), ["one"]);
+    }
+}
+
+/// Whether it was told that it made a call that it cannot make.
+fn agent_was_refused(request: &ModelRequest) -> bool {
+    format!("{:?}", request.messages).contains("could not be used")
 }
 
 #[test]
