@@ -62,7 +62,7 @@ use kairo_tests::audit;
 use crate::{flaw::Flaw, run::run};
 
 /// Runs, each of its own seed, unless `KAIRO_SEEDS` says otherwise.
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 600;
 /// Seeds within which a flaw must be found.
 const FLAW_SEEDS: u64 = 2_000;
 /// Of so many runs one is repeated, to see that it is the same again.
