@@ -47,6 +47,19 @@ fn observe_unless_work(state: &mut Arc<AgentState>, record: &Record, was_left: b
     observed
 }
 
+/// Observes what concerns work, for a decision of the work lane. `is_its_own`: it is the work lane's whatever it comes to. What is
+/// then the foreground's to decide on, such as the verdict of somebody who was not asked, stays ahead for it. Whether it was observed.
+fn observe_for_work(state: &mut Arc<AgentState>, record: &Record, is_its_own: bool) -> bool {
+    let mut with = state.clone();
+    Arc::make_mut(&mut with).observe(record);
+    let input = record.sequence;
+    if !is_its_own && with.wants(input) && !with.wants_work(input) {
+        return false;
+    }
+    *state = with;
+    true
+}
+
 /// Observes what a decision passes; which sequences these are. `standing` is how far everything but work was observed
 /// before the input of a decision on the way, `observed` how far with it.
 pub(super) fn pass(
@@ -70,8 +83,10 @@ pub(super) fn pass(
             continue;
         }
         let (record, was_left) = (next.record.as_ref().ok_or(Diverged)?, next.sequence <= standing);
-        if next.sequence == decision.work_input || was_left || state.concerns_work(record) {
-            Arc::make_mut(state).observe(record);
+        let is_input = next.sequence == decision.work_input;
+        if (is_input || was_left || state.concerns_work(record))
+            && observe_for_work(state, record, is_input || was_left)
+        {
             passed.insert(next.sequence);
         }
     }
@@ -106,12 +121,10 @@ impl Log {
                 continue;
             };
             let was_left = next.sequence <= standing;
-            if was_left || state.concerns_work(record) {
-                Arc::make_mut(&mut state).observe(record);
-                if state.wants_work(next.sequence) || was_left && state.wants(next.sequence) {
-                    let input = Input { record: Box::new(record.clone()), cursor: standing, is_work: true };
-                    return Some(ReadyWork::Input(state, input));
-                }
+            let is_seen = (was_left || state.concerns_work(record)) && observe_for_work(&mut state, record, was_left);
+            if is_seen && (state.wants_work(next.sequence) || was_left && state.wants(next.sequence)) {
+                let input = Input { record: Box::new(record.clone()), cursor: standing, is_work: true };
+                return Some(ReadyWork::Input(state, input));
             }
         }
         None
