@@ -56,7 +56,12 @@ pub fn asked(
 pub fn told(state: &AgentState, voice: &Submodule, thread_id: &str, through: u64) -> ModelRequest {
     let shown = state.submodules.shown.iter().filter(|shown| shown.thread_id == thread_id && shown.at <= through);
     let acts: Vec<&str> = shown.map(|shown| shown.text.as_str()).collect();
-    request(state, voice, prompts::SUBMODULE_TOLD, format!("The agent\n{}", acts.join("\n")))
+    let mut request = request(state, voice, prompts::SUBMODULE_TOLD, format!("The agent\n{}", acts.join("\n")));
+    // What was done in no conversation was done for anybody: nothing of it may become what all users are shown.
+    if !state.threads.contains_key(thread_id) {
+        request.tools.clear();
+    }
+    request
 }
 
 fn request(state: &AgentState, voice: &Submodule, what: &str, shown: String) -> ModelRequest {

@@ -5,6 +5,7 @@ use kairo_proto::v1::{AgentApproval, AgentCommand, Submodule};
 use serde_json::json;
 
 use super::{chains::kinds, *};
+use crate::submodules::voiced;
 
 fn module(name: &str) -> Submodule {
     Submodule { name: name.into(), prompt: format!("You are the {name}."), ..Default::default() }
@@ -411,4 +412,19 @@ fn agents_without_submodules_are_offered_and_asked_what_they_were_ever() {
     for new in ["submodules", "counsel", "times", "now\"", "cutoff"] {
         assert!(!state.contains(new), "{new} is in {state}");
     }
+}
+
+/// A thread of work that is over is no longer at hand, and with it whose it was: what is written then would be everybody's.
+#[test]
+fn what_is_shown_of_no_conversation_that_is_at_hand_offers_no_tools() {
+    let submodules = vec![listener("diary")];
+    let mut agent = Agent::with(AgentProfile { submodules, inner_state: true, ..Default::default() });
+    agent.hears("m1", "hello");
+    agent.counsels(|_| says("-"), says("hi"));
+    let state = &agent.mind.state;
+    let voice = state.voice("diary").unwrap();
+    let thread_id = state.submodules.shown.front().unwrap().thread_id.clone();
+    let offered = |thread_id: &str| voiced::told(state, voice, thread_id, u64::MAX).tools;
+    assert!(offered(&thread_id).iter().any(|tool| tool.name == "state.write"));
+    assert_eq!((offered(""), offered("gone")), (Vec::new(), Vec::new()));
 }
