@@ -6,7 +6,7 @@
 //!
 //! It compares text whatever its case. What is asked of a field that the data has not, does not hold.
 
-mod cel;
+pub mod cel;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use self::truth::Truth;
 /// Longest condition, in characters.
 pub const LONGEST: usize = super::tasks::CONDITION_CHARS;
 /// How deep parentheses may be nested.
-const DEEPEST: usize = 32;
+pub const DEEPEST: usize = 32;
 
 /// What a condition says of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

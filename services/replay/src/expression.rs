@@ -2,17 +2,18 @@
 //! `threads.exists(id, threads[id].title.contains("invoice"))`. Its variables are the fields of
 //! [`state`](crate::timeline::Timeline::state).
 
-use std::{collections::HashMap, thread};
-
 use cel::{Context, Program, Value as Cel};
+use kairo_mind::conditions::{
+    DEEPEST,
+    cel::{converted, on_a_stack_of_its_own},
+};
 use serde_json::Value;
+
+/// So deep a state is looked at: all of it.
+const WHOLE: usize = usize::MAX;
 
 /// Longest expression, in characters.
 pub const LONGEST: usize = 4_096;
-/// How deep parentheses may be nested.
-const DEEPEST: usize = 32;
-/// Stack for reading and evaluating, in bytes: the parser takes a quarter of a megabyte for each parenthesis.
-const STACK_BYTES: usize = 32 * 1024 * 1024;
 
 /// Why an expression cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +79,7 @@ impl Expression {
         // Of a large state, what is not asked for need not be converted.
         for name in &self.fields {
             if let Some(value) = state.get(name) {
-                context.add_variable_from_value(name.as_str(), converted(value));
+                context.add_variable_from_value(name.as_str(), converted(value, WHOLE));
             }
         }
         match self.program.execute(&context) {
@@ -87,29 +88,6 @@ impl Expression {
             Ok(_) => Said::Unclear("it is neither true nor false".to_owned()),
             Err(error) => Said::Unclear(error.to_string()),
         }
-    }
-}
-
-/// Does the work where it may go deep. None if it panics: the interpreter is not ours.
-fn on_a_stack_of_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
-    thread::scope(|scope| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()?.join().ok())
-}
-
-/// Whole numbers become int, never uint, so that they can be reckoned with literals.
-fn converted(value: &Value) -> Cel {
-    match value {
-        Value::Array(items) => items.iter().map(converted).collect::<Vec<Cel>>().into(),
-        Value::Object(fields) => {
-            let field = |(name, value): (&String, &Value)| (name.clone(), converted(value));
-            fields.iter().map(field).collect::<HashMap<String, Cel>>().into()
-        }
-        Value::String(text) => text.as_str().into(),
-        Value::Bool(truth) => Cel::Bool(*truth),
-        Value::Number(number) => {
-            let float = || number.as_f64().map_or(Cel::Null, Cel::Float);
-            number.as_i64().map_or_else(float, Cel::Int)
-        }
-        Value::Null => Cel::Null,
     }
 }
 

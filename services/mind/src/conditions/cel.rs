@@ -31,7 +31,7 @@ pub fn judge(condition: &str, data: &Value) -> Truth {
 
 /// Does the work where it may go deep: the parser takes a quarter of a megabyte for each parenthesis. None if it panics:
 /// the interpreter is not ours, and whatever it does, the agent goes on.
-fn on_a_stack_of_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+pub fn on_a_stack_of_its_own<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     thread::scope(|scope| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()?.join().ok())
 }
 
@@ -50,7 +50,7 @@ fn evaluate(condition: &str, data: &Value) -> Option<Truth> {
 }
 
 /// Whole numbers become int, never uint, so that they can be reckoned with literals. What is too deep is left out.
-fn converted(value: &Value, deep: usize) -> Cel {
+pub fn converted(value: &Value, deep: usize) -> Cel {
     match value {
         Value::Array(items) if deep > 0 => {
             items.iter().map(|item| converted(item, deep - 1)).collect::<Vec<Cel>>().into()

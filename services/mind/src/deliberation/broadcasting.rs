@@ -2,7 +2,7 @@
 //! not, it comes to an end.
 
 use kairo_events::ids;
-use kairo_proto::v1::{AgentBroadcast, AgentThought, SubmoduleFailed, decided_event::Event};
+use kairo_proto::v1::{AgentBroadcast, decided_event::Event};
 use uuid::Uuid;
 
 use super::{
@@ -29,21 +29,10 @@ impl Deliberation<'_> {
 
     /// What one makes of it: a thought for next time. What it changed of the inner state was done already.
     pub(super) fn heard_of(&mut self, turn_id: Uuid, voice: &Voice, (thread_id, through): (&str, u64), said: Heard) {
-        let correlation = self.shown_chain(thread_id, through);
-        let (name, outside) = (voice.module.clone(), voice.outside.marks());
-        let event = match said {
-            Ok(text) if text.is_empty() => None,
-            Ok(text) => Some(Event::Thought(AgentThought { text, module: name, for_next: true, outside })),
-            Err((kind, message)) => {
-                Some(Event::SubmoduleFailed(SubmoduleFailed { module: name, kind: kind.text(), message }))
-            }
-        };
-        if let Some(event) = event {
-            self.add_to(turn_id, thread_id, correlation, event);
+        if let Some(event) = voice.event(&said, true) {
+            self.add_to(turn_id, thread_id, self.shown_chain(thread_id, through), event);
         }
-        let Some(left) = self.heard_by.get_mut(&turn_id) else { return };
-        *left = left.saturating_sub(1);
-        if *left == 0 {
+        if self.have_all_answered(turn_id) {
             let asked = self.mind.voices().filter(|voice| voice.wants_decisions);
             let modules = asked.map(|voice| voice.name.clone()).collect();
             self.end_broadcast(thread_id, through, modules);

@@ -37,7 +37,7 @@ pub(super) struct Voice {
     /// Answers of it that called tools.
     calls: u32,
     /// Content from outside that it read with them.
-    pub(super) outside: Provenance,
+    outside: Provenance,
     aim: Aim,
 }
 
@@ -63,6 +63,22 @@ impl Voice {
             calls: 0,
             outside: Provenance::default(),
             aim,
+        }
+    }
+
+    /// What it said, or why it said nothing; none where it had nothing to say.
+    pub(super) fn event(&self, said: &Heard, for_next: bool) -> Option<Event> {
+        let module = self.module.clone();
+        match said {
+            Ok(text) if text.is_empty() => None,
+            Ok(text) => {
+                let outside = self.outside.marks();
+                Some(Event::Thought(AgentThought { text: text.clone(), module, for_next, outside }))
+            }
+            Err((kind, message)) => {
+                let (kind, message) = (kind.text(), message.clone());
+                Some(Event::SubmoduleFailed(SubmoduleFailed { module, kind, message }))
+            }
         }
     }
 }
@@ -123,10 +139,10 @@ impl Deliberation<'_> {
     /// The turn goes on when all have answered, or it is known that they will not.
     fn thought_along(&mut self, asked: &Asked, step: Option<usize>, voice: &Voice, said: Heard) {
         let turn_id = asked.turn;
-        self.voice_thought(turn_id, voice, said.as_deref().map_err(Clone::clone));
-        let Some(left) = self.heard_by.get_mut(&turn_id) else { return };
-        *left = left.saturating_sub(1);
-        if *left > 0 {
+        if let Some(event) = voice.event(&said, false) {
+            self.add(turn_id, event);
+        }
+        if !self.have_all_answered(turn_id) {
             return;
         }
         self.settle();
@@ -140,7 +156,9 @@ impl Deliberation<'_> {
     /// The answer to a question is a thought, and the result of its step.
     fn answered(&mut self, turn_id: Uuid, asking: &Completing, voice: &Voice, said: Heard) {
         let module = &voice.module;
-        self.voice_thought(turn_id, voice, said.as_deref().map_err(Clone::clone));
+        if let Some(event) = voice.event(&said, false) {
+            self.add(turn_id, event);
+        }
         self.settle();
         match said {
             Ok(answer) => {
@@ -155,20 +173,11 @@ impl Deliberation<'_> {
         self.work.push_back(turn_id);
     }
 
-    /// Adds what a submodule said, or why it said nothing.
-    fn voice_thought(&mut self, turn_id: Uuid, voice: &Voice, said: Result<&str, (SubmoduleFailure, String)>) {
-        let module = voice.module.clone();
-        match said {
-            Ok("") => {}
-            Ok(text) => {
-                let outside = voice.outside.marks();
-                let thought = AgentThought { text: text.to_owned(), module, for_next: false, outside };
-                self.add(turn_id, Event::Thought(thought));
-            }
-            Err((kind, message)) => {
-                self.add(turn_id, Event::SubmoduleFailed(SubmoduleFailed { module, kind: kind.text(), message }));
-            }
-        }
+    /// Whether this was the last answer that was awaited in a turn.
+    pub(super) fn have_all_answered(&mut self, turn_id: Uuid) -> bool {
+        let Some(left) = self.heard_by.get_mut(&turn_id) else { return false };
+        *left = left.saturating_sub(1);
+        *left == 0
     }
 
     /// A submodule looks something up, and goes on.

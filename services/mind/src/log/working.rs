@@ -37,27 +37,30 @@ fn observe_unless_work(state: &mut Arc<AgentState>, record: &Record, was_left: b
         Arc::make_mut(state).observe(record);
         return true;
     }
-    let mut with = state.clone();
-    Arc::make_mut(&mut with).observe(record);
     let input = record.sequence;
-    let observed = !(with.wants_work(input) || was_left && with.wants(input));
-    if observed {
-        *state = with;
-    }
-    observed
+    observe_if(state, record, |with| !(with.wants_work(input) || was_left && with.wants(input)))
 }
 
 /// Observes what concerns work, for a decision of the work lane. `is_its_own`: it is the work lane's whatever it comes to. What is
 /// then the foreground's to decide on, such as the verdict of somebody who was not asked, stays ahead for it. Whether it was observed.
 fn observe_for_work(state: &mut Arc<AgentState>, record: &Record, is_its_own: bool) -> bool {
+    if is_its_own {
+        Arc::make_mut(state).observe(record);
+        return true;
+    }
+    let input = record.sequence;
+    observe_if(state, record, |with| with.wants_work(input) || !with.wants(input))
+}
+
+/// Observes a record if the state is then as wanted. Whether it was observed.
+fn observe_if(state: &mut Arc<AgentState>, record: &Record, is_wanted: impl FnOnce(&AgentState) -> bool) -> bool {
     let mut with = state.clone();
     Arc::make_mut(&mut with).observe(record);
-    let input = record.sequence;
-    if !is_its_own && with.wants(input) && !with.wants_work(input) {
-        return false;
+    let observed = is_wanted(&with);
+    if observed {
+        *state = with;
     }
-    *state = with;
-    true
+    observed
 }
 
 /// Observes what a decision passes; which sequences these are. `standing` is how far everything but work was observed
