@@ -116,9 +116,16 @@ fn paid(world: &World) -> Vec<String> {
         *used.entry(&completion.request_digest).or_default() += 1;
     }
     let of = |digest: &str| used.get(digest).copied().unwrap_or_default().max(1);
-    let lost = AGAIN + world.disruptions + restarts;
+    // What was given up is in the log, too, but for which question it was.
+    let given_up = world.records().iter().filter_map(decision).map(|decision| decision.given_up.len()).sum::<usize>();
+    let given_up = u32::try_from(given_up).unwrap_or(u32::MAX);
+    let lost = AGAIN + world.disruptions + restarts + given_up;
     let too_often = world.asked.iter().filter(|(digest, times)| **times > of(digest) + lost);
-    too_often.map(|(digest, times)| format!("a model was asked {times} times for {digest}")).collect()
+    too_often
+        .map(|(digest, times)| {
+            format!("a model was asked {times} times for {digest}, of which {} are in the log", of(digest))
+        })
+        .collect()
 }
 
 /// Keyed effects happened once, unkeyed ones at most once; what is not certain to have happened is in doubt.

@@ -185,6 +185,28 @@ fn is_tried_again(state: &AgentState) -> bool {
     state.tasks.open.values().any(|task| waits(task) && !of_the_day(task))
 }
 
+/// The owner of a team that works day after day archives it, and whoever has tasks that come again cancels them.
+pub fn end_of_days(world: &World) -> Vec<Outgoing> {
+    let number = world.records().len();
+    let end = |at: usize, user: &str, of: UserCommand| {
+        let command_id = format!("end-{number}-{at}");
+        ordered(world, UserCommand { command_id, user: user.to_owned(), ..of })
+    };
+    let (lead, archive) = (AGENTS[0].to_owned(), "archive".to_owned());
+    let team = UserCommand { agent: lead.clone(), team: lead, command: archive, ..Default::default() };
+    let repeated = AGENTS.iter().flat_map(|agent| {
+        let open = read(world, &name(agent)).state.tasks.open.clone().into_values();
+        let timed = open.filter(|task| matches!(task.what, What::Time { .. }) && !task.user.is_empty());
+        timed.map(|task| {
+            let (agent, command) = ((*agent).to_owned(), "cancel".to_owned());
+            let of = UserCommand { agent, command, task_id: task.id.to_string(), ..Default::default() };
+            (task.user, of)
+        })
+    });
+    let repeated: Vec<_> = repeated.enumerate().map(|(at, (user, of))| end(at + 1, &user, of)).collect();
+    [end(0, USERS[0], team)].into_iter().chain(repeated).collect()
+}
+
 /// Whoever has hooks cancels them.
 pub fn end_of_hooks(world: &World) -> Vec<Outgoing> {
     let hooks = AGENTS.iter().flat_map(|agent| {

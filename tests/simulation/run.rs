@@ -106,7 +106,7 @@ async fn before(world: &Shared, chance: &mut Chance) {
 async fn come_to_rest(world: &Shared) {
     let mut pauses = PAUSES.into_iter();
     let mut has_hooks = true;
-    for _ in 0..MOST_WAITS {
+    for wait in 0..MOST_WAITS {
         if timeout(PATIENCE, rest(world)).await.is_err() {
             let mut world = world.lock().unwrap();
             // Hooks that make one another happen, each once on behalf of the others, are many but not for ever.
@@ -128,6 +128,11 @@ async fn come_to_rest(world: &Shared) {
             continue;
         }
         let Some(pause) = pauses.next() else {
+            // A team with a mission finds work for every day, and each day may bring tasks that come again.
+            if wait == MOST_WAITS / 2 {
+                let ends = orders::end_of_days(&world).into_iter().chain(orders::end_of_hooks(&world));
+                ends.collect::<Vec<_>>().into_iter().for_each(|end| load::publish(&mut world, end));
+            }
             match orders::what_waits(&world) {
                 Waits::Nothing => return,
                 Waits::ForAnotherTry => world.ahead += SESSION_PAUSE,
