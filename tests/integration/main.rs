@@ -66,6 +66,7 @@ mod roles;
 mod search;
 mod structure;
 mod submodules;
+mod summaries;
 mod team;
 mod teams_boundary;
 mod telemetry;

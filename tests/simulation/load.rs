@@ -11,7 +11,7 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     subjects::{AGENT_DEFINED, EMAIL_RECEIVED, Service, USER_MESSAGE},
-    vocabulary::{BACKGROUND, COMPOSITES, REFLECTION, SUBMODULES, TEAMS},
+    vocabulary::{BACKGROUND, COMPOSITES, INNER_STATE, REFLECTION, SUBMODULES, TEAMS},
 };
 use kairo_proto::v1::{
     AgentDefined, AgentProfile, EmailReceived, Member, Perception, SessionBounds, Submodule, Team, TeamWorker,
@@ -89,6 +89,11 @@ pub fn define(world: &mut World, chance: &mut Chance) {
         if world.epoch >= SUBMODULES && chance.permille(300) {
             profile.submodules = voices(chance);
             profile.history_cutoff = if chance.permille(300) { 5 } else { 0 };
+        }
+        if world.epoch >= INNER_STATE {
+            profile.inner_state = chance.permille(250);
+            profile.summary_after =
+                if chance.permille(250) { 1 + u32::try_from(chance.below(3)).unwrap_or(0) } else { 0 };
         }
         let body = AgentDefined { profile: Some(profile) };
         let envelope = entering("profile", &[agent], world.now());

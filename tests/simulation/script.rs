@@ -21,6 +21,8 @@ const ASK_MEMBER: &str = "member.ask";
 const DELEGATE: &str = "team.delegate";
 /// What asks a submodule.
 const ASK_SUBMODULE: &str = "submodule.ask";
+/// What keeps something in the inner state.
+const WRITE: &str = "state.write";
 /// What hooks wait for.
 const TRIGGERS: [&str; 7] = [
     "post:count.keyed",
@@ -79,8 +81,31 @@ pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
     }
 }
 
+/// Something written into the inner state, or looked up in it.
+fn of_inner_state(chance: &mut Chance) -> CompletionToolCall {
+    let keys = ["numbers", "ann", "bob"];
+    let key = keys[chance.below(3)];
+    match chance.below(6) {
+        0 | 1 => {
+            let content = format!("a number below {}", chance.below(1_000));
+            call(0, WRITE, &json!({ "key": key, "content": content, "related_keys": [keys[chance.below(3)]] }))
+        }
+        2 => call(0, "state.read", &json!({ "key": key })),
+        3 => call(0, "state.search", &json!({ "words": "number" })),
+        4 => call(0, "state.related", &json!({ "key": key })),
+        _ => call(0, "state.delete", &json!({ "key": key })),
+    }
+}
+
+fn keeps_inner_state(request: &ModelRequest) -> bool {
+    request.tools.iter().any(|tool| tool.name == WRITE)
+}
+
 /// What a submodule says, if anything; some look something up first.
 fn think_along(request: &ModelRequest, chance: &mut Chance) -> Answer {
+    if keeps_inner_state(request) && chance.permille(200) {
+        return (String::new(), vec![of_inner_state(chance)]);
+    }
     match chance.below(4) {
         0 if !request.tools.is_empty() => (String::new(), vec![call(0, "history.query", &json!({ "words": "count" }))]),
         0 | 1 => ("-".to_owned(), Vec::new()),
@@ -151,6 +176,9 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
     if request.tools.iter().any(|tool| tool.name == ASK_SUBMODULE) && chance.permille(150) {
         let given = json!({ "name": format!("voice-{}", chance.below(3)), "question": "is it enough?" });
         return (String::new(), vec![call(0, ASK_SUBMODULE, &given)]);
+    }
+    if keeps_inner_state(request) && chance.permille(300) {
+        return (String::new(), vec![of_inner_state(chance)]);
     }
     if chance.permille(80) && request.tools.iter().any(|tool| tool.name == QUEUE) {
         return (

@@ -842,6 +842,10 @@ pub struct AgentProfile {
     /// What is looked at when a message comes, before it is thought about, and shown to the model for the turn.
     #[prost(message, repeated, tag = "31")]
     pub environment: ::prost::alloc::vec::Vec<Perception>,
+    /// So many answers in a conversation after which the light model sums it up, when nothing else is to be done. 0 for only where
+    /// a plan or thread.summarize does.
+    #[prost(uint32, tag = "32")]
+    pub summary_after: u32,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -5368,6 +5372,11 @@ pub struct DefineAgentRequest {
     #[prost(message, repeated, tag = "31")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub environment: ::prost::alloc::vec::Vec<GivenPerception>,
+    /// So many answers in a conversation after which the light model sums it up, when nothing else is to be done: lists and
+    /// searches find it by that. 0 for only where a plan or thread.summarize does.
+    #[prost(uint32, tag = "32")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub summary_after: u32,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -5689,6 +5698,9 @@ pub struct GivenLead {
     #[prost(uint32, tag = "27")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub history_window: u32,
+    #[prost(uint32, tag = "32")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub summary_after: u32,
 }
 impl ::prost::Name for GivenLead {
     const NAME: &'static str = "GivenLead";
@@ -5771,6 +5783,9 @@ pub struct GivenWorker {
     #[prost(uint32, tag = "27")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub history_window: u32,
+    #[prost(uint32, tag = "32")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub summary_after: u32,
 }
 impl ::prost::Name for GivenWorker {
     const NAME: &'static str = "GivenWorker";

@@ -111,14 +111,14 @@ pub fn of(body: &Body) -> u32 {
 pub fn of_profile(profile: &AgentProfile) -> u32 {
     let AgentProfile { mission, owner, team, lead, conduct, session, guesses_goal, max_reflections, .. } = profile;
     let AgentProfile { members, environment, inner_state, .. } = profile;
-    let AgentProfile { submodules, max_submodules, history_cutoff, history_window, .. } = profile;
+    let AgentProfile { submodules, max_submodules, history_cutoff, history_window, summary_after, .. } = profile;
     let has_voices =
         !submodules.is_empty() || [max_submodules, history_cutoff, history_window].into_iter().any(|it| *it > 0);
     let is_in_team = team.is_some() || [mission, owner, lead].into_iter().any(|it| !it.is_empty());
     match () {
         () if has_voices => SUBMODULES,
         () if !members.is_empty() || !environment.is_empty() => COMPOSITES,
-        () if session.is_some() || *guesses_goal || *max_reflections > 0 => REFLECTION,
+        () if session.is_some() || *guesses_goal || *max_reflections > 0 || *summary_after > 0 => REFLECTION,
         () if *inner_state => INNER_STATE,
         () if is_in_team => TEAMS,
         () if !conduct.is_empty() => BACKGROUND,

@@ -31,6 +31,7 @@ mod planning;
 mod reflecting;
 mod saying;
 mod stepping;
+mod summing_up;
 mod teaming;
 mod thinking;
 mod thinking_along;

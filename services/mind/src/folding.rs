@@ -105,6 +105,7 @@ impl AgentState {
                 if let Some(thread) = self.threads.get_mut(&summarized.thread_id) {
                     thread.summarize(&summarized.title, &summarized.summary);
                 }
+                self.has_summed_up(&summarized.thread_id);
             }
             about::Thread::Archived(archived) => {
                 if let Some(thread) = self.threads.get_mut(&archived.thread_id) {

@@ -44,6 +44,7 @@ mod session;
 mod shared;
 pub mod state;
 pub mod submodules;
+mod summing_up;
 mod target;
 pub mod tasks;
 pub mod team;

@@ -86,6 +86,9 @@ pub struct Profile {
     /// What of a thread is shown when it is thought about.
     #[serde(default, skip_serializing_if = "Cutoff::is_nothing")]
     pub cutoff: Cutoff,
+    /// So many answers in a conversation after which it is summed up; 0 for never by itself.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub summary_after: u32,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -135,6 +138,7 @@ impl Profile {
             submodules: profile.submodules.iter().take(MOST_EVER as usize).map(Submodule::of).collect(),
             max_submodules: profile.max_submodules,
             cutoff: Cutoff { entries: profile.history_cutoff, seconds: profile.history_window },
+            summary_after: profile.summary_after,
         }
     }
 

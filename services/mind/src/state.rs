@@ -223,7 +223,7 @@ impl AgentState {
         let decided = due.or_else(|| started().and_then(turn_of));
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
-        if !is_broadcast(decision) {
+        if !is_broadcast(decision) && self.summed_up_by(decision).is_none() {
             self.work.session.spend_on(decision);
         }
         for event in &decision.events {
@@ -359,6 +359,8 @@ impl AgentState {
                     let entry = Entry::Said { turn: turn_id, text: cut(&say.text) };
                     self.add(record.sequence, &event.thread_id, entry);
                     if say.r#final {
+                        let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
+                        self.note_answer(&event.thread_id, turn_id, correlation);
                         self.turns.remove(&turn_id);
                     }
                 }

@@ -17,6 +17,7 @@ mod reasoning;
 mod reflection;
 mod sessions;
 mod submodules;
+mod summing_up;
 mod tasks;
 mod team;
 

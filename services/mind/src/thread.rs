@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{outside::Provenance, shared::Shared, words::Words};
+use super::{outside::Provenance, shared::Shared, state::is_none, words::Words};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
@@ -43,6 +43,9 @@ pub struct Thread {
     /// Content from outside that was seen in it.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
+    /// Answers in it since it was summed up, where the profile has them counted.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub answers: u32,
     /// Whether it is one of work, which no user sees or speaks in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub work: bool,

@@ -4,7 +4,7 @@
 //! A session of work begins when a task is queued and none is worked on, and is over when nothing is left to do. Each user
 //! whose tasks are worked on has one thread in it: nobody's task sees what another's did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use kairo_events::record::Record;
 use kairo_proto::{
@@ -21,6 +21,7 @@ use super::{
     session::Session,
     state::{AgentState, Cause, Turn},
     submodules::is_broadcast,
+    summing_up::Due,
     team::Amount,
     thread::{Entry, cut},
 };
@@ -45,6 +46,9 @@ pub struct Work {
     /// The task with whose time work goes on, where a session came to one of its bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rests: Option<Uuid>,
+    /// The conversations that are to be summed up when nothing else is to be done.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub summaries: VecDeque<Due>,
 }
 
 /// What the work lane begins by itself.
@@ -56,12 +60,14 @@ pub enum Next {
     Lessons(String),
     /// Showing submodules what was decided in a thread, up to there.
     Broadcast { thread_id: String, through: u64 },
+    /// Summing this conversation up.
+    Summary(String),
 }
 
 impl Work {
     /// Whether nothing is worked on, and nothing is about to be.
     pub fn is_nothing(&self) -> bool {
-        self.next.is_none() && self.threads.is_empty() && self.rests.is_none()
+        self.next.is_none() && self.threads.is_empty() && self.rests.is_none() && self.summaries.is_empty()
     }
 
     /// Where the decision stands after which something is to begin.
@@ -148,19 +154,27 @@ impl AgentState {
     }
 
     /// After each decision: what begins, if something is to. What submodules are to be shown comes before the next task, and
-    /// between the steps of one; but behind a broadcast a task comes first, so that neither waits for ever.
+    /// between the steps of one; but behind a broadcast a task comes first, so that neither waits for ever. Conversations are
+    /// summed up when nothing else is to be done.
     pub(super) fn go_on_working(&mut self, sequence: u64, decision: &AgentDecision) {
+        if let Some(thread_id) = self.summed_up_by(decision).map(str::to_owned) {
+            self.has_summed_up(&thread_id);
+        }
         let before = self.work.next.take().filter(|(_, begins)| *begins != decision.work_input);
         let is_working = self.turns.values().any(|turn| turn.work().is_some());
         let shown = || self.next_broadcast();
         let next = match before.as_ref().map(|(next, _)| next) {
             // What was begun is ended first: a model may have answered already.
             Some(as_before @ Next::Broadcast { .. }) if self.is_to_be_shown(as_before) => Some(as_before.clone()),
+            Some(as_before @ Next::Summary(thread_id)) if self.to_be_summed_up(thread_id).is_some() => {
+                Some(as_before.clone())
+            }
             _ if is_working => shown(),
             // A session that has come to one of its bounds is ended first: nothing begins in it any more.
             None if !is_broadcast(decision) && self.work.rests.is_none() => shown().or_else(|| self.next_work(None)),
             before => self.next_work(before).or_else(shown),
         };
+        let next = next.or_else(|| self.next_summary().filter(|_| !is_working));
         self.work.next = next.map(|next| match before {
             Some((as_before, begins)) if as_before == next => (next, begins),
             _ => (next, sequence),
@@ -173,7 +187,7 @@ impl AgentState {
         let lessons = || self.work.threads.values().next().filter(|_| !is_worked()).cloned().map(Next::Lessons);
         match before {
             Some(Next::Lessons(_)) => lessons(),
-            Some(Next::Task(_) | Next::Broadcast { .. }) | None => {
+            Some(Next::Task(_) | Next::Broadcast { .. } | Next::Summary(_)) | None => {
                 let queued = || self.tasks.next_queued().map(|task| Next::Task(task.id));
                 let may_begin = self.may_begin() && self.work.rests.is_none();
                 may_begin.then(queued).flatten().or_else(lessons)

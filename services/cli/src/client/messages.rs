@@ -166,6 +166,8 @@ pub struct Profile {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inner_state: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_after: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_reflections: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mission: Option<String>,

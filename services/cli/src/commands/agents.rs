@@ -124,6 +124,9 @@ struct Define {
     /// Whether it keeps an inner state: what it writes with state.write is there in later turns, each user's apart
     #[arg(long)]
     inner_state: bool,
+    /// So many answers in a conversation after which the light model sums it up, for lists and searches; without it, never
+    #[arg(long, value_name = "N")]
+    summary_after: Option<u32>,
     /// An agent that it is composed of, whose tools it is offered, those named or all; can be repeated, and the first that
     /// has a tool carries its calls out
     #[arg(long = "member", value_name = "NAME[:TOOL,…]", value_parser = member)]
@@ -315,6 +318,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         next_run_after: arguments.next_run_after,
         commands: arguments.commands,
         inner_state: arguments.inner_state,
+        summary_after: arguments.summary_after,
         members: arguments.members,
         environment: arguments.environment,
         submodules: arguments.voices.submodules()?,

@@ -1,6 +1,6 @@
 //! `agent.think`: asking the heavy model, and what its answer means.
 
-use kairo_proto::v1::{Completion, ThreadSummarized, decided_event::Event};
+use kairo_proto::v1::Completion;
 use kairo_proto::words::{ChainOutcome, StepState as Ended};
 use serde_json::json;
 use uuid::Uuid;
@@ -54,7 +54,8 @@ impl Deliberation<'_> {
         let Some(turn) = self.turn(turn_id) else { return };
         // What is done so far is summed up while the last step of a plan is thought about.
         let planned = turn.chain.as_ref().is_some_and(|chain| chain.origin == Origin::Plan);
-        let summarize = (planned && prompt.is_none()).then(|| threads::request(&self.mind, &turn.thread_id)).flatten();
+        let summarize =
+            (planned && prompt.is_none()).then(|| threads::request(&self.mind, &turn.thread_id, None)).flatten();
         let thread_id = turn.thread_id.clone();
         self.ask(turn_id, Purpose::Think { step }, request);
         if let Some(request) = summarize {
@@ -142,15 +143,6 @@ impl Deliberation<'_> {
         let mut steps: Vec<Step> = calls.into_iter().map(step).collect();
         steps.push(Step { group: 1, event: THINK.to_owned(), params: serde_json::Map::new(), decide: None });
         self.start_chain(turn_id, Origin::Calls, "", None, &steps);
-    }
-
-    /// What a thread is about by now.
-    pub(super) fn summarized(&mut self, turn_id: Uuid, thread_id: &str, text: &str) -> Result<(), Failure> {
-        let (title, summary) = threads::read_summary(text).map_err(Failure::malformed)?;
-        let thread_id = thread_id.to_owned();
-        self.add(turn_id, Event::ThreadSummarized(ThreadSummarized { thread_id, title, summary }));
-        self.work.push_back(turn_id);
-        Ok(())
     }
 
     /// What a thinking step is to analyse; none if it is to answer. A reference to nothing stays as it is: the model sees

@@ -45,6 +45,7 @@ impl Deliberation<'_> {
             Some((Next::Task(task), _)) => self.begin_task_of_queue(task),
             Some((Next::Lessons(thread_id), _)) => self.learn(&thread_id),
             Some((Next::Broadcast { thread_id, through }, _)) => self.broadcast(&thread_id, through),
+            Some((Next::Summary(thread_id), _)) => self.sum_up(&thread_id),
             None => {}
         }
     }
@@ -137,7 +138,8 @@ impl Deliberation<'_> {
                 self.complete_thread(ids::derived(self.decision_id, "lessons"), &thread_id);
             }
             Some((Next::Broadcast { thread_id, through }, _)) => self.end_broadcast(&thread_id, through, Vec::new()),
-            None => {}
+            // It is over with the decision.
+            Some((Next::Summary(_), _)) | None => {}
         }
     }
 

@@ -5,6 +5,7 @@ use kairo_proto::v1::{ThreadArchived, ThreadSummarized, decided_event::Event};
 use kairo_proto::words::ThreadStatus;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::{Begun, Context, Done, Intrinsic, asks_nobody};
 use crate::{
@@ -42,7 +43,7 @@ pub fn all() -> Vec<Intrinsic> {
             tool: tool("thread.summarize", "Sums a thread up, for people and for finding it again."),
             begin: |context, params| {
                 let thread_id = which(context, params)?;
-                let request = request(context.state, &thread_id).ok_or("there is nothing in it to sum up")?;
+                let request = request(context.state, &thread_id, None).ok_or("there is nothing in it to sum up")?;
                 Ok(Begun::Ask(request))
             },
             finish: |context, params, text| {
@@ -88,10 +89,10 @@ fn which(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, S
     ids.into_iter().find(|id| is_his(id)).ok_or_else(|| format!("there is no thread {id:?} of this user"))
 }
 
-/// What a model is asked for the summary of a thread; none when there is nothing in it.
-pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
+/// What a model is asked for the summary of a thread, up to the end of a turn if one is named; none when there is nothing in it.
+pub fn request(state: &AgentState, thread_id: &str, until: Option<Uuid>) -> Option<ModelRequest> {
     let thread = state.threads.get(thread_id)?;
-    let told = transcript(thread, SHOWN_BYTES);
+    let told = transcript_until(thread, SHOWN_BYTES, until);
     if told.is_empty() {
         return None;
     }
@@ -125,9 +126,14 @@ pub fn read_summary(text: &str) -> Result<(String, String), String> {
 
 /// The end of a thread as plain text, at most `bytes` of it.
 pub fn transcript(thread: &Thread, bytes: usize) -> String {
+    transcript_until(thread, bytes, None)
+}
+
+/// The same up to the last entry of a turn, if one is named; nothing if the thread has none of it any more.
+fn transcript_until(thread: &Thread, bytes: usize, until: Option<Uuid>) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut size = 0;
-    for entry in thread.entries().rev() {
+    for entry in thread.entries().rev().skip_while(|entry| until.is_some_and(|turn| entry.turn() != turn)) {
         let line = cut_to(&told(entry), ENTRY_BYTES);
         size += line.len() + 1;
         if size > bytes && !lines.is_empty() {

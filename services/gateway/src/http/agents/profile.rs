@@ -25,6 +25,7 @@ const MAX_STEPS: u32 = 1_000;
 const MAX_HISTORY: u32 = 10_000;
 const MAX_NEXT_RUN: u32 = 604_800;
 const MAX_REFLECTIONS: u32 = 8;
+const MAX_ANSWERS: u32 = 1_000;
 /// Commands a profile declares at most, and the longest label and help of one, in bytes.
 const MAX_COMMANDS: usize = 32;
 const MAX_LABEL: usize = 64;
@@ -83,6 +84,7 @@ pub struct Traits {
     max_reflections: Option<u32>,
     commands: Option<Vec<ProfileCommand>>,
     inner_state: Option<bool>,
+    summary_after: Option<u32>,
     voices: Voices,
 }
 
@@ -94,6 +96,7 @@ impl Traits {
         let history = format!("0 to {MAX_HISTORY} (0: the default)");
         let trust = OutsideContent::WORDS.join(" or ");
         let reviews = format!("0 to {MAX_REFLECTIONS} (0: never)");
+        let summaries = format!("0 to {MAX_ANSWERS} answers (0: never)");
         Self {
             description: fields.optional("description", describe, text(|it| up_to(MAX_DESCRIPTION, it))),
             prompt: fields.required("prompt", format!("text of 1 to {longest} bytes"), text(at_most(longest))),
@@ -110,6 +113,7 @@ impl Traits {
             max_reflections: fields.optional("max_reflections", reviews, count(0..=MAX_REFLECTIONS)),
             commands: fields.optional("commands", COMMANDS, commands),
             inner_state: fields.optional("inner_state", "true or false", Value::as_bool),
+            summary_after: fields.optional("summary_after", summaries, count(0..=MAX_ANSWERS)),
             voices: Voices::read(fields),
         }
     }
@@ -138,6 +142,7 @@ impl Traits {
             max_reflections: self.max_reflections.unwrap_or_default(),
             commands: self.commands.unwrap_or_default(),
             inner_state: self.inner_state.unwrap_or_default(),
+            summary_after: self.summary_after.unwrap_or_default(),
             ..AgentProfile::default()
         }))
     }
@@ -238,14 +243,15 @@ mod tests {
             "day_ends_at": "24:00", "outside_content": "maybe", "commands": [{"value": "a b"}], "conduct": "idle",
             "session_pause": -1,
             "session": {"model_calls": -1, "tokens": "many", "cost": 2, "seconds": 604801, "calls": 3},
-            "guesses_goal": "yes", "max_reflections": 9, "inner_state": 1, "mission": 7,
+            "guesses_goal": "yes", "max_reflections": 9, "inner_state": 1, "summary_after": -1,
+            "mission": 7,
             "next_run_after": 604801, "owner": "Ann", "mood": "good"}"#;
         let problem = read(body, &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         let expected =
             ["agent", "description", "prompt", "tools", "max_steps", "history_limit", "interjection", "planning"];
         let traits = ["threads", "time_zone", "day_ends_at", "outside_content", "guesses_goal", "max_reflections"];
-        let more = ["commands", "inner_state", "conduct", "session_pause"];
+        let more = ["commands", "inner_state", "summary_after", "conduct", "session_pause"];
         let within = ["session.model_calls", "session.tokens", "session.cost", "session.seconds", "session.calls"];
         let last = ["mission", "next_run_after", "owner", "mood"];
         assert_eq!(fields, [&expected[..], &traits[..], &more[..], &within[..], &last[..]].concat());

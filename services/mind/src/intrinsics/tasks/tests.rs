@@ -49,6 +49,7 @@ fn profile() -> Profile {
         submodules: Vec::new(),
         max_submodules: 0,
         cutoff: Default::default(),
+        summary_after: 0,
     }
 }
 

@@ -1,0 +1,36 @@
+//! Summing a conversation up in which the agent answered. It is the work lane's, so that messages overtake it, and nobody waits for it.
+
+use kairo_events::ids;
+use kairo_proto::v1::{ThreadSummarized, decided_event::Event};
+use uuid::Uuid;
+
+use super::{Deliberation, Failure, Purpose};
+use crate::{intrinsics::threads, request::ModelRequest};
+
+impl Deliberation<'_> {
+    /// The light model is asked once what a conversation is about by now.
+    pub(super) fn sum_up(&mut self, thread_id: &str) {
+        let until = self.mind.to_be_summed_up(thread_id).map(|due| due.until);
+        let Some(request) = until.and_then(|until| threads::request(&self.mind, thread_id, Some(until))) else {
+            return;
+        };
+        let turn_id = ids::derived(self.decision_id, "summary");
+        let request = ModelRequest { tier: "light", ..request };
+        self.ask(turn_id, Purpose::Summarize { thread_id: thread_id.to_owned() }, request);
+    }
+
+    /// What a thread is about by now.
+    pub(super) fn summarized(&mut self, turn_id: Uuid, thread_id: &str, text: &str) -> Result<(), Failure> {
+        let (title, summary) = threads::read_summary(text).map_err(Failure::malformed)?;
+        let summarized = ThreadSummarized { thread_id: thread_id.to_owned(), title, summary };
+        let event = Event::ThreadSummarized(summarized);
+        // By itself it belongs to the chain of the last answer, whatever decision it begins behind.
+        let of_its_own = self.mind.to_be_summed_up(thread_id).filter(|_| self.turn(turn_id).is_none());
+        match of_its_own.map(|due| due.correlation) {
+            Some(correlation) => self.add_to(turn_id, thread_id, correlation, event),
+            None => self.add(turn_id, event),
+        };
+        self.work.push_back(turn_id);
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! Which conversations are to be summed up, where the profile says after how many answers they are. Folded from the log.
+//!
+//! It is the work lane's, when nothing else is to be done; whatever comes of it, so many answers pass before the next time.
+
+use kairo_proto::v1::AgentDecision;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{
+    state::{AgentState, Turn},
+    working::Next,
+};
+
+/// Conversations that wait for it; the oldest make room.
+const WAITING: usize = 32;
+
+/// A conversation that is to be summed up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Due {
+    pub thread_id: String,
+    /// The turn of its last answer: what is said later is no part of it, so that nobody pays twice for a question that a new
+    /// message changed.
+    pub until: Uuid,
+    /// The chain of that.
+    pub correlation: Uuid,
+}
+
+impl AgentState {
+    /// An answer was given in a thread, to whoever is in conversation there.
+    pub(super) fn note_answer(&mut self, thread_id: &str, turn_id: Uuid, correlation: Uuid) {
+        let after = self.profile.as_ref().map_or(0, |profile| profile.summary_after);
+        let is_conversation = |turn: &Turn| !self.is_of_work(turn) && turn.requested().is_none();
+        if after == 0 || !self.turns.get(&turn_id).is_some_and(is_conversation) {
+            return;
+        }
+        let Some(thread) = self.threads.get_mut(thread_id) else { return };
+        thread.answers = thread.answers.saturating_add(1);
+        let is_under_way = matches!(&self.work.next, Some((Next::Summary(under_way), _)) if under_way == thread_id);
+        if thread.answers < after || is_under_way {
+            return;
+        }
+        let waiting = &mut self.work.summaries;
+        waiting.retain(|due| due.thread_id != thread_id);
+        waiting.push_back(Due { thread_id: thread_id.to_owned(), until: turn_id, correlation });
+        if waiting.len() > WAITING {
+            waiting.pop_front();
+        }
+    }
+
+    /// It was summed up, or nothing came of that.
+    pub(super) fn has_summed_up(&mut self, thread_id: &str) {
+        self.work.summaries.retain(|due| due.thread_id != thread_id);
+        if let Some(thread) = self.threads.get_mut(thread_id) {
+            thread.answers = 0;
+        }
+    }
+
+    /// The conversation that a decision sums up, before that is taken in.
+    pub(super) fn summed_up_by(&self, decision: &AgentDecision) -> Option<&str> {
+        match &self.work.next {
+            Some((Next::Summary(thread_id), begins)) if *begins == decision.work_input => Some(thread_id),
+            _ => None,
+        }
+    }
+
+    pub(super) fn to_be_summed_up(&self, thread_id: &str) -> Option<&Due> {
+        self.work.summaries.iter().find(|due| due.thread_id == thread_id)
+    }
+
+    /// The conversation that has waited longest.
+    pub(super) fn next_summary(&self) -> Option<Next> {
+        self.work.summaries.front().map(|due| Next::Summary(due.thread_id.clone()))
+    }
+}
