@@ -67,6 +67,30 @@ fn agents() -> impl Iterator<Item = ((String, &'static str, &'static str), &'sta
     callers.chain(planners).zip(INTERJECTIONS.into_iter().cycle())
 }
 
+/// What an agent that calls tools itself is beside that: one of each kind there is, others nothing.
+fn kind(number: u64) -> Value {
+    let voice = |name: &str, wants_decisions: bool| json!({ "name": name, "prompt": "You think of dangers.", "wants_decisions": wants_decisions });
+    let voices = json!([voice("critic", false), voice("diary", true)]);
+    match number {
+        1 => json!({ "submodules": voices }),
+        2 => json!({ "guesses_goal": true, "max_reflections": 2 }),
+        4 => json!({ "inner_state": true, "summary_after": 2 }),
+        5 => json!({ "environment": [{ "tool": "tools.now", "arguments": {} }] }),
+        6 => json!({ "submodules": voices, "max_reflections": 1, "inner_state": true }),
+        7 => {
+            let members = json!([{ "agent": plan::agent(0) }, { "agent": plan::agent(1) }]);
+            // What goes on by itself is nothing that another could answer for.
+            json!({ "members": members, "tools": ["process.spawn", "process.cancel"] })
+        }
+        _ => json!({}),
+    }
+}
+
+/// The same by the agent's name.
+fn kind_of(agent: &str) -> Value {
+    (0..AGENTS).find(|number| plan::agent(*number) == agent).map_or_else(|| json!({}), kind)
+}
+
 /// Those that begin a decision again when a message comes.
 pub fn restarting() -> BTreeSet<String> {
     agents().filter(|(_, interjection)| *interjection == "restart").map(|((agent, ..), _)| agent).collect()
@@ -82,7 +106,7 @@ impl Clients {
     pub async fn define_agents(&self) -> Outcome<()> {
         let gateway = self.gateways.first().map(String::as_str).unwrap_or_default();
         for ((agent, planning, threads), interjection) in agents() {
-            let profile = json!({
+            let mut profile = json!({
                 "agent": agent,
                 "prompt": "You do what is wished for.",
                 "history_limit": HISTORY,
@@ -92,6 +116,9 @@ impl Clients {
                 // Nobody is there to consent to what is done after pages were read.
                 "outside_content": "trusted",
             });
+            if let (Some(profile), Value::Object(more)) = (profile.as_object_mut(), kind_of(&agent)) {
+                profile.extend(more);
+            }
             let request = self.http.post(format!("http://{gateway}/v1/agents")).json(&profile);
             request.send().await?.error_for_status()?;
         }

@@ -45,12 +45,40 @@ pub fn scenario(oracle: &str) -> String {
         "when": { "system_matches": r"answer it now: \w+ (?<id>\S+) please" },
         "reply": "Done at last: {{ captures.id }} .",
     })];
+    rules.extend(thoughtful());
     rules.extend(queued::rules(oracle));
     rules.extend(planned::rules(oracle));
     let direct = Wish::ALL.into_iter().filter(|wish| !wish.is_planned() && !wish.is_queued());
     rules.extend(direct.map(|wish| rule(wish, oracle)));
     rules.push(json!({ "name": "otherwise", "when": {}, "reply": "Noted." }));
     json!({ "rules": rules }).to_string()
+}
+
+/// What is asked of those that think along, and of agents that look after what they say.
+fn thoughtful() -> [Value; 4] {
+    let step = |name: &str| json!(format!("You are {name}"));
+    [
+        json!({
+            "name": "keep a diary",
+            "when": { "system_starts_with": step("a submodule"), "system_contains": "Your name is diary" },
+            "reply": { "text": "Somebody wished for something.", "delay_ms": 50 },
+        }),
+        json!({
+            "name": "think along",
+            "when": { "system_starts_with": step("a submodule") },
+            "reply": { "text": "-", "delay_ms": 50 },
+        }),
+        json!({
+            "name": "guess the goal",
+            "when": { "system_starts_with": step("agent.goal") },
+            "reply": "To have a wish granted.",
+        }),
+        json!({
+            "name": "review",
+            "when": { "system_starts_with": step("agent.reflect") },
+            "reply": { "json": { "verdict": "finished", "reason": "It names what was wished for." } },
+        }),
+    ]
 }
 
 fn rule(wish: Wish, oracle: &str) -> Value {
