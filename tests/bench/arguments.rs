@@ -37,6 +37,7 @@ pub enum Other {
     Wake(Wake),
     Acknowledge(Acknowledge),
     Team(Team),
+    ThinkAlong(ThinkAlong),
 }
 
 /// Measures what it takes a lead and its workers to do very many tasks
@@ -50,6 +51,23 @@ pub struct Team {
     pub tasks: u64,
     /// What the model takes, in milliseconds
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub delay_ms: u64,
+    /// Print JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measures what it costs a user's wait that submodules think along
+#[derive(Debug, Args)]
+pub struct ThinkAlong {
+    /// Submodules of the agent that has most; another has one, a third none
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(2..=8))]
+    pub submodules: u64,
+    /// Turns of each agent
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub turns: u64,
+    /// What the model takes, in milliseconds
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub delay_ms: u64,
     /// Print JSON instead of lines
     #[arg(long)]

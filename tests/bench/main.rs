@@ -1,6 +1,6 @@
 //! `kairo-bench`: how fast a turn is, beside the bare floor of the same messages without Kairo; and what decisions
 //! [`cost`], whether one busy agent is [`fair`] to the others, how idle agents [`wake`], how soon those that are at work
-//! [`acknowledge`], and what it takes a [`team`] to work.
+//! [`acknowledge`], what it takes a [`team`] to work, and how long users wait for submodules that [`think_along`].
 //!
 //! A turn is message → tool → reply. It runs through every service as a process of its own, on a private nats-server
 //! and Postgres; only the model is the simulator, which answers at once. The [`floor`] is what no design could
@@ -26,6 +26,7 @@ mod replay;
 mod report;
 mod rounds;
 mod team;
+mod think_along;
 mod wake;
 
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         Some(Other::Replay(wanted)) => return show(&replay::measure().await?, wanted.json),
         Some(Other::Acknowledge(wanted)) => return show(&acknowledge::measure(wanted).await?, wanted.json),
         Some(Other::Team(wanted)) => return show(&team::measure(wanted).await?, wanted.json),
+        Some(Other::ThinkAlong(wanted)) => return show(&think_along::measure(wanted).await?, wanted.json),
         Some(Other::Wake(wanted)) => return show(&wake::measure(wanted).await?, wanted.json),
         None => {}
     }
