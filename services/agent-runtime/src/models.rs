@@ -16,7 +16,10 @@ use async_openai::{
 };
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use kairo_core::bus::objects::Objects;
-use kairo_mind::request::{ModelRequest, short_digest};
+use kairo_mind::{
+    chat_completions::{self, Settings, Shown},
+    request::{ModelRequest, short_digest},
+};
 use kairo_proto::v1::{Completion, CompletionError};
 use serde_json::Value;
 use tokio::{
@@ -24,10 +27,7 @@ use tokio::{
     time::Instant,
 };
 
-use self::{
-    parts::Shown,
-    tool_sets::{ToolSet, ToolSets},
-};
+use self::tool_sets::{ToolSet, ToolSets};
 use crate::{
     config::{ModelConfig, ModelsConfig},
     live::Live,
@@ -131,7 +131,7 @@ impl Models {
             shown.push(match why_not {
                 Some(why_not) => Shown::Told(why_not),
                 None => match self.objects.get(&part.digest, part.size).await {
-                    Ok(Some((stored, bytes))) => Shown::data(stored.media_type, &bytes),
+                    Ok(Some((stored, bytes))) => parts::data(stored.media_type, &bytes),
                     Ok(None) => Shown::Told("it is no longer stored"),
                     Err(cause) => return Err(error("model_unavailable", format!("nothing to show: {cause}"), true)),
                 },
@@ -222,7 +222,9 @@ impl Model {
         received: &Received,
         mut live: Option<&mut Live<'_>>,
     ) -> Result<Completion, CompletionError> {
-        let body = wire::request(request, &tool_set.wire, shown, &self.config);
+        let ModelConfig { model, stream, max_output_tokens, .. } = &self.config;
+        let settings = Settings { model, stream: *stream, max_output_tokens: *max_output_tokens };
+        let body = chat_completions::request(request, &tool_set.wire, shown, settings);
         let mut growing = wire::Growing::new(&self.config);
         if self.config.stream {
             let chunks = self.client.chat().create_stream_byot::<_, Value>(body).await;

@@ -17,6 +17,7 @@ pub mod answer;
 mod apply_message;
 pub mod basis;
 pub mod chain;
+pub mod chat_completions;
 pub mod composition;
 pub mod conditions;
 pub mod deliberation;

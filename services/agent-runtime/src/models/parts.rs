@@ -2,24 +2,15 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_core::media;
+use kairo_mind::chat_completions::Shown;
 use kairo_proto::v1::Part;
 use kairo_proto::words::Modality;
 
 use crate::config::ModelConfig;
 
-/// What becomes of one part of a request.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Shown {
-    /// Its bytes, in base64.
-    Data { media_type: String, base64: String },
-    /// Words in its place, with the reason.
-    Told(&'static str),
-}
-
-impl Shown {
-    pub fn data(media_type: String, bytes: &[u8]) -> Self {
-        Self::Data { media_type, base64: STANDARD.encode(bytes) }
-    }
+/// A part that is shown.
+pub fn data(media_type: String, bytes: &[u8]) -> Shown {
+    Shown::Data { media_type, base64: STANDARD.encode(bytes) }
 }
 
 /// Why a part is not shown; nothing for those that are. The newest come first: where not all may be shown, the oldest

@@ -6,11 +6,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use kairo_mind::request::{Tool, short_digest};
+use kairo_mind::{
+    chat_completions,
+    request::{Tool, short_digest},
+};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-
-use super::wire;
 
 /// Sets of tools that are remembered, those offered last. Agents differ in what they are offered, but seldom in many ways.
 const REMEMBERED: usize = 32;
@@ -42,8 +43,12 @@ impl ToolSets {
         }
         let canonical = written(tools);
         let digest = short_digest(canonical.get().as_bytes());
-        let tool_set =
-            Arc::new(ToolSet { tools: tools.to_vec(), canonical, digest, wire: written(&wire::tools(tools)) });
+        let tool_set = Arc::new(ToolSet {
+            tools: tools.to_vec(),
+            canonical,
+            digest,
+            wire: written(&chat_completions::tools(tools)),
+        });
         known.push_front(tool_set.clone());
         known.truncate(REMEMBERED);
         tool_set
