@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{outside::Provenance, shared::Shared, words::Words};
+use super::{outside::Provenance, shared::Shared, state::is_none, words::Words};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
@@ -46,6 +46,9 @@ pub struct Thread {
     /// Whether it is one of work, which no user sees or speaks in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub work: bool,
+    /// The last part of a conversation had elsewhere that was taken in here; 0 for a thread that is no part of one.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(super) imported: u32,
     /// Whether it is of what another agent asked for, and over with the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
