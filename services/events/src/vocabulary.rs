@@ -248,7 +248,7 @@ fn is_of_service(source: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kairo_proto::v1::{AgentAction, GivenUpCall, Say, agent_action::Action};
+    use kairo_proto::v1::{AgentAction, AgentImported, GivenUpCall, Say, agent_action::Action};
 
     use super::*;
     use crate::{
@@ -331,6 +331,7 @@ mod tests {
     fn a_decision_says_what_it_takes_and_who_reads_less_is_named() {
         let given_up = vec![GivenUpCall::default()];
         assert_eq!(of(&AgentDecision { given_up, ..Default::default() }.into()), 2);
+        assert_eq!(of(&AgentImported::default().into()), IMPORTS);
         assert_eq!(of(&deciding(Vec::new(), 0)), FIRST);
         let replicas = [("new", 2), ("old", 1), ("older", 0)];
         assert_eq!(behind(2, replicas), ["old", "older"]);

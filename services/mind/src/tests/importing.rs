@@ -114,9 +114,9 @@ fn whoever_goes_on_there_has_seen_content_from_outside() {
     };
     agent.write(&AGENT_MESSAGE, None, hears);
     let decided = agent.decides(&[calls(&["process.spawn"])]).unwrap();
-    let asked = decision(&decided).events.iter().find_map(|event| match &event.event {
-        Some(Event::ApprovalRequested(requested)) => Some(requested.outside.clone()),
-        _ => None,
+    let asked = decision(&decided).events.iter().find_map(|event| {
+        let Some(Event::ApprovalRequested(requested)) = &event.event else { return None };
+        Some(requested.outside.clone())
     });
     assert_eq!(asked, Some(vec!["import:cook".to_owned()]));
 }
