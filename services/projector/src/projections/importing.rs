@@ -54,7 +54,7 @@ fn said(fact: &Fact, imported: &AgentImported, message: &ImportedMessage, positi
         text: message.text.as_str().into(),
         parts: (!message.parts.is_empty())
             .then(|| Json::of(&message.parts.iter().map(conversations::part).collect::<Vec<_>>())),
-        last: true,
+        last: role == Role::Agent,
         ..conversations::whole(fact)
     })
 }
