@@ -322,6 +322,20 @@ fn bad_requests() -> Vec<Bad> {
             400,
             &["next_run_after", "conduct", "owner"],
         ),
+        json_to("/v1/conversations/a/import", "{}", 400, &["document"]),
+        json_to(
+            "/v1/conversations/a/import",
+            r#"{"user": "*", "document": {"format": "kairo.conversation.v1", "agent": "a", "threads": [], "messages": [{}]}}"#,
+            400,
+            &[
+                "user",
+                "document.user",
+                "document.threads",
+                "document.messages[0].thread_id",
+                "document.messages[0].role",
+                "document.messages[0].text",
+            ],
+        ),
         json_to("/v1/teams", "{}", 400, &["team", "owner", "mission", "lead", "workers"]),
         json_to(
             "/v1/teams",

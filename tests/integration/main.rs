@@ -36,6 +36,7 @@ mod faults;
 mod freshness;
 mod golden_path;
 mod grpc;
+mod imports;
 mod inner_state;
 mod interjection;
 mod isolation;

@@ -31,7 +31,7 @@ const STREAMED: [&str; 2] = ["Event", "TurnStatus"];
 
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
-    let mut messages = Vec::new();
+    let (mut messages, mut in_paths) = (Vec::new(), BTreeSet::new());
     for rpc in crate::rpcs::all(contract)? {
         // The stream is described by hand: its answer has a form of its own.
         let Some(operation) = contract.option("kairo.options.operation", &rpc.method.options())? else {
@@ -43,11 +43,21 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         write_operation(contract, paths.entry(rpc.path.clone()).or_default(), &rpc, &operation)?;
         messages.push(rpc.method.output());
         messages.extend(rpc.has_body.then(|| rpc.method.input()));
+        in_paths.extend(
+            rpc.method
+                .input()
+                .fields()
+                .filter(|field| is_in_path(&rpc, field))
+                .map(|field| field.full_name().to_owned()),
+        );
     }
     let paths: String = paths.into_iter().map(|(path, operations)| format!("  {path}:\n{operations}")).collect();
     Ok(vec![
         ("services/gateway/src/openapi/generated/paths.yaml".to_owned(), paths.into_bytes()),
-        ("services/gateway/src/openapi/generated/schemas.yaml".to_owned(), schemas(contract, messages)?.into_bytes()),
+        (
+            "services/gateway/src/openapi/generated/schemas.yaml".to_owned(),
+            schemas(contract, messages, &in_paths)?.into_bytes(),
+        ),
     ])
 }
 
@@ -63,8 +73,14 @@ fn write_operation(contract: &Contract, out: &mut String, rpc: &Rpc, operation: 
     }
     if rpc.has_body {
         // What enters the log goes on with the trace of who asks.
-        if rpc.method.output().get_field_by_name("sequence").is_some() {
-            writeln!(out, "      parameters:\n        - $ref: '#/components/parameters/traceparent'")?;
+        let is_entered = rpc.method.output().get_field_by_name("sequence").is_some();
+        let in_path: Vec<_> = rpc.method.input().fields().filter(|field| is_in_path(rpc, field)).collect();
+        if is_entered || !in_path.is_empty() {
+            writeln!(out, "      parameters:")?;
+        }
+        in_path.iter().try_for_each(|field| parameter(contract, out, rpc, field))?;
+        if is_entered {
+            writeln!(out, "        - $ref: '#/components/parameters/traceparent'")?;
         }
         writeln!(out, "      requestBody:\n        required: true\n        content:\n          application/json:")?;
         writeln!(
@@ -92,21 +108,30 @@ fn parameters(contract: &Contract, out: &mut String, rpc: &Rpc) -> anyhow::Resul
             writeln!(out, "        - $ref: '#/components/parameters/{shared}'")?;
             continue;
         }
-        let in_path = rpc.path.contains(&format!("{{{}}}", field.name()));
-        let place = if in_path { "path\n          required: true" } else { "query" };
-        writeln!(out, "        - name: {}\n          in: {place}", field.name())?;
-        let words = comment(&field.parent_message().parent_file(), field.path());
-        if !words.is_empty() {
-            writeln!(out, "          description: {}", quoted(&words))?;
-        }
-        let schema = schema(contract, &field, "")?;
-        writeln!(out, "          schema: {{ {schema} }}")?;
-        if schema.starts_with("type: array") {
-            writeln!(out, "          style: form\n          explode: false")?;
-        }
+        parameter(contract, out, rpc, &field)?;
     }
     if rpc.method.input().get_field_by_name(FRESHNESS[0]).is_some() {
         writeln!(out, "        # and how fresh the answer is to be")?;
+    }
+    Ok(())
+}
+
+/// Whether the path of its endpoint has it.
+fn is_in_path(rpc: &Rpc, field: &FieldDescriptor) -> bool {
+    rpc.path.contains(&format!("{{{}}}", field.name()))
+}
+
+fn parameter(contract: &Contract, out: &mut String, rpc: &Rpc, field: &FieldDescriptor) -> anyhow::Result<()> {
+    let place = if is_in_path(rpc, field) { "path\n          required: true" } else { "query" };
+    writeln!(out, "        - name: {}\n          in: {place}", field.name())?;
+    let words = comment(&field.parent_message().parent_file(), field.path());
+    if !words.is_empty() {
+        writeln!(out, "          description: {}", quoted(&words))?;
+    }
+    let schema = schema(contract, field, "")?;
+    writeln!(out, "          schema: {{ {schema} }}")?;
+    if schema.starts_with("type: array") {
+        writeln!(out, "          style: form\n          explode: false")?;
     }
     Ok(())
 }
@@ -145,8 +170,12 @@ fn answers(out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::R
     Ok(writeln!(out, "        # {rest}")?)
 }
 
-/// The schemas of messages, and of those that they hold.
-fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow::Result<String> {
+/// The schemas of messages, and of those that they hold, but for what is in the path of an endpoint.
+fn schemas(
+    contract: &Contract,
+    mut messages: Vec<MessageDescriptor>,
+    in_paths: &BTreeSet<String>,
+) -> anyhow::Result<String> {
     let (mut out, mut written) = (String::new(), BTreeSet::new());
     messages.reverse();
     while let Some(message) = messages.pop() {
@@ -162,7 +191,7 @@ fn schemas(contract: &Contract, mut messages: Vec<MessageDescriptor>) -> anyhow:
             writeln!(out, "      description: {}", quoted(&words))?;
         }
         let (mut required, mut properties) = (Vec::new(), String::new());
-        for field in message.fields() {
+        for field in message.fields().filter(|field| !in_paths.contains(field.full_name())) {
             let option = option(contract, &field)?;
             let says = |what: &str| option.as_ref().is_some_and(|option| flag(option, what));
             if if asked { says("required") } else { !says("absent") } {

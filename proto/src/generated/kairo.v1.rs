@@ -1123,6 +1123,91 @@ impl ::prost::Name for AgentMessage {
         "/kairo.v1.AgentMessage".into()
     }
 }
+/// A conversation that was had elsewhere, or a part of it: history that nobody answers. Type kairo.agent.imported.v1 on
+/// kairo.agent.<agent>.imported, emitted by the gateway, with an id that follows from agent, user, document and part. Whoever
+/// has taken it in passes it over.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AgentImported {
+    /// SHA-256 of the document, in 64 hexadecimal digits.
+    #[prost(string, tag = "1")]
+    pub import_id: ::prost::alloc::string::String,
+    /// Whose conversation it is from here on.
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    /// Which part of the document this is, from 1, and how many there are.
+    #[prost(uint32, tag = "3")]
+    pub part: u32,
+    #[prost(uint32, tag = "4")]
+    pub parts: u32,
+    /// The threads that messages of this part are in, and those in which nothing was said, each once for each part.
+    #[prost(message, repeated, tag = "5")]
+    pub threads: ::prost::alloc::vec::Vec<ImportedThread>,
+    /// In the order in which they were said.
+    #[prost(message, repeated, tag = "6")]
+    pub messages: ::prost::alloc::vec::Vec<ImportedMessage>,
+    /// As in ToolResult: anybody may have written the document.
+    #[prost(string, repeated, tag = "7")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for AgentImported {
+    const NAME: &'static str = "AgentImported";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentImported".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentImported".into()
+    }
+}
+/// A thread of the conversation, as it is called here.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImportedThread {
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub title: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub summary: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ImportedThread {
+    const NAME: &'static str = "ImportedThread";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ImportedThread".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ImportedThread".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ImportedMessage {
+    /// A UUID that follows from agent, user, document and the message's place in it.
+    #[prost(string, tag = "1")]
+    pub message_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// user or agent.
+    #[prost(string, tag = "3")]
+    pub role: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+    /// When it was said, as RFC 3339; empty where nobody knows.
+    #[prost(string, tag = "5")]
+    pub time: ::prost::alloc::string::String,
+    /// As in UserMessage; what is not kept here is named in the text.
+    #[prost(message, repeated, tag = "6")]
+    pub parts: ::prost::alloc::vec::Vec<Part>,
+}
+impl ::prost::Name for ImportedMessage {
+    const NAME: &'static str = "ImportedMessage";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ImportedMessage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ImportedMessage".into()
+    }
+}
 /// A user's answer to something the agent put to them, delivered.
 /// Type kairo.agent.choice.v1 on kairo.agent.<agent>.choice, emitted by the router.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5819,6 +5904,205 @@ impl ::prost::Name for CreateTeamResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.CreateTeamResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ImportConversationRequest {
+    /// The agent whose history it becomes.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    /// Whose conversation it is from here on; the one that the document names if left out.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    /// Up to 8388608 bytes with the rest of the request.
+    #[prost(message, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub document: ::core::option::Option<ConversationDocument>,
+}
+impl ::prost::Name for ImportConversationRequest {
+    const NAME: &'static str = "ImportConversationRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ImportConversationRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ImportConversationRequest".into()
+    }
+}
+/// A conversation of one user with one agent, as kairo conversation export writes it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ConversationDocument {
+    /// The form of the document, with its version.
+    #[prost(string, tag = "1")]
+    pub format: ::prost::alloc::string::String,
+    /// Who spoke with whom, where it was had.
+    #[prost(string, tag = "2")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub user: ::prost::alloc::string::String,
+    /// When it was written, as RFC 3339.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub exported_at: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "5")]
+    pub threads: ::prost::alloc::vec::Vec<DocumentThread>,
+    /// In the order in which they were said.
+    #[prost(message, repeated, tag = "6")]
+    pub messages: ::prost::alloc::vec::Vec<DocumentMessage>,
+}
+impl ::prost::Name for ConversationDocument {
+    const NAME: &'static str = "ConversationDocument";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ConversationDocument".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ConversationDocument".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DocumentThread {
+    /// What messages name it by.
+    #[prost(string, tag = "1")]
+    pub thread_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub title: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub summary: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DocumentThread {
+    const NAME: &'static str = "DocumentThread";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DocumentThread".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DocumentThread".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DocumentMessage {
+    /// Its id where it was said; it gets one of its own.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub id: ::prost::alloc::string::String,
+    /// One of the document's threads.
+    #[prost(string, tag = "2")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// user or agent.
+    #[prost(string, tag = "3")]
+    pub role: ::prost::alloc::string::String,
+    /// Up to 131072 bytes.
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+    /// When it was said, as RFC 3339.
+    #[prost(string, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub time: ::prost::alloc::string::String,
+    /// Images, audio and video, by the digests of their bytes. What is not stored here is named in the text instead.
+    #[prost(message, repeated, tag = "6")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub parts: ::prost::alloc::vec::Vec<DocumentPart>,
+}
+impl ::prost::Name for DocumentMessage {
+    const NAME: &'static str = "DocumentMessage";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DocumentMessage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DocumentMessage".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DocumentPart {
+    /// Such as image/png.
+    #[prost(string, tag = "1")]
+    pub media_type: ::prost::alloc::string::String,
+    /// SHA-256 of the bytes, in 64 hexadecimal digits.
+    #[prost(string, tag = "2")]
+    pub digest: ::prost::alloc::string::String,
+    /// Bytes.
+    #[prost(uint64, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub size: u64,
+    /// A file name, for people and models; may be empty.
+    #[prost(string, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DocumentPart {
+    const NAME: &'static str = "DocumentPart";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DocumentPart".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DocumentPart".into()
+    }
+}
+/// It is in the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ImportConversationResponse {
+    /// SHA-256 of the document.
+    #[prost(string, tag = "1")]
+    pub import_id: ::prost::alloc::string::String,
+    /// Where the last part of it stands in the log: what a query takes as at_least.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+    /// So many messages of the log it became, and so many messages of the conversation it holds.
+    #[prost(uint32, tag = "3")]
+    pub parts: u32,
+    #[prost(uint32, tag = "4")]
+    pub messages: u32,
+    /// What its threads are called here, in the order of the document.
+    #[prost(message, repeated, tag = "5")]
+    pub threads: ::prost::alloc::vec::Vec<ImportedThreadRow>,
+}
+impl ::prost::Name for ImportConversationResponse {
+    const NAME: &'static str = "ImportConversationResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ImportConversationResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ImportConversationResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImportedThreadRow {
+    /// What the document calls it.
+    #[prost(string, tag = "1")]
+    pub named: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub thread_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ImportedThreadRow {
+    const NAME: &'static str = "ImportedThreadRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ImportedThreadRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ImportedThreadRow".into()
     }
 }
 /// A piece of an answer while the model writes it: ephemeral, never stored, and worth nothing once the decision is there.

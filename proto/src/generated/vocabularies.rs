@@ -437,6 +437,7 @@ fields! {
     AgentRequest.kind as kind_word: RequestKind,
     AgentAnswer.status as status_word: TaskStatus,
     AgentAnswer.kind as kind_word: RequestKind,
+    ImportedMessage.role as role_word: MessageRole,
     AgentChoice.option as option_word: OfferAnswer,
     AgentApproval.verdict as verdict_word: Verdict,
     AgentCommand.command as command_word: OrderedCommand,

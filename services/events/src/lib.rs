@@ -5,7 +5,7 @@
 //! * [`permissions`]: who may do what on NATS, made from it; [`workers`] where tool workers are spoken to
 //! * [`record`]: a message that was read, its [`envelope`] and its body; [`header_lines`] headers as text
 //! * [`event_json`]: events as people and clients see them; [`log_message`] messages as they are handed out whole
-//! * [`threads`]: ids of threads that say whose they are
+//! * [`threads`]: ids of threads that say whose they are; [`imports`] conversations that were had elsewhere
 //! * [`principal`]: who entered an event
 //! * [`ids`], [`address`], [`commands`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
 //! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
@@ -26,6 +26,7 @@ pub mod event_json;
 pub mod header_lines;
 pub mod hooks;
 pub mod ids;
+pub mod imports;
 pub mod log_message;
 pub mod media;
 pub mod outside;

@@ -25,6 +25,8 @@ pub enum Kind {
     System,
     /// What a user's client said of where the user is.
     Environment,
+    /// A document with a conversation that was had elsewhere, by the agent that it names.
+    Import,
 }
 
 /// The mark of content that comes from there.
@@ -36,6 +38,7 @@ pub fn mark(kind: Kind, whence: &str) -> String {
         Kind::Worker => "worker",
         Kind::System => "system",
         Kind::Environment => "environment",
+        Kind::Import => "import",
     };
     let line = whence.split(char::is_control).collect::<Vec<_>>().join(" ");
     let mark = format!("{kind}:{line}");

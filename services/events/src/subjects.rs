@@ -303,6 +303,9 @@ table! {
     AGENT_DEFINED = "agent"."defined", Events, Only(Service::Gateway),
         [AgentDefined], [],
         "an agent's profile, created or changed";
+    AGENT_IMPORTED = "agent"."imported", Events, Only(Service::Gateway),
+        [AgentImported], [],
+        "a conversation that was had elsewhere, to be known from here on";
     AGENT_MESSAGE = "agent"."message", Events, Only(Service::Router),
         [AgentMessage], [AgentRuntime],
         "a user's words, delivered to the agent they are for";

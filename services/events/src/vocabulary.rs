@@ -45,13 +45,15 @@ pub const ENVIRONMENT: u32 = 6;
 pub const REASONING_DETAILS: u32 = 6;
 /// From this epoch on messages may bring a state.
 pub const STATES: u32 = 6;
+/// From this epoch on conversations that were had elsewhere are taken in.
+pub const IMPORTS: u32 = 6;
 /// From this epoch on ids of threads that users name say whose they are.
 pub const OWNED_THREADS: u32 = 3;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
 /// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, submodules, that users go on with the
-/// agent that they named, agents that are composed of others, and environments.
+/// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere.
 pub const READER: u32 = if kairo_proto::READER > OWNED_THREADS { kairo_proto::READER } else { OWNED_THREADS };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
@@ -246,7 +248,7 @@ fn is_of_service(source: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kairo_proto::v1::{AgentAction, GivenUpCall, Say, agent_action::Action};
+    use kairo_proto::v1::{AgentAction, AgentImported, GivenUpCall, Say, agent_action::Action};
 
     use super::*;
     use crate::{
@@ -329,6 +331,7 @@ mod tests {
     fn a_decision_says_what_it_takes_and_who_reads_less_is_named() {
         let given_up = vec![GivenUpCall::default()];
         assert_eq!(of(&AgentDecision { given_up, ..Default::default() }.into()), 2);
+        assert_eq!(of(&AgentImported::default().into()), IMPORTS);
         assert_eq!(of(&deciding(Vec::new(), 0)), FIRST);
         let replicas = [("new", 2), ("old", 1), ("older", 0)];
         assert_eq!(behind(2, replicas), ["old", "older"]);

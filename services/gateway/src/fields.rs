@@ -47,9 +47,13 @@ impl Fields<Value> {
         }
     }
 
-    /// Adds what is wrong with such an object, which stands at this place.
+    /// Adds what is wrong with such an object, which stands at this place; here itself if that is empty.
     pub fn adopt(&mut self, place: &str, problem: Problem) {
-        let at = |field: String| if field.is_empty() { place.to_owned() } else { format!("{place}.{field}") };
+        let at = |field: String| match (place.is_empty(), field.is_empty()) {
+            (true, _) => field,
+            (_, true) => place.to_owned(),
+            _ => format!("{place}.{field}"),
+        };
         self.errors.extend(problem.errors.into_iter().map(|error| FieldError { field: at(error.field), ..error }));
     }
 }
@@ -108,6 +112,11 @@ impl<V: Display> Fields<V> {
             self.errors.push(wrong(field, expected.clone(), None));
         }
         self.optional(field, expected, read)
+    }
+
+    /// Whether something is wrong with what was read so far.
+    pub fn is_wrong(&self) -> bool {
+        !self.errors.is_empty()
     }
 
     /// Adds an error that is about more than one field.

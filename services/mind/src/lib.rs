@@ -3,7 +3,7 @@
 //!
 //! * [`log`]: the order in which the log is folded, and what is left to decide on
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
-//!   going, `events` how that changes; [`inner_state`] what it keeps in words for later turns
+//!   going, `events` how that changes, `importing` what was said elsewhere; [`inner_state`] what it keeps in words for later turns
 //! * [`deliberation`]: from one input to one decision, by way of model calls
 //! * [`composition`]: agents that are composed of others; [`environment`] what is perceived when a message comes
 //! * `working`: what is worked on beside the conversations, `session` what that may take; `requests` what agents ask of each other; [`team`] those that work
@@ -25,6 +25,7 @@ pub mod environment;
 mod events;
 pub mod facts;
 mod folding;
+mod importing;
 pub mod in_flight;
 pub mod inner_state;
 pub mod intrinsics;

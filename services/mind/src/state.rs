@@ -202,6 +202,7 @@ impl AgentState {
                     self.define(record, profile);
                 }
             }
+            About::Agent(Agent::Imported(imported)) => self.imported(record, imported),
             About::Agent(Agent::Message(message)) => self.hear(record, message),
             About::Agent(Agent::Choice(choice)) => self.choose(record, choice),
             About::Agent(Agent::Approval(approval)) => self.approve(record, approval),
@@ -423,7 +424,7 @@ impl AgentState {
         self.profile.as_ref().map_or(HISTORY, |profile| profile.history_limit)
     }
 
-    fn forget_idle_threads(&mut self) {
+    pub(super) fn forget_idle_threads(&mut self) {
         let mut bytes: usize = self.threads.values().map(|thread| thread.bytes).sum();
         while self.threads.len() > THREADS || bytes > MIND_BYTES {
             let of_turns = self.turns.values().map(|turn| &turn.thread_id);

@@ -49,6 +49,9 @@ pub struct Thread {
     /// Whether it is one of work, which no user sees or speaks in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub work: bool,
+    /// The last part of a conversation had elsewhere that was taken in here; 0 for a thread that is no part of one.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(super) imported: u32,
     /// Whether it is of what another agent asked for, and over with the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,

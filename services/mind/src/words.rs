@@ -19,8 +19,12 @@ impl Words {
     /// As much of a message as is kept for the model.
     pub(super) fn of(message: &AgentMessage) -> Self {
         // A state is told with the words, so it is known wherever they are.
-        let text = cut(&media::with_state(&message.text, &message.state));
-        Self { text, parts: message.parts.iter().take(PARTS).cloned().collect() }
+        Self::said(&media::with_state(&message.text, &message.state), &message.parts)
+    }
+
+    /// As much as is kept of words that somebody said.
+    pub(super) fn said(text: &str, parts: &[Part]) -> Self {
+        Self { text: cut(text), parts: parts.iter().take(PARTS).cloned().collect() }
     }
 
     /// For whom only words will do: each part is named in its place, as in `[image photo.png, 120 kB]`.

@@ -143,6 +143,8 @@ pub struct Thread {
     pub user: Key,
     pub kind: Key,
     pub title: Text,
+    /// Of one that was had elsewhere.
+    pub summary: Text,
     pub created_at: Time,
 }
 

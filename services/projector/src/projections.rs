@@ -6,6 +6,7 @@ mod approvals;
 mod chains;
 mod conversations;
 mod events;
+mod importing;
 mod inner_state;
 mod memories;
 mod offers;
@@ -134,6 +135,7 @@ pub fn project(record: &Record, changes: &mut Changes) {
     teams::project(&fact, changes);
     threads::project(&fact, changes);
     conversations::project(&fact, changes);
+    importing::project(&fact, changes);
     actions::project(&fact, changes);
     processes::project(&fact, changes);
     chains::project(&fact, changes);

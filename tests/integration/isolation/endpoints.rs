@@ -79,6 +79,17 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
             let doubt = json!({ "action_id": action, "verdict": "happened" });
             Write(vec![as_joe(consent.clone()), as_ann(consent), as_ann(doubt)])
         }
+        ("POST", "/v1/conversations/{agent}/import") => {
+            let (threads, message) =
+                ([json!({ "thread_id": "t" })], json!({ "thread_id": "t", "role": "user", "text": "as joe" }));
+            let document = |user: &str| {
+                json!({
+                    "format": "kairo.conversation.v1", "agent": AGENT, "user": user, "threads": threads,
+                    "messages": [message],
+                })
+            };
+            Write(vec![json!({ "document": document("joe") }), json!({ "user": "joe", "document": document("ann") })])
+        }
         ("POST", "/v1/commands") => Write(orders.into_iter().flat_map(|it| [as_joe(it.clone()), as_ann(it)]).collect()),
         ("GET", "/v1/threads/{thread_id}") => Read(vec![format!("/v1/threads/{thread}?agent={AGENT}")]),
         ("GET", "/v1/threads/{thread_id}/messages") => {
@@ -184,10 +195,11 @@ async fn no_endpoint_shows_or_changes_what_is_anothers() {
                 }
             }
             Write(bodies) => {
+                let path = access.path.replace("{agent}", AGENT);
                 for body in bodies {
                     let before = world.end_of_log().await;
-                    let (status, problem) = ann.post(access.path, body.clone()).await;
-                    assert!(matches!(status, 403 | 404), "{} {body}: {status} {problem}", access.path);
+                    let (status, problem) = ann.post(&path, body.clone()).await;
+                    assert!(matches!(status, 403 | 404), "{path} {body}: {status} {problem}");
                     assert_eq!(world.end_of_log().await, before, "{body}");
                 }
             }

@@ -31,7 +31,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
         "messages_of_conversation",
     ),
     (
-        "FROM messages WHERE role = 'user' AND sequence IS NOT NULL AND agent = $1 AND thread_id = $2 AND (sequence",
+        "FROM messages WHERE (role = 'user' OR delivered IS NOT NULL) AND sequence IS NOT NULL AND agent = $1 AND thread_id = $2 AND (sequence",
         "'a8', 't8', {END}, 2147483647, 50",
         "messages_of_thread",
     ),

@@ -1,8 +1,11 @@
 //! `kairo conversation`
 
+mod exporting;
+mod importing;
+
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
 use kairo_core::{ids::Name, media};
 use kairo_proto::v1::{GetConversationResponse, MessageRow, Part};
@@ -12,10 +15,18 @@ use serde_json::Value;
 use super::{Session, name};
 use crate::{Error, event_lines::printable, rows, terminal};
 
-/// Show what an agent and its users said to each other
+const EXAMPLES: &str = "\
+Examples:
+  kairo conversation default --user you
+  kairo conversation export default --user you -o talk.json
+  kairo conversation import talk.json --agent other";
+
+/// Show what an agent and its users said to each other, or take it elsewhere
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  kairo conversation default --user you")]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The agent
     #[arg(value_parser = name, default_value = "default")]
     agent: Name,
@@ -27,7 +38,21 @@ pub(super) struct Arguments {
     latest: Option<u64>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    Export(exporting::Arguments),
+    Import(importing::Arguments),
+}
+
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    match arguments.command {
+        Some(Command::Export(arguments)) => exporting::run(arguments, session).await,
+        Some(Command::Import(arguments)) => importing::run(arguments, session).await,
+        None => show(arguments, session).await,
+    }
+}
+
+async fn show(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let path = format!("v1/conversations/{}", arguments.agent);
     let mut query: Vec<(&str, String)> = Vec::new();
     query.extend(arguments.user.map(|user| ("user", user.to_string())));

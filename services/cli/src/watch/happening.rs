@@ -153,6 +153,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
     let (user, tool) = (field(payload, "user"), field(payload, "tool"));
     Some(match Type::parse(&event.type_name)? {
         Type::AgentMessage => (Kind::Heard, user, text),
+        Type::AgentImported => (Kind::Heard, user, text),
         Type::AgentChoice => (Kind::Heard, user, format!("chose {}", field(payload, "option"))),
         Type::AgentApproval => (Kind::Heard, user, verdict(payload)),
         Type::AgentCommand => (Kind::Heard, user, command(payload)),

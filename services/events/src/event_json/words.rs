@@ -6,8 +6,8 @@ use kairo_proto::{
     about::{self, Agent, Outside, Process, System, Tool, Turn, User},
     v1::{
         AgentAnswer, AgentAnswered, AgentApproval, AgentBriefed, AgentBroadcast, AgentChoice, AgentCommand,
-        AgentDefined, AgentGoal, AgentMessage, AgentReflected, AgentRequest, ChainEnded, ChainStarted, ChainStep,
-        ChainStepEnded, MemoryAppended, ProcessCapabilities, StateDeleted, StateWritten, SubmoduleAsked,
+        AgentDefined, AgentGoal, AgentImported, AgentMessage, AgentReflected, AgentRequest, ChainEnded, ChainStarted,
+        ChainStep, ChainStepEnded, MemoryAppended, ProcessCapabilities, StateDeleted, StateWritten, SubmoduleAsked,
         SubmoduleChanged, SubmoduleFailed, Task, TaskChanged, TaskDue, TaskEnded, TaskFired, TaskStarted,
         TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested,
         ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand, UserMessage,
@@ -64,6 +64,10 @@ fn of_agent(agent: Agent<'_>) -> String {
     match agent {
         Agent::Defined(AgentDefined { profile }) => {
             profile.as_ref().map(|profile| profile.description.clone()).unwrap_or_default()
+        }
+        Agent::Imported(AgentImported { user, part, parts, threads, messages, .. }) => {
+            let (threads, messages) = (threads.len(), messages.len());
+            format!("{messages} messages of {user} in {threads} threads were imported (part {part} of {parts})")
         }
         Agent::Message(AgentMessage { parts, state, .. }) => media::in_words(&media::with_state("", state), parts),
         Agent::Choice(AgentChoice { option, offer_id, .. }) => of_choice(option, offer_id),

@@ -1,6 +1,9 @@
 //! `GET /v1/conversations`: who speaks with whom, the one in which something was said last first.
 //! `GET /v1/conversations/{agent}`: what an agent and its users said to each other.
 
+mod document;
+mod importing;
+
 use axum::extract::{Path, State, rejection::PathRejection};
 use kairo_proto::v1::{ConversationRow, GetConversationResponse, ListConversationsResponse, MessageRow};
 use kairo_read_model::{ConversationQuery, ConversationsQuery};
@@ -17,6 +20,7 @@ use crate::{
     place::Place,
     problem::Problem,
 };
+pub use importing::post as import;
 
 pub async fn list(
     State(gateway): State<Gateway>,

@@ -106,6 +106,7 @@ fn rpcs() -> Router<Gateway> {
         order: post(ingest::post::<commands::Command>),
         define_agent: post(agents::post),
         create_team: post(teams::post),
+        import_conversation: post(conversations::import),
         stream: get(stream::get),
         list_agents: get(agents::get),
         list_commands: get(declared_commands::get),

@@ -30,7 +30,8 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         }
         About::User(User::Switched(_) | User::Choice(_) | User::Approval(_) | User::Command(_)) => {}
         About::Agent(Agent::Defined(_) | Agent::Choice(_) | Agent::Approval(_) | Agent::Command(_)) => {}
-        About::Agent(Agent::Request(_) | Agent::Answer(_)) => {}
+        // Conversations that were had elsewhere have a projection of their own.
+        About::Agent(Agent::Request(_) | Agent::Answer(_) | Agent::Imported(_)) => {}
         About::Decided(_) | About::Outside(_) | About::Tool(_) | About::Process(_) => {}
         About::System(_) | About::Live(_) => {}
     }
@@ -55,7 +56,7 @@ fn sent(fact: &Fact, message: &UserMessage) -> Message {
     }
 }
 
-fn part(part: &Part) -> Value {
+pub fn part(part: &Part) -> Value {
     json!({ "media_type": part.media_type, "digest": part.digest, "size": part.size, "name": part.name })
 }
 
@@ -101,7 +102,7 @@ fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<(Uuid, Messa
 }
 
 /// A message that is the whole record.
-fn whole(fact: &Fact) -> Message {
+pub fn whole(fact: &Fact) -> Message {
     let envelope = &fact.record.envelope;
     Message {
         sequence: fact.sequence,

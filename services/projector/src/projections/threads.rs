@@ -71,6 +71,7 @@ fn begun(fact: &Fact, created: &ThreadCreated) -> Thread {
         user: created.user.as_str().into(),
         kind: created.kind.as_str().into(),
         title: created.title.as_str().into(),
+        summary: "".into(),
         created_at: fact.at,
     }
 }

@@ -16,6 +16,7 @@ pub async fn create(connection: &mut PgConnection, rows: &BTreeMap<(Key, Key), T
         "kind": "text" = &row.kind,
         "standing": "text" = ThreadStatus::Active.known_word(),
         "title": "text" = &row.title,
+        "summary": "text" = &row.summary,
         "created_at": "timestamptz" = row.created_at,
         "updated_at": "timestamptz" = row.created_at,
         "last_sequence": "bigint" = row.sequence,

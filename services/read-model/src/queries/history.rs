@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use kairo_core::event_json::EventJson;
-use kairo_proto::v1::{self, Json, ThreadEventRow};
+use kairo_proto::{
+    v1::{self, Json, ThreadEventRow},
+    words::MessageRole,
+};
 use serde_json::{Map, Value, json};
 use sqlx::query_as;
 use uuid::Uuid;
@@ -26,6 +29,9 @@ const TOLD_ELSEWHERE: &[&str] = &[
     v1::ProcessProgress::TYPE,
 ];
 
+/// What an agent said.
+const REPLY: &str = "agent.reply";
+
 /// A stretch of a thread's events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadHistory {
@@ -35,13 +41,14 @@ pub struct ThreadHistory {
     pub more: bool,
 }
 
-/// A user's message, or words of the thread's own log.
+/// A user's message, or what was said elsewhere.
 struct Input {
     event_id: String,
     sequence: u64,
     position: u32,
     ts: Option<prost_types::Timestamp>,
     correlation_id: String,
+    role: String,
     user_id: Option<String>,
     text: String,
     parts: Value,
@@ -84,9 +91,9 @@ impl Snapshot {
             Input,
             r#"
             SELECT event_id AS "event_id: Id", sequence AS "sequence!: U64", position AS "position: U32", ts AS "ts!: At",
-                   correlation_id AS "correlation_id!: Id", user_id, text, parts
+                   correlation_id AS "correlation_id!: Id", role, user_id, text, parts
             FROM messages
-            WHERE role = 'user' AND sequence IS NOT NULL AND agent = $1 AND thread_id = $2
+            WHERE (role = 'user' OR delivered IS NOT NULL) AND sequence IS NOT NULL AND agent = $1 AND thread_id = $2
                 AND (sequence, position) < ($3, $4)
             ORDER BY sequence DESC, position DESC LIMIT $5"#,
             agent as _,
@@ -133,6 +140,10 @@ impl Snapshot {
 }
 
 fn heard(input: Input) -> ThreadEventRow {
+    let event = match MessageRole::from(input.role.as_str()) {
+        MessageRole::Agent => REPLY,
+        MessageRole::User | MessageRole::Failure | MessageRole::Unknown(_) => "user.input",
+    };
     let mut said = json!({ "text": input.text, "user": input.user_id });
     if let (Value::Object(said), true) = (&mut said, input.parts.as_array().is_some_and(|parts| !parts.is_empty())) {
         said.insert("parts".to_owned(), input.parts);
@@ -142,7 +153,7 @@ fn heard(input: Input) -> ThreadEventRow {
         position: input.position,
         event_id: input.event_id,
         correlation_id: input.correlation_id,
-        event: "user.input".to_owned(),
+        event: event.to_owned(),
         params: None,
         status: None,
         result: Some(Json::from(&said)),
@@ -157,7 +168,7 @@ fn told(event: EventJson) -> ThreadEventRow {
         v1::AgentAction::TYPE if text("type") == "tool_call" => {
             (text("tool").to_owned(), Some(Json::from(event.payload.get("args").unwrap_or(&Value::Null))))
         }
-        v1::AgentAction::TYPE => ("agent.reply".to_owned(), None),
+        v1::AgentAction::TYPE => (REPLY.to_owned(), None),
         v1::AgentThought::TYPE => ("agent.think".to_owned(), None),
         v1::AgentChoice::TYPE => ("user.choice".to_owned(), None),
         v1::AgentApproval::TYPE => ("user.approval".to_owned(), None),

@@ -2,7 +2,8 @@
 //!
 //! A message is a user's words, the words and calls of one decision, the end of a call, a task that is begun, or what was
 //! summed up. They are in the order in which they came into the thread, which only ever grows at its end, so that a number
-//! once told stays: a user's message comes with its delivery if it named the thread, else with what put it there.
+//! once told stays: a user's message comes with its delivery if it named the thread, else with what put it there. What was said
+//! elsewhere came with the document that told of it.
 
 mod content;
 
@@ -68,9 +69,10 @@ macro_rules! entries {
             FROM (
                 SELECT *, row_number() OVER (ORDER BY sequence, position, place) AS number FROM (
                     SELECT CASE WHEN delivered_thread IS NULL THEN placed ELSE delivered END AS sequence,
-                           0 AS position, sequence AS place, event_id AS sent, NULL::uuid AS ended
+                           position, sequence AS place, event_id AS sent, NULL::uuid AS ended
                     FROM messages
-                    WHERE role = 'user' AND sequence IS NOT NULL AND agent = $1 AND thread_id = $2
+                    WHERE (role = 'user' OR delivered IS NOT NULL) AND sequence IS NOT NULL
+                        AND agent = $1 AND thread_id = $2
                     UNION ALL
                     SELECT ended_sequence, 0, sequence, NULL, action_id FROM actions
                     WHERE agent = $1 AND thread_id = $2 AND ended_sequence IS NOT NULL
@@ -128,7 +130,7 @@ impl Snapshot {
         let heard = query_as!(
             Heard,
             r#"SELECT event_id, sequence AS "sequence!: U64", position AS "position: U32", ts AS "ts!: Time",
-                      correlation_id AS "correlation_id!", text, parts AS "parts: Parts"
+                      correlation_id AS "correlation_id!", role, text, parts AS "parts: Parts"
                FROM messages WHERE event_id = ANY($1)"#,
             &events,
         );

@@ -57,7 +57,7 @@ macro_rules! threads {
                        SELECT left(btrim(regexp_replace(left(text, 500), '\s+', ' ', 'g')), 120) FROM messages
                        WHERE messages.agent = threads.agent AND messages.thread_id = threads.thread_id
                            AND sequence IS NOT NULL AND role <> 'failure' AND text ~ '\S'
-                       ORDER BY sequence LIMIT 1
+                       ORDER BY sequence, position LIMIT 1
                    ), '') END AS "title!",
                    summary, created_at AS "created_at: At", updated_at AS "updated_at: At",
                    last_sequence AS "last_sequence: U64"

@@ -71,7 +71,7 @@ pub(super) const UNTITLED: &str = thread!(
     "LEFT JOIN LATERAL (SELECT left(btrim(regexp_replace(left(messages.text, 500), '\\s+', ' ', 'g')), 120) AS beginning \
      FROM messages WHERE messages.agent = threads.agent AND messages.thread_id = threads.thread_id \
      AND messages.sequence IS NOT NULL AND messages.role <> 'failure' AND messages.text ~ '\\S' \
-     ORDER BY messages.sequence LIMIT 1) AS first ON true, coalesce(first.beginning, '') AS opening WHERE title = ''"
+     ORDER BY messages.sequence, messages.position LIMIT 1) AS first ON true, coalesce(first.beginning, '') AS opening WHERE title = ''"
 );
 pub(super) const TASKS: &str = concat!(
     "SELECT 'task' AS kind, task_id::text AS id, agent, user_id, left(title, 65536) AS title, ",

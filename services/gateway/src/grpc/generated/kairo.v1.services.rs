@@ -1076,6 +1076,16 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::CreateTeamResponse>,
             tonic::Status,
         >;
+        /// Take in a conversation that was had elsewhere. The document is what kairo conversation export writes. It becomes history of
+        /// the agent with the user: no model is asked, nobody is told, and everything in it counts as content from outside. The same
+        /// document again changes nothing.
+        async fn import_conversation(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ImportConversationRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ImportConversationResponse>,
+            tonic::Status,
+        >;
     }
     /// What users say and operators order, as POST /v1/messages, /v1/choices, /v1/approvals, /v1/commands, /v1/agents and
     /// /v1/teams take it. An answer means that it is in the log; what follows from it is seen in Events.Stream, by its correlation_id.
@@ -1417,6 +1427,54 @@ pub mod commands_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CreateTeamSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Commands/ImportConversation" => {
+                    #[allow(non_camel_case_types)]
+                    struct ImportConversationSvc<T: Commands>(pub Arc<T>);
+                    impl<
+                        T: Commands,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::ImportConversationRequest,
+                    > for ImportConversationSvc<T> {
+                        type Response = ::kairo_proto::v1::ImportConversationResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ImportConversationRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Commands>::import_conversation(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ImportConversationSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

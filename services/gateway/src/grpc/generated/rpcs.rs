@@ -22,6 +22,7 @@ rpcs! { generated::commands_server::Commands:
     order(OrderRequest) -> OrderResponse = POST ORDER,
     define_agent(DefineAgentRequest) -> DefineAgentResponse = POST DEFINE_AGENT,
     create_team(CreateTeamRequest) -> CreateTeamResponse = POST CREATE_TEAM,
+    import_conversation(ImportConversationRequest) -> ImportConversationResponse = POST IMPORT_CONVERSATION,
 }
 
 rpcs! { generated::queries_server::Queries:

@@ -19,6 +19,7 @@ pub const APPROVE: &str = "/v1/approvals";
 pub const ORDER: &str = "/v1/commands";
 pub const DEFINE_AGENT: &str = "/v1/agents";
 pub const CREATE_TEAM: &str = "/v1/teams";
+pub const IMPORT_CONVERSATION: &str = "/v1/conversations/{agent}/import";
 pub const LIST_AGENTS: &str = "/v1/agents";
 pub const LIST_COMMANDS: &str = "/v1/commands";
 pub const GET_AGENT: &str = "/v1/agents/{agent}";
@@ -73,6 +74,7 @@ pub const ACCESS: &[Access] = &[
     row("POST", ORDER, WRITE, Asked, Asked),
     row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
     row("POST", CREATE_TEAM, ADMIN, Asked, Closed),
+    row("POST", IMPORT_CONVERSATION, WRITE, Named, Asked),
     row("GET", LIST_AGENTS, READ, Asked, Free),
     row("GET", LIST_COMMANDS, READ, Asked, Free),
     row("GET", GET_AGENT, READ, Named, Free),
@@ -128,6 +130,7 @@ pub struct Handlers {
     pub order: MethodRouter<Gateway>,
     pub define_agent: MethodRouter<Gateway>,
     pub create_team: MethodRouter<Gateway>,
+    pub import_conversation: MethodRouter<Gateway>,
     pub list_agents: MethodRouter<Gateway>,
     pub list_commands: MethodRouter<Gateway>,
     pub get_agent: MethodRouter<Gateway>,
@@ -184,6 +187,7 @@ impl Handlers {
             .route(ORDER, self.order)
             .route(DEFINE_AGENT, self.define_agent)
             .route(CREATE_TEAM, self.create_team)
+            .route(IMPORT_CONVERSATION, self.import_conversation)
             .route(LIST_AGENTS, self.list_agents)
             .route(LIST_COMMANDS, self.list_commands)
             .route(GET_AGENT, self.get_agent)

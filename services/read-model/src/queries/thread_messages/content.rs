@@ -8,7 +8,7 @@ use kairo_proto::{
         AgentDecision, DecidedEvent, Json, PartRow, ThreadMessageRow, ThreadToolCallRow, agent_action::Action,
         decided_event::Event,
     },
-    words::ThreadMessageRole,
+    words::{MessageRole, ThreadMessageRole},
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -27,7 +27,7 @@ pub struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// A user's message, by its event.
+    /// A user's message, or what was said elsewhere, by its event.
     User(Uuid),
     /// The end of a call, by its action.
     End(Uuid),
@@ -55,7 +55,7 @@ pub struct Thread {
     pub tasks: HashMap<Uuid, TaskText>,
 }
 
-/// A user's words.
+/// A user's words, or what was said elsewhere.
 #[derive(Debug)]
 pub struct Heard {
     pub event_id: Uuid,
@@ -63,6 +63,7 @@ pub struct Heard {
     pub position: u32,
     pub ts: Time,
     pub correlation_id: Uuid,
+    pub role: String,
     pub text: String,
     pub parts: Vec<PartRow>,
 }
@@ -126,7 +127,12 @@ pub fn message(entry: &Entry, thread: &Thread) -> ThreadMessageRow {
 fn of_user(row: ThreadMessageRow, heard: Option<&Heard>) -> ThreadMessageRow {
     let row = ThreadMessageRow { role: ThreadMessageRole::User.text(), ..row };
     let Some(heard) = heard else { return row };
+    let role = match MessageRole::from(heard.role.as_str()) {
+        MessageRole::Agent => ThreadMessageRole::Assistant,
+        MessageRole::User | MessageRole::Failure | MessageRole::Unknown(_) => ThreadMessageRole::User,
+    };
     ThreadMessageRow {
+        role: role.text(),
         // It stands before what put it into the thread.
         log_sequence: heard.sequence,
         position: heard.position,

@@ -91,6 +91,7 @@ fn a_users_words_stand_where_they_entered() {
         position: 0,
         ts: Time("2026-01-01T00:00:00Z".parse().unwrap()),
         correlation_id: TURN,
+        role: "user".into(),
         text: "hello".into(),
         parts: Vec::new(),
     };
