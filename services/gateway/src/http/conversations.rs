@@ -1,7 +1,7 @@
 //! `GET /v1/conversations`: who speaks with whom, the one in which something was said last first.
 //! `GET /v1/conversations/{agent}`: what an agent and its users said to each other.
 
-mod document;
+pub mod document;
 mod importing;
 
 use axum::extract::{Path, State, rejection::PathRejection};

@@ -9,7 +9,7 @@ use crate::{
     config::RequireKey,
     fields::Fields,
     http::{
-        access, agents, approvals::Approval, choices::Choice, commands::Command, ingest::Ingest, keys,
+        access, agents, approvals::Approval, choices::Choice, commands::Command, conversations, ingest::Ingest, keys,
         messages::Message, teams,
     },
     problem::Problem,
@@ -158,6 +158,7 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
         "makeKey" => keys::read(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
         "defineAgent" => agents::read(&body, &GatewayConfig::default()).map(drop),
         "createTeam" => teams::read(&body, &GatewayConfig::default()).map(drop),
+        "importConversation" => conversations::document::read(&body).map(drop),
         other => panic!("a body of {other} is described, and nothing reads it here"),
     }
 }
