@@ -164,6 +164,37 @@ async fn states_are_shown(world: &World, file: &Path) {
     assert_eq!(code, Some(0), "before everything there is nothing, which differs from something");
 }
 
+/// `kairo replay` of a file, within a range and with changes, and the report of it.
+async fn changes_are_tried(world: &World, file: &Path) {
+    let path = file.to_str().unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let decisions = messages.iter().filter(|it| it.subject.ends_with(".decision")).map(|it| it.sequence.to_string());
+    let decisions: Vec<String> = decisions.collect();
+    let (second, third) = (&decisions[1], &decisions[2]);
+    let (code, said) = replay(world, &[path, "--agent", AGENT, "--from", second, "--to", third]).await;
+    assert_eq!((code, &said[..]), (Some(0), &["2 decisions made again", "  2 the same"].map(str::to_owned)[..]));
+    assert_eq!(replay(world, &[path, "--from", third, "--to", second]).await.0, Some(64));
+    assert_eq!(replay(world, &[path, "--agent", "nobody"]).await.0, Some(1), "of nobody nothing is the same");
+
+    let beside = |name: &str| file.with_file_name(name).to_str().unwrap().to_owned();
+    let (prompt, kept) = (beside("prompt.md"), beside("report.json"));
+    std::fs::write(&prompt, "You answer in verse.\n").unwrap();
+    let (code, said) = replay(world, &[path, "--prompt", &prompt, "--to", second, "--report", &kept]).await;
+    assert_eq!(code, Some(1));
+    assert!(
+        said[0].ends_with("drifted; the recorded answers lead to the same (another request: 1 (system))"),
+        "{said:?}"
+    );
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&kept).unwrap()).unwrap();
+    assert_eq!((&report["report"], &report["changed"]), (&json!("kairo.replay.v1"), &json!(["prompt"])));
+    assert_eq!((&report["counts"]["drifted"], &report["counts"]["same"]), (&json!(2), &json!(0)));
+    assert_eq!(report["decisions"][1]["drifted"], json!([{ "request": 1, "parts": ["system"] }]));
+    assert_eq!(report["decisions"][1]["sequence"].to_string(), *second);
+    std::fs::write(&prompt, "[{\"nmae\": \"tools.now\"}]").unwrap();
+    assert_eq!(replay(world, &[path, "--catalogue", &prompt]).await.0, Some(64));
+}
+
 #[tokio::test]
 async fn the_decisions_of_a_log_are_made_again() {
     let mut world = Wanted::new(USUAL).start().await;
@@ -198,6 +229,7 @@ async fn the_decisions_of_a_log_are_made_again() {
     assert_eq!(states().await, state, "another process comes to another state");
 
     states_are_shown(&world, &file).await;
+    changes_are_tried(&world, &file).await;
 
     let reworded = tampered(&file, "reworded.log", |decision| {
         words(decision).into_iter().for_each(|words| words.push('!'));
@@ -214,7 +246,11 @@ async fn the_decisions_of_a_log_are_made_again() {
         }
     });
     let (code, said) = replay(&world, &[&drifted]).await;
-    assert!(code == Some(1) && said[0].ends_with("same, from other requests (another request: 1 (tools))"), "{said:?}");
+    assert!(
+        code == Some(1)
+            && said[0].ends_with("drifted; the recorded answers lead to the same (another request: 1 (tools))"),
+        "{said:?}"
+    );
     let unpaid = tampered(&file, "unpaid.log", |decision| decision.completions.clear());
     let (code, said) = replay(&world, &[&unpaid]).await;
     assert!(code == Some(1) && said[0].contains("not replayable: "), "{said:?}");

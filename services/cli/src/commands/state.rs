@@ -13,7 +13,12 @@ use kairo_replay::{
 use serde_json::{Value, json};
 
 use super::{Session, name};
-use crate::{Error, agent_log, event_lines::printable, secret_key, terminal};
+use crate::{
+    Error,
+    agent_log::{self, Source},
+    event_lines::printable,
+    secret_key, terminal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,10 +72,11 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     };
     looking.places.sort_unstable();
     let take = |message: &LogMessage| looking.take(message);
-    match file {
-        Some(file) => agent_log::of_file(file, take)?,
-        None => agent_log::of_agent(&session.client, agent, None, take).await?,
-    }
+    let source = match file {
+        Some(file) => Source::File(file),
+        None => Source::Agents(&session.client, std::slice::from_ref(agent), None),
+    };
+    source.read(take).await?;
     looking.end();
     match &arguments {
         Arguments { first: Some(_), .. } => looking.show_first(session.json),
