@@ -191,8 +191,77 @@ async fn changes_are_tried(world: &World, file: &Path) {
     assert_eq!((&report["counts"]["drifted"], &report["counts"]["same"]), (&json!(2), &json!(0)));
     assert_eq!(report["decisions"][1]["drifted"], json!([{ "request": 1, "parts": ["system"] }]));
     assert_eq!(report["decisions"][1]["sequence"].to_string(), *second);
+
+    // Reports side by side, and this build beside itself.
+    let (whole, part) = (beside("whole.json"), beside("part.json"));
+    replay(world, &[path, "--report", &whole]).await;
+    replay(world, &[path, "--to", second, "--report", &part]).await;
+    let diff = async |one: &str, other: &str| {
+        let output = kairo(world, &["diff", one, other, "--json"]).await;
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or(Value::Null))
+    };
+    assert_eq!(diff(&whole, &whole).await.0, Some(0));
+    let (code, changes) = diff(&kept, &whole).await;
+    let first = &changes["decisions"][0];
+    assert_eq!((code, &changes["report"]), (Some(1), &json!("kairo.diff.v1")));
+    assert_eq!((&first["change"], &first["before"]["outcome"]), (&json!("outcome"), &json!("drifted")));
+    let (_, changes) = diff(&part, &whole).await;
+    assert_eq!((&changes["unchanged"], &changes["decisions"][0]["change"]), (&json!(2), &json!("appeared")));
+    assert_eq!(diff(&whole, path).await.0, Some(64), "a log is no report");
+    let this = kairo_local::StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
+    let this = this.to_str().unwrap();
+    let (code, said) = replay(world, &[path, "--with", this, "--to", third]).await;
+    assert_eq!((code, said.last().unwrap().as_str()), (Some(0), "0 decisions come out otherwise, 3 do not"));
+    let (code, _) = replay(world, &[path, "--with", "/bin/true"]).await;
+    assert_eq!(code, Some(64), "what writes no report is no build of kairo");
+
     std::fs::write(&prompt, "[{\"nmae\": \"tools.now\"}]").unwrap();
     assert_eq!(replay(world, &[path, "--catalogue", &prompt]).await.0, Some(64));
+}
+
+/// `kairo whatif` of a file: a message that is not there, one that says something else, and what is no change.
+async fn changes_to_the_log_reach_what_rests_on_it(world: &World, file: &Path) {
+    let path = file.to_str().unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |verb: &str| messages.iter().filter(|it| it.subject.ends_with(verb)).collect::<Vec<_>>();
+    let (heard, result) = (of(".message")[1].sequence, of(".result")[0].sequence);
+    let whatif = async |arguments: &[&str]| {
+        let output = kairo(world, &[&["whatif", path, "--json"], arguments].concat()).await;
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.code(), said, String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, cone, _) = whatif(&["--drop", &heard.to_string()]).await;
+    assert_eq!(
+        (code, &cone["report"], &cone["reached"][0]["fate"]),
+        (Some(1), &json!("kairo.whatif.v1"), &json!("dropped"))
+    );
+    assert_eq!((&cone["counts"]["decisions"], &cone["counts"]["vanished"]), (&json!(6), &json!(2)), "{cone}");
+    let fate = |at: u64| {
+        let reached = cone["reached"].as_array().unwrap();
+        reached.iter().find(|it| it["sequence"] == at).map(|it| it["fate"].clone())
+    };
+    assert_eq!(fate(result), Some(json!("vanished")), "what comes of a call that was not made: {cone}");
+
+    let changed = file.with_file_name("body.json");
+    let body =
+        Body::decode(&of(".result")[0].headers["ce-type"], ContentType::Protobuf, &of(".result")[0].data).unwrap();
+    let mut body = body.to_json();
+    body["result"] = json!("another time");
+    std::fs::write(&changed, body.to_string()).unwrap();
+    let edit = format!("{result}={}", changed.display());
+    let (code, cone, _) = whatif(&["--edit", &edit]).await;
+    let reached = &cone["reached"][1];
+    assert_eq!((code, &reached["fate"], &reached["because"]), (Some(1), &json!("unknown"), &json!(result)), "{cone}");
+    assert_eq!(reached["drifted"][0]["parts"], json!(["history"]));
+    std::fs::write(&changed, "{\"reslut\": \"x\"}").unwrap();
+    let (code, _, problem) = whatif(&["--edit", &edit]).await;
+    assert!(code == Some(64) && problem.contains("reslut"), "{problem}");
+    let decision = of(".decision")[0].sequence.to_string();
+    let (code, _, problem) = whatif(&["--drop", &decision]).await;
+    assert!(code == Some(64) && problem.contains("is a decision"), "{problem}");
+    let output = kairo(world, &["whatif", path, "--drop", &heard.to_string()]).await;
+    assert!(lines(&output)[1].starts_with("  decision "), "{output:?}");
 }
 
 #[tokio::test]
@@ -230,6 +299,7 @@ async fn the_decisions_of_a_log_are_made_again() {
 
     states_are_shown(&world, &file).await;
     changes_are_tried(&world, &file).await;
+    changes_to_the_log_reach_what_rests_on_it(&world, &file).await;
 
     let reworded = tampered(&file, "reworded.log", |decision| {
         words(decision).into_iter().for_each(|words| words.push('!'));

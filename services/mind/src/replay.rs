@@ -121,7 +121,7 @@ impl Replayed {
 }
 
 /// A log as it is replayed: all of its agents, in its order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Replay {
     catalogues: BTreeMap<String, Catalogue>,
     bases: BTreeMap<String, Limits>,
@@ -145,6 +145,13 @@ pub struct Made {
     /// In their order, also where it could not be made in the end.
     pub asked: Vec<Asked>,
     pub decision: Result<AgentDecision, Unmade>,
+}
+
+impl Made {
+    /// The requests of this one that are not those of the other.
+    pub fn drifted_from(&self, other: &Self) -> Vec<Drift> {
+        recording::between(&self.asked, &other.asked)
+    }
 }
 
 impl Replay {

@@ -208,7 +208,7 @@ impl From<Replayed> for Decision {
 }
 
 /// What a decision does, without what models answered for it.
-fn shown(decision: AgentDecision) -> Option<Value> {
+pub(crate) fn shown(decision: AgentDecision) -> Option<Value> {
     let decision = AgentDecision { completions: Vec::new(), given_up: Vec::new(), ..decision };
     serde_json::to_value(&decision).ok().filter(|value| value.to_string().len() <= SHOWN)
 }

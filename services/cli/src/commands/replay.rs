@@ -2,8 +2,10 @@
 
 pub mod changes;
 pub mod show;
+mod with;
 
 use std::{
+    ffi::OsString,
     io::Write,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -15,13 +17,14 @@ use kairo_core::ids::Name;
 use kairo_mind::replay::changes::Changes;
 use kairo_proto::v1::LogMessage;
 use kairo_replay::{
+    diff::Diff,
     replaying::{Replaying, Went},
     report::{Decision, Range, Report},
 };
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Session, name};
+use super::{Session, diff, name};
 use crate::{Error, agent_log::Source, secret_key, terminal};
 
 const EXAMPLES: &str = "\
@@ -33,6 +36,7 @@ Examples:
   kairo replay default.log --prompt new.md         which decisions would another prompt reach?
   kairo replay default.log --limit max_steps=4     and another limit?
   kairo replay --agent ann,bob --report today.json keep what came of it, for `kairo diff`
+  kairo replay default.log --with ./old/kairo      in what does another build decide otherwise?
 
 Each decision is made again from the state that the log says it was made in, with the answers that
 models gave then, by this build. Nothing is asked and nothing is written. A decision is the same,
@@ -43,7 +47,8 @@ reason. Of a request that is another, the number and the part are named.
 A message that a newer build wrote, and this one does not understand, is not passed over: replay stops
 before it, says where it is and which version of reader it takes, and reports the decisions up to there.
 
-The status is 0 if all decisions are the same, 1 if not, 2 if replay stopped at a newer message, and 64
+With --with, only that is shown in what the two builds differ, and the status is 0 if in nothing and 1 if
+in something. Else the status is 0 if all decisions are the same, 1 if not, 2 if replay stopped at a newer message, and 64
 if a file that is named cannot be used.";
 /// The status where a message takes a newer build.
 const STOPPED: u8 = 2;
@@ -75,6 +80,9 @@ pub(super) struct Arguments {
     /// Keep what came of it in this file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Have this other build of kairo make the same decisions again, and show in what it differs from this one
+    #[arg(long, value_name = "BINARY")]
+    with: Option<PathBuf>,
 }
 
 /// Which decisions are looked at
@@ -89,6 +97,12 @@ pub(super) struct RangeOptions {
 }
 
 impl RangeOptions {
+    /// The same options, for another build.
+    fn arguments(self) -> impl Iterator<Item = OsString> {
+        let option = |name: &str, at: Option<u64>| at.map(|at| format!("{name}={at}").into());
+        [option("--from", self.from), option("--to", self.to)].into_iter().flatten()
+    }
+
     fn read(self) -> Result<Range, Error> {
         let Self { from, to } = self;
         match (from, to) {
@@ -101,7 +115,14 @@ impl RangeOptions {
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agents, file, save, range, changes, report: kept, .. } = &arguments;
+    match &arguments.with {
+        Some(binary) => run_beside(&arguments, binary, session).await,
+        None => run_alone(&arguments, session).await,
+    }
+}
+
+async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { agents, file, save, range, changes, report: kept, .. } = arguments;
     let source = match file {
         Some(file) => Source::File(file),
         None => Source::Agents(&session.client, agents, save.clone()),
@@ -123,6 +144,28 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         (None, true) => ExitCode::SUCCESS,
         (None, false) => ExitCode::FAILURE,
     })
+}
+
+/// The same log by this build and by another one, and in what they differ.
+async fn run_beside(arguments: &Arguments, binary: &Path, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { agents, file, save, range, changes, report: kept, .. } = arguments;
+    let folder = tempfile::tempdir().map_err(Error::file("write in", std::env::temp_dir()))?;
+    // Both read the same bytes.
+    let read = save.clone().unwrap_or_else(|| folder.path().join("agents.log"));
+    let source = match file {
+        Some(file) => Source::File(file),
+        None => Source::Agents(&session.client, agents, Some(read.clone())),
+    };
+    let what = What { agents, range: range.read()?, changes: changes.read()? };
+    let report = what.made_again(&source, |_| Ok(())).await?;
+    if let Some(path) = kept {
+        keep(path, &report)?;
+    }
+    let named = agents.iter().map(|agent| OsString::from(format!("--agent={agent}")));
+    let options = named.chain(range.arguments()).chain(changes.arguments()).collect();
+    let other = with::report(binary, file.as_deref().unwrap_or(&read), options).await?;
+    let diff = Diff::between(&other, &report);
+    diff::show(&diff.map_err(|error| Error::Usage(format!("--with: {error}")))?, session.json)
 }
 
 /// What is made again of a log.

@@ -97,6 +97,20 @@ fn digests(request: &ModelRequest) -> RequestDigests {
     request.digests(short_digest(&serde_json::to_vec(&request.tools).unwrap_or_default()))
 }
 
+/// The requests of one making that are not those of another; what only one of them asks is another request as a whole.
+pub(super) fn between(one: &[Asked], other: &[Asked]) -> Vec<Drift> {
+    let asked = |all: &[Asked], at: usize| all.get(at).map(|asked| asked.request.clone());
+    let drift = |at: usize| {
+        let parts = match (asked(one, at), asked(other, at)) {
+            (Some(one), Some(other)) if one.digest() == other.digest() => return None,
+            (Some(one), Some(other)) => differing(&digests(&one), &digests(&other)),
+            _ => Vec::new(),
+        };
+        Some(Drift { request: at + 1, parts })
+    };
+    (0..one.len().max(other.len())).filter_map(drift).collect()
+}
+
 /// The parts of which the digests are not the same.
 fn differing(one: &RequestDigests, other: &RequestDigests) -> Vec<RequestPart> {
     let compared = [

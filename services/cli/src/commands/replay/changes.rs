@@ -44,6 +44,17 @@ impl Options {
         let tools = self.catalogue.as_deref().map(tools).transpose()?;
         Ok(Changes { prompt, tools, limits: self.limits.clone() })
     }
+
+    /// The same options, for another build.
+    pub fn arguments(&self) -> Vec<std::ffi::OsString> {
+        let file = |name: &str, path: &Option<PathBuf>| match path {
+            Some(path) => vec![name.into(), path.clone().into_os_string()],
+            None => Vec::new(),
+        };
+        let limits = self.limits.iter().map(|(limit, value)| format!("--limit={}={value}", limit.name()).into());
+        let named = [file("--prompt", &self.prompt), file("--catalogue", &self.catalogue)].concat();
+        named.into_iter().chain(limits).collect()
+    }
 }
 
 /// The text of a file of a bounded size.
