@@ -264,6 +264,78 @@ async fn changes_to_the_log_reach_what_rests_on_it(world: &World, file: &Path) {
     assert!(lines(&output)[1].starts_with("  decision "), "{output:?}");
 }
 
+/// `kairo incident`: one file that every command opens, that builds are held to, and that is refused when it is not as exported.
+async fn incidents_are_kept_and_tested(world: &World, file: &Path) {
+    let (path, log) = (file.with_file_name("slot.kairo"), file.to_str().unwrap());
+    let incident = path.to_str().unwrap();
+    let run = async |arguments: &[&str]| {
+        let output = kairo(world, arguments).await;
+        let told = [&output.stdout[..], &output.stderr[..]].concat();
+        (output.status.code(), String::from_utf8(told).unwrap())
+    };
+    let (code, said) = run(&["incident", "export", "--agent", AGENT, "-o", incident]).await;
+    assert!(code == Some(0) && said.contains("in the clear"), "{said}");
+    let whole = std::fs::read(&path).unwrap();
+    let (code, said) = run(&["incident", "run", incident]).await;
+    assert!(code == Some(0) && said.contains("7 decisions made again\n  7 the same"), "{said}");
+    assert_eq!(run(&["replay", incident]).await, run(&["replay", log]).await);
+    assert_eq!(run(&["state", AGENT, "--file", incident]).await, run(&["state", AGENT, "--file", log]).await);
+    assert_eq!(run(&["whatif", incident, "--drop", "99999"]).await.0, Some(64));
+
+    // As a test, of a changed prompt.
+    let beside = |name: &str| file.with_file_name(name).to_str().unwrap().to_owned();
+    let (prompt, accepted, junit) = (beside("verse.md"), beside("accepted.yaml"), beside("junit.xml"));
+    std::fs::write(&prompt, "You answer in verse.").unwrap();
+    let test = ["incident", "test", incident, "--prompt", &prompt];
+    let (code, said) = run(&[&test[..], &["--junit", &junit]].concat()).await;
+    assert!(code == Some(1) && said.contains("7 asked something else"), "{said}");
+    assert!(std::fs::read_to_string(&junit).unwrap().contains("tests=\"8\" failures=\"7\""));
+    let text = std::fs::read_to_string(file).unwrap();
+    let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let decisions: Vec<u64> =
+        messages.iter().filter(|it| it.subject.ends_with(".decision")).map(|it| it.sequence).collect();
+    let accept = |at: &u64| format!("  - {{ sequence: {at}, outcome: drifted, why: a new prompt }}\n");
+    std::fs::write(&accepted, format!("decisions:\n{}", decisions.iter().map(accept).collect::<String>())).unwrap();
+    let test = [&test[..], &["--accept", &accepted]].concat();
+    let (code, said) = run(&test).await;
+    assert!(code == Some(0) && said.contains("is accepted: a new prompt"), "{said}");
+    std::fs::write(&accepted, "decisions: [{ sequence: 3 }]").unwrap();
+    let (code, said) = run(&test).await;
+    assert!(code == Some(64) && said.contains("why"), "{said}");
+
+    // Around one message, it is about what answers that, and ends there.
+    let part = beside("part.kairo");
+    let around = decisions[1].to_string();
+    let export = ["incident", "export", "--agent", AGENT, "--file", log, "-o", &part];
+    assert_eq!(run(&[&export[..], &["--around", &around]].concat()).await.0, Some(0));
+    let (code, said) = run(&["incident", "run", &part]).await;
+    assert!(code == Some(0) && said.contains("2 decisions made again\n  2 the same"), "{said}");
+    assert_eq!(run(&[&export[..], &["--around", "99999"]].concat()).await.0, Some(64));
+
+    // What is not as it was exported is never the same.
+    let text = String::from_utf8(whole).unwrap();
+    let line = |at: usize| text.lines().nth(at).unwrap();
+    let damages = [
+        ("line 3", text.lines().take(3).map(|line| format!("{line}\n")).collect::<String>()),
+        ("line 2", text.replace(line(4), &line(4).replace("\"sequence\":", "\"sequence\": "))),
+        ("line 1", text.replacen("\"agent\":\"default\"", "\"agent\":\"other\"", 1)),
+        ("version 2", text.replacen("\"format\":1", "\"format\":2", 1)),
+        ("line ", format!("{text}{}\n", line(4))),
+    ];
+    for (named, damaged) in damages {
+        std::fs::write(&path, damaged).unwrap();
+        let (code, said) = run(&["incident", "test", incident]).await;
+        assert!(code == Some(3) && said.contains(named) && said.contains("not replayable"), "{named}: {said}");
+        let (code, said) = run(&["replay", incident]).await;
+        assert!(code == Some(64) && said.contains(named), "{named}: {said}");
+    }
+    assert_eq!(run(&["incident", "test", log]).await.0, Some(64), "a log is no incident file");
+    let nowhere = ["--url", "http://127.0.0.1:1", "incident", "export", "--agent", AGENT, "-o", incident];
+    let program = kairo_local::StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
+    let output = tokio::process::Command::new(program).args(nowhere).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+}
+
 #[tokio::test]
 async fn the_decisions_of_a_log_are_made_again() {
     let mut world = Wanted::new(USUAL).start().await;
@@ -300,6 +372,7 @@ async fn the_decisions_of_a_log_are_made_again() {
     states_are_shown(&world, &file).await;
     changes_are_tried(&world, &file).await;
     changes_to_the_log_reach_what_rests_on_it(&world, &file).await;
+    incidents_are_kept_and_tested(&world, &file).await;
 
     let reworded = tampered(&file, "reworded.log", |decision| {
         words(decision).into_iter().for_each(|words| words.push('!'));

@@ -10,6 +10,7 @@ use std::{
 
 use kairo_core::ids::Name;
 use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
+use kairo_replay::incident::{self, Manifest, Verifying, Wrong};
 
 use crate::{Error, client::Client};
 
@@ -42,12 +43,34 @@ impl Source<'_> {
     }
 }
 
-/// Reads a file that holds one message a line, until `take` has seen enough.
+/// The manifest of an incident file that is as it was exported; none for a file that is none.
 ///
 /// # Errors
-/// Where it cannot be read, with the line that is no message, and whatever `take` says.
-pub fn of_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+/// Where it cannot be read, or is not as it was exported, with the place.
+pub fn manifest(path: &Path) -> Result<Option<Manifest>, Error> {
+    let damaged = |wrong: Wrong| Error::Damaged(format!("{}, {wrong}", path.display()));
     let mut lines = Lines::open(path)?;
+    let Some(first) = lines.next()?.filter(|line| incident::is_manifest(line)) else { return Ok(None) };
+    let manifest = Manifest::read(first).map_err(damaged)?;
+    let mut verifying = Verifying::new(&manifest);
+    while let Some(line) = lines.next()? {
+        verifying.take(line).map_err(damaged)?;
+    }
+    verifying.end().map_err(damaged)?;
+    Ok(Some(manifest))
+}
+
+/// Reads a file that holds one message a line, or an incident file, until `take` has seen enough.
+///
+/// # Errors
+/// Where it cannot be read, with the line that is no message, and whatever `take` says; before any of it, where an incident file
+/// is not as it was exported.
+pub fn of_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    let is_incident = manifest(path)?.is_some();
+    let mut lines = Lines::open(path)?;
+    if is_incident {
+        lines.next()?;
+    }
     while let Some(line) = lines.next()? {
         let message = serde_json::from_slice(line).map_err(|error| error.to_string());
         let message = message.map_err(|error| lines.misread(&error))?;

@@ -27,10 +27,18 @@ pub enum Error {
     /// What was asked for cannot be meant, such as a file that is no report.
     #[error("{0}")]
     Usage(String),
+    /// A file that is not as it was written.
+    #[error("{0}")]
+    Damaged(String),
+    /// There is no server where one is needed.
+    #[error(transparent)]
+    Unavailable(ClientError),
 }
 
 /// The status of a command line that cannot be used, as sysexits has it.
 pub const USAGE: u8 = 64;
+/// The status where a server is needed and none is there, as sysexits has it.
+const UNAVAILABLE: u8 = 69;
 
 impl Error {
     /// For `map_err`: what was being done to which file.
@@ -39,10 +47,19 @@ impl Error {
         move |source| Self::File { action, path, source }
     }
 
+    /// For `map_err`: tells that there is no server from what a server says.
+    pub(crate) fn without_server(self) -> Self {
+        match self {
+            Self::Client(error @ ClientError::Unreachable { .. }) => Self::Unavailable(error),
+            other => other,
+        }
+    }
+
     /// The status that the command ends with.
     pub(crate) fn status(&self) -> ExitCode {
         match self {
-            Self::Usage(_) => ExitCode::from(USAGE),
+            Self::Usage(_) | Self::Damaged(_) => ExitCode::from(USAGE),
+            Self::Unavailable(_) => ExitCode::from(UNAVAILABLE),
             Self::Client(_) | Self::Local(_) | Self::Output(_) | Self::File { .. } | Self::Advice(_) => {
                 ExitCode::FAILURE
             }

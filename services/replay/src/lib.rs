@@ -8,10 +8,13 @@
 //! * [`expression`]: what is looked for, in the Common Expression Language
 //! * [`replaying`]: the decisions of a log made again, within a range, as they stand or with changes
 //! * [`report`]: what came of that, as it is kept; [`diff`]: in what two of these differ
+//! * [`incident`]: all of that in one file that needs no server; [`accepted`]: what may come out otherwise
 
+pub mod accepted;
 pub mod diff;
 pub mod difference;
 pub mod expression;
+pub mod incident;
 pub mod replaying;
 pub mod report;
 #[cfg(test)]

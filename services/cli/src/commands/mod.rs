@@ -18,6 +18,7 @@ mod example;
 mod fleet;
 mod id;
 mod inbox;
+mod incident;
 mod inner_state;
 mod keys;
 mod memories;
@@ -125,6 +126,7 @@ enum Command {
     Replay(replay::Arguments),
     Diff(diff::Arguments),
     Whatif(whatif::Arguments),
+    Incident(incident::Arguments),
     State(state::Arguments),
 }
 
@@ -188,6 +190,7 @@ impl Arguments {
             Command::Projections(arguments) => projections::run(arguments, &session).await,
             Command::Replay(arguments) => replay::run(arguments, &session).await,
             Command::Whatif(arguments) => whatif::run(arguments, &session).await,
+            Command::Incident(arguments) => incident::run(arguments, &session).await,
             Command::State(arguments) => state::run(arguments, &session).await,
         }
     }

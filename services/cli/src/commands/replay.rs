@@ -67,7 +67,7 @@ pub(super) struct Arguments {
         required_unless_present = "file"
     )]
     agents: Vec<Name>,
-    /// A file that --save wrote
+    /// A file that --save or `kairo incident export` wrote
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Keep what was read in this file, one message a line

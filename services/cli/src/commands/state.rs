@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     /// The agent; its part of the log is read from the gateway, which takes an administrator's key
     #[arg(value_parser = name, value_name = "AGENT")]
     agent: Name,
-    /// Read the log from a file that `kairo replay --save` wrote
+    /// Read the log from a file that `kairo replay --save` or `kairo incident export` wrote
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Behind this message of the log; where it is none of the agent's, behind the last one before it
