@@ -330,8 +330,14 @@ fn hex(digest: impl AsRef<[u8]>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kairo_mind::replay::changes::Changes;
+
     use super::*;
     use crate::testing::{Agent, name, says};
+    use crate::{
+        replaying::Replaying,
+        whatif::{Change, WhatIf},
+    };
 
     fn lines(count: u64) -> Vec<Vec<u8>> {
         (1..=count).map(|at| format!("{{\"sequence\":{at}}}\n").into_bytes()).collect()
@@ -391,6 +397,27 @@ mod tests {
         let newer = Manifest { format: FORMAT + 1, ..manifest }.line();
         assert_eq!(Manifest::read(newer.as_bytes()), Err(Wrong::Newer { found: FORMAT + 1 }));
         assert!(matches!(Manifest::read(b"{\"kairo\":\"incident\"}"), Err(Wrong::Manifest(_))));
+    }
+
+    #[test]
+    fn files_of_strangers_are_refused_or_replayed_and_never_bring_it_down_fuzz() {
+        kairo_fuzz::Corpus::named("incidents").fuzz(|bytes| {
+            let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+            if let Some(manifest) = lines.next().and_then(|line| Manifest::read(line).ok()) {
+                let mut verifying = Verifying::new(&manifest);
+                let whole = lines.try_for_each(|line| verifying.take(line)).and_then(|()| verifying.end());
+                let lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u64;
+                assert!(whole.is_err() || lines == manifest.messages + 1);
+            }
+            // What somebody sums up anew is as strange as it was.
+            let mut replaying = Replaying::new(BTreeSet::new(), Range::default(), Changes::default(), None);
+            let mut whatif = WhatIf::new(4, Change::Drop, None);
+            for message in bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
+                let (_, _) = (replaying.take(&message), whatif.take(&message));
+            }
+            let report = replaying.report("", Vec::new());
+            assert!(report.counts.same <= report.counts.decisions);
+        });
     }
 
     #[test]

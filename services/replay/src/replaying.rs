@@ -13,7 +13,7 @@ use kairo_proto::v1::LogMessage;
 
 use crate::{
     report::{Class, Counts, Decision, Form, Range, Report, Stopped},
-    timeline::Broken,
+    timeline::{Broken, in_order},
 };
 
 /// What became of a message.
@@ -59,9 +59,7 @@ impl Replaying {
     /// follow from what was taken in, since nothing behind it could be trusted.
     pub fn take(&mut self, message: &LogMessage) -> Result<Went, Broken> {
         let sequence = message.sequence;
-        if sequence <= self.read {
-            return Err(Broken::Order { sequence, after: self.read });
-        }
+        in_order(sequence, self.read)?;
         if self.stopped.is_some() || self.range.to.is_some_and(|to| sequence > to) {
             return Ok(Went::Over);
         }

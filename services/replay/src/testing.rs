@@ -8,9 +8,9 @@ use kairo_events::{
 };
 use kairo_mind::{
     basis,
-    deliberation::{Deliberation, Limits, Next},
+    deliberation::{Deliberation, Limits, Next, Question},
     log::{Log, Ready},
-    request::{Catalogue, Tool, short_digest},
+    request::{Catalogue, ModelRequest, Tool, short_digest},
 };
 use kairo_proto::{
     Body,
@@ -24,6 +24,8 @@ use kairo_proto::{
 pub struct Agent {
     name: Name,
     log: Vec<Record>,
+    /// Where what is written next will stand.
+    next: u64,
     mind: Log,
     limits: Limits,
 }
@@ -51,7 +53,7 @@ impl Agent {
     pub fn new(named: &str) -> Self {
         let basis = basis::of(&Limits::default(), Vec::new(), "");
         let limits = basis::limits(&basis);
-        let mut agent = Self { name: name(named), log: Vec::new(), mind: Log::default(), limits };
+        let mut agent = Self { name: name(named), log: Vec::new(), next: 1, mind: Log::default(), limits };
         let catalogue = ToolCatalogue { version: "c1".into(), tools: tools(), ..Default::default() };
         agent.write(&CATALOGUE, Service::ToolRunner.name(), None, catalogue);
         agent.write(&BASIS, Service::AgentRuntime.name(), None, basis);
@@ -68,7 +70,8 @@ impl Agent {
 
     fn write(&mut self, route: &Route, owner: &str, cause: Option<&Envelope>, body: impl Into<Body>) -> Record {
         let body = body.into();
-        let sequence = self.log.len() as u64 + 1;
+        let sequence = self.next;
+        self.next += 1;
         let time = jiff::Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(i64::try_from(sequence).unwrap());
         let id = ids::named("test", &[&sequence.to_string()]);
         let envelope = match cause {
@@ -84,7 +87,7 @@ impl Agent {
     /// A user says something; the sequence.
     pub fn hears(&mut self, thread: &str, text: &str) -> u64 {
         let message = AgentMessage {
-            message_id: format!("m{}", self.log.len()),
+            message_id: format!("m{}", self.next),
             user: "ann".into(),
             thread_id: thread.into(),
             text: text.into(),
@@ -95,7 +98,7 @@ impl Agent {
 
     /// The first call of the decision at this place ends well; the sequence.
     pub fn learns(&mut self, decision: u64, result: &str) -> u64 {
-        let at = &self.log[usize::try_from(decision).unwrap() - 1];
+        let at = self.log.iter().find(|record| record.sequence == decision).unwrap();
         let events = &AgentDecision::of(&at.body).unwrap().events;
         let call = events.iter().find(|event| event.tool_call().is_some()).unwrap().event_id.clone();
         let cause = Envelope { id: call.parse().unwrap(), ..at.envelope.clone() };
@@ -103,35 +106,53 @@ impl Agent {
         self.own(&TOOL_RESULT, Some(&cause), result).sequence
     }
 
+    /// What is written next stands there.
+    pub fn goes_on_at(&mut self, sequence: u64) {
+        self.next = sequence;
+    }
+
     /// Decides on what is next, the model answering in this order; the sequence.
     pub fn decides(&mut self, answers: &[Completion]) -> u64 {
-        let Some(Ready::Input(input)) = self.mind.next_input() else { panic!("nothing to decide on") };
+        let mut answers = answers.iter();
+        let decided = self.decides_with(|_| answers.next().expect("asked more often than answered").clone());
+        assert!(answers.next().is_none(), "asked less often than answered");
+        decided.expect("nothing to decide on")
+    }
+
+    /// Decides on what is next, the model answering as it likes; the sequence, or none where nothing is next.
+    pub fn decides_with(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<u64> {
+        let Some(Ready::Input(input)) = self.mind.next_input() else { return None };
         let tools = tools().into_iter().map(Tool::from).collect();
         let catalogue = Catalogue { version: "c1".into(), tools };
-        let mut answers = answers.iter();
         let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &self.limits).unwrap();
         let decision = loop {
             match next {
                 Next::Commit(decision) => break decision,
                 Next::Ask(questions) => {
-                    let answer = |question: &kairo_mind::deliberation::Question| {
+                    let as_asked = |question: &Question| {
                         let tools = short_digest(&serde_json::to_vec(&question.request.tools).unwrap());
                         Completion {
                             tier: question.request.tier.into(),
                             request_digest: question.request.digest(),
                             digests: Some(question.request.digests(tools)),
-                            ..answers.next().expect("asked more often than answered").clone()
+                            ..answer(&question.request)
                         }
                     };
-                    let completions = questions.iter().map(answer).collect();
+                    let completions = questions.iter().map(as_asked).collect();
                     (thought, next) = thought.resume(completions);
                 }
             }
         };
-        assert!(answers.next().is_none(), "asked less often than answered");
         let cause = input.record.envelope.clone();
         drop(thought);
-        self.own(&AGENT_DECISION, Some(&cause), decision).sequence
+        Some(self.own(&AGENT_DECISION, Some(&cause), decision).sequence)
+    }
+
+    /// Whether the decision at this place calls a tool.
+    pub fn waits(&self, decision: u64) -> bool {
+        let record = self.log.iter().find(|record| record.sequence == decision);
+        let decision = record.and_then(|record| AgentDecision::of(&record.body));
+        decision.is_some_and(|decision| decision.events.iter().any(|event| event.tool_call().is_some()))
     }
 
     /// All of it, as it is handed out.

@@ -4,7 +4,8 @@
 //! all, is the cone of the change.
 //!
 //! Beside the log as it stands, the log is folded as it would be: without what vanishes, and with nothing in the place of a
-//! decision that is not known. So a later request that shows any of it comes out as another one, and is not known either.
+//! decision that is not known. So a later request that shows any of it comes out as another one, and is not known either. What such a
+//! decision would have done instead might show elsewhere, too: whatever stays as it is behind one is presumed to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +26,7 @@ use serde_json::Value;
 
 use crate::{
     report::{Place, shown},
-    timeline::Broken,
+    timeline::{Broken, in_order},
 };
 
 /// Which form it has. In one of the same version, fields are only added.
@@ -106,7 +107,11 @@ pub struct Reached {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     pub decisions: usize,
+    /// Those that stay as they are, for certain.
     pub kept: usize,
+    /// Those that stay as they are unless something new shows in them that a decision before them does which is not known, or is
+    /// another.
+    pub presumed: usize,
     pub changed: usize,
     pub unknown: usize,
     pub vanished: usize,
@@ -166,9 +171,7 @@ impl WhatIf {
     /// Where the log cannot be followed, or the change is none that can be looked at.
     pub fn take(&mut self, message: &LogMessage) -> Result<(), Impossible> {
         let sequence = message.sequence;
-        if sequence <= self.read {
-            return Err(Broken::Order { sequence, after: self.read }.into());
-        }
+        in_order(sequence, self.read)?;
         self.read = sequence;
         match log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })? {
             Ok(record) => self.happen(record, message),
@@ -311,7 +314,7 @@ impl WhatIf {
         };
         let drifted = would.drifted_from(stands);
         match (&stands.decision, &would.decision) {
-            (_, Err(Unmade::Nothing)) if stands.decision.is_ok() => {
+            (Ok(_), Err(Unmade::Nothing)) if self.is_all_known() => {
                 let reason = "nothing on its input wants a decision any more";
                 self.vanish(record, message, self.at, Some(reason.to_owned()));
             }
@@ -322,12 +325,17 @@ impl WhatIf {
             _ if !drifted.is_empty() => unknown(self, None, drifted),
             (Ok(stands), Ok(would)) => match compare::differences(stands, would) {
                 same if same.is_empty() => {
-                    self.counts.kept += 1;
+                    *(if self.is_all_known() { &mut self.counts.kept } else { &mut self.counts.presumed }) += 1;
                     self.feed(record.clone());
                 }
                 places => self.alter(record, message, would, places),
             },
         }
+    }
+
+    /// Whether nothing stands before it that might do something new.
+    fn is_all_known(&self) -> bool {
+        self.counts.unknown == 0 && self.counts.changed == 0
     }
 
     /// The decision is another one: what it no longer says is gone.
@@ -432,6 +440,10 @@ fn edited(record: &Record, json: &[u8]) -> Result<Body, Impossible> {
 }
 
 #[cfg(test)]
+#[path = "whatif/tests/truth.rs"]
+mod truth;
+
+#[cfg(test)]
 mod tests {
     use kairo_mind::replay::RequestPart;
 
@@ -489,7 +501,7 @@ mod tests {
         ];
         assert_eq!(fates(&cone), expected);
         assert_eq!(cone.reached[4].drifted[0].parts, [RequestPart::History]);
-        assert_eq!(cone.counts, Counts { decisions: 4, kept: 1, changed: 0, unknown: 1, vanished: 2 });
+        assert_eq!(cone.counts, Counts { decisions: 4, kept: 1, unknown: 1, vanished: 2, ..Counts::default() });
     }
 
     #[test]
@@ -510,7 +522,7 @@ mod tests {
         ];
         assert_eq!(fates(&cone), expected);
         assert!(cone.reached.iter().all(|it| it.sequence != greets), "the other conversation stays as it was");
-        assert_eq!(cone.counts.kept, 1);
+        assert_eq!((cone.counts.kept, cone.counts.presumed), (0, 1), "what is not known might show in it");
 
         let same = Change::Edit(Body::from(said).to_json().to_string().into_bytes());
         assert!(matches!(looked_at(&messages, asked, same), Err(Impossible::Unchanged(at)) if at == asked));

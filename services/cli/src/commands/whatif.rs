@@ -25,9 +25,10 @@ Examples:
 
 The file for --edit has the new body as JSON, as `kairo events --json` shows it. No model is asked and
 nothing is written: a decision whose requests stay as they were keeps its answers. Of one that would be
-asked something else nobody knows what it would be, nor what follows from that. What is shown is all that
-the change reaches, each below what it follows from; what is reached by what a model would be asked hangs
-on the change itself. What people said later is taken as it was.
+asked something else nobody knows what it would be, nor what follows from that; what stays as it is behind
+such a one does so unless something new shows in it. What is shown is all that the change reaches, each
+below what it follows from; what is reached by what a model would be asked hangs on the change itself.
+What people said later is taken as it was.
 
 The status is 0 if no decision is reached, 1 if some are, and 64 if there is no such change.";
 /// Largest body, in bytes: what the server takes by default.
@@ -116,11 +117,16 @@ fn edit(text: &str) -> Result<(u64, PathBuf), String> {
 }
 
 fn lines(cone: &Cone) -> Vec<String> {
-    let Counts { decisions, kept, changed, unknown, vanished } = cone.counts;
+    let Counts { decisions, kept, presumed, changed, unknown, vanished } = cone.counts;
     let mut lines = tree(&cone.reached);
     lines.push(format!("{decisions} decisions stand behind it"));
-    let counted =
-        [(kept, "stay as they are"), (changed, "are others"), (unknown, "are not known"), (vanished, "vanish")];
+    let counted = [
+        (kept, "stay as they are"),
+        (presumed, "stay as they are, unless something new that is done before them shows in them"),
+        (changed, "are others"),
+        (unknown, "are not known"),
+        (vanished, "vanish"),
+    ];
     let counted = counted.into_iter().filter(|(count, _)| *count > 0);
     lines.extend(counted.map(|(count, what)| format!("  {count} {what}")));
     lines
