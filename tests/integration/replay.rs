@@ -192,6 +192,11 @@ async fn changes_are_tried(world: &World, file: &Path) {
     assert_eq!(report["decisions"][1]["drifted"], json!([{ "request": 1, "parts": ["system"] }]));
     assert_eq!(report["decisions"][1]["sequence"].to_string(), *second);
 
+    let page = beside("report.html");
+    assert_eq!(replay(world, &[path, "--prompt", &prompt, "--html", &page]).await.0, Some(1));
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("default-src 'none'") && page.contains(&format!("id=\"{AGENT}-{third}\"")), "{page}");
+
     // Reports side by side, and this build beside itself.
     let (whole, part) = (beside("whole.json"), beside("part.json"));
     replay(world, &[path, "--report", &whole]).await;

@@ -1,6 +1,7 @@
 //! `kairo replay`
 
 pub mod changes;
+mod html;
 pub mod show;
 mod with;
 
@@ -36,6 +37,7 @@ Examples:
   kairo replay default.log --prompt new.md         which decisions would another prompt reach?
   kairo replay default.log --limit max_steps=4     and another limit?
   kairo replay --agent ann,bob --report today.json keep what came of it, for `kairo diff`
+  kairo replay default.log --html report.html      the same to look at: what was recorded beside what is made
   kairo replay default.log --with ./old/kairo      in what does another build decide otherwise?
 
 Each decision is made again from the state that the log says it was made in, with the answers that
@@ -80,6 +82,9 @@ pub(super) struct Arguments {
     /// Keep what came of it in this file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Keep it in this file as a page for a browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Have this other build of kairo make the same decisions again, and show in what it differs from this one
     #[arg(long, value_name = "BINARY")]
     with: Option<PathBuf>,
@@ -132,6 +137,9 @@ async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode,
     if let Some(path) = kept {
         keep(path, &report)?;
     }
+    if let Some(path) = &arguments.html {
+        html::keep(path, &report)?;
+    }
     match session.json {
         true => terminal::json(&summary(&report))?,
         false => {
@@ -160,6 +168,9 @@ async fn run_beside(arguments: &Arguments, binary: &Path, session: &Session) -> 
     let report = what.made_again(&source, |_| Ok(())).await?;
     if let Some(path) = kept {
         keep(path, &report)?;
+    }
+    if let Some(path) = &arguments.html {
+        html::keep(path, &report)?;
     }
     let named = agents.iter().map(|agent| OsString::from(format!("--agent={agent}")));
     let options = named.chain(range.arguments()).chain(changes.arguments()).collect();
