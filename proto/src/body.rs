@@ -115,6 +115,19 @@ macro_rules! bodies {
                 .unwrap_or_default()
             }
 
+            /// Reads JSON that somebody wrote by hand: a field that the type named does not have is a mistake.
+            ///
+            /// # Errors
+            /// With the field, or what was expected in it.
+            pub fn read_strictly(type_name: &str, bytes: &[u8]) -> Result<Self, Unreadable> {
+                match type_name {
+                    $($type_name => json::read_strictly::<v1::$message>(bytes)
+                        .map(Body::$message)
+                        .map_err(|reason| Unreadable::Malformed { type_name: $type_name, reason }),)*
+                    unknown => Err(Unreadable::UnknownType(unknown.chars().take(100).collect())),
+                }
+            }
+
             /// Reads a body of the type named. Fields it does not know are passed over.
             pub fn decode(type_name: &str, content: ContentType, bytes: &[u8]) -> Result<Self, Unreadable> {
                 match type_name {
@@ -210,6 +223,16 @@ mod tests {
         let json = br#"{"text": "hm", "mood": "curious"}"#;
         let read = Body::decode("kairo.agent.thought.v1", ContentType::Json, json);
         assert_eq!(read, Ok(v1::AgentThought { text: "hm".into(), ..Default::default() }.into()));
+    }
+
+    #[test]
+    fn a_field_that_is_misspelt_is_a_mistake_where_somebody_wrote_it() {
+        let read = |json: &[u8]| Body::read_strictly("kairo.agent.thought.v1", json);
+        assert_eq!(read(br#"{"text": "hm"}"#), Ok(v1::AgentThought { text: "hm".into(), ..Default::default() }.into()));
+        for (json, named) in [(&br#"{"txet": "hm"}"#[..], "txet"), (br#"{"text": 7}"#, "7"), (b"{} {}", "trailing")] {
+            let Err(Unreadable::Malformed { reason, .. }) = read(json) else { panic!("{named}") };
+            assert!(reason.contains(named), "{reason}");
+        }
     }
 
     #[test]

@@ -34,6 +34,19 @@ pub fn deserialize<'de, M: Message + Name + Default, D: Deserializer<'de>>(from:
     message.transcode_to().map_err(D::Error::custom)
 }
 
+/// Reads the JSON of a message in proto3's mapping; a field that is not known is a mistake.
+///
+/// # Errors
+/// With the field, or what was expected in it.
+pub fn read_strictly<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, String> {
+    let descriptor = descriptor::<M>().ok_or("a message without a descriptor")?;
+    let mut from = serde_json::Deserializer::from_slice(bytes);
+    let options = DeserializeOptions::new().deny_unknown_fields(true);
+    let read = DynamicMessage::deserialize_with_options(descriptor, &mut from, &options);
+    let message = read.and_then(|message| from.end().map(|()| message)).map_err(|error| error.to_string())?;
+    message.transcode_to().map_err(|error| error.to_string())
+}
+
 /// Whether a field of a request was not given.
 pub fn is_unset<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()

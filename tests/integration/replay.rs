@@ -164,6 +164,183 @@ async fn states_are_shown(world: &World, file: &Path) {
     assert_eq!(code, Some(0), "before everything there is nothing, which differs from something");
 }
 
+/// `kairo replay` of a file, within a range and with changes, and the report of it.
+async fn changes_are_tried(world: &World, file: &Path) {
+    let path = file.to_str().unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let decisions = messages.iter().filter(|it| it.subject.ends_with(".decision")).map(|it| it.sequence.to_string());
+    let decisions: Vec<String> = decisions.collect();
+    let (second, third) = (&decisions[1], &decisions[2]);
+    let (code, said) = replay(world, &[path, "--agent", AGENT, "--from", second, "--to", third]).await;
+    assert_eq!((code, &said[..]), (Some(0), &["2 decisions made again", "  2 the same"].map(str::to_owned)[..]));
+    assert_eq!(replay(world, &[path, "--from", third, "--to", second]).await.0, Some(64));
+    assert_eq!(replay(world, &[path, "--agent", "nobody"]).await.0, Some(1), "of nobody nothing is the same");
+
+    let beside = |name: &str| file.with_file_name(name).to_str().unwrap().to_owned();
+    let (prompt, kept) = (beside("prompt.md"), beside("report.json"));
+    std::fs::write(&prompt, "You answer in verse.\n").unwrap();
+    let (code, said) = replay(world, &[path, "--prompt", &prompt, "--to", second, "--report", &kept]).await;
+    assert_eq!(code, Some(1));
+    assert!(
+        said[0].ends_with("drifted; the recorded answers lead to the same (another request: 1 (system))"),
+        "{said:?}"
+    );
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&kept).unwrap()).unwrap();
+    assert_eq!((&report["report"], &report["changed"]), (&json!("kairo.replay.v1"), &json!(["prompt"])));
+    assert_eq!((&report["counts"]["drifted"], &report["counts"]["same"]), (&json!(2), &json!(0)));
+    assert_eq!(report["decisions"][1]["drifted"], json!([{ "request": 1, "parts": ["system"] }]));
+    assert_eq!(report["decisions"][1]["sequence"].to_string(), *second);
+
+    let page = beside("report.html");
+    assert_eq!(replay(world, &[path, "--prompt", &prompt, "--html", &page]).await.0, Some(1));
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("default-src 'none'") && page.contains(&format!("id=\"{AGENT}-{third}\"")), "{page}");
+
+    // Reports side by side, and this build beside itself.
+    let (whole, part) = (beside("whole.json"), beside("part.json"));
+    replay(world, &[path, "--report", &whole]).await;
+    replay(world, &[path, "--to", second, "--report", &part]).await;
+    let diff = async |one: &str, other: &str| {
+        let output = kairo(world, &["diff", one, other, "--json"]).await;
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or(Value::Null))
+    };
+    assert_eq!(diff(&whole, &whole).await.0, Some(0));
+    let (code, changes) = diff(&kept, &whole).await;
+    let first = &changes["decisions"][0];
+    assert_eq!((code, &changes["report"]), (Some(1), &json!("kairo.diff.v1")));
+    assert_eq!((&first["change"], &first["before"]["outcome"]), (&json!("outcome"), &json!("drifted")));
+    let (_, changes) = diff(&part, &whole).await;
+    assert_eq!((&changes["unchanged"], &changes["decisions"][0]["change"]), (&json!(2), &json!("appeared")));
+    assert_eq!(diff(&whole, path).await.0, Some(64), "a log is no report");
+    let this = kairo_local::StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
+    let this = this.to_str().unwrap();
+    let (code, said) = replay(world, &[path, "--with", this, "--to", third]).await;
+    assert_eq!((code, said.last().unwrap().as_str()), (Some(0), "0 decisions come out otherwise, 3 do not"));
+    let (code, _) = replay(world, &[path, "--with", "/bin/true"]).await;
+    assert_eq!(code, Some(64), "what writes no report is no build of kairo");
+
+    std::fs::write(&prompt, "[{\"nmae\": \"tools.now\"}]").unwrap();
+    assert_eq!(replay(world, &[path, "--catalogue", &prompt]).await.0, Some(64));
+}
+
+/// `kairo whatif` of a file: a message that is not there, one that says something else, and what is no change.
+async fn changes_to_the_log_reach_what_rests_on_it(world: &World, file: &Path) {
+    let path = file.to_str().unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |verb: &str| messages.iter().filter(|it| it.subject.ends_with(verb)).collect::<Vec<_>>();
+    let (heard, result) = (of(".message")[1].sequence, of(".result")[0].sequence);
+    let whatif = async |arguments: &[&str]| {
+        let output = kairo(world, &[&["whatif", path, "--json"], arguments].concat()).await;
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output.status.code(), said, String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, cone, _) = whatif(&["--drop", &heard.to_string()]).await;
+    assert_eq!(
+        (code, &cone["report"], &cone["reached"][0]["fate"]),
+        (Some(1), &json!("kairo.whatif.v1"), &json!("dropped"))
+    );
+    assert_eq!((&cone["counts"]["decisions"], &cone["counts"]["vanished"]), (&json!(6), &json!(2)), "{cone}");
+    let fate = |at: u64| {
+        let reached = cone["reached"].as_array().unwrap();
+        reached.iter().find(|it| it["sequence"] == at).map(|it| it["fate"].clone())
+    };
+    assert_eq!(fate(result), Some(json!("vanished")), "what comes of a call that was not made: {cone}");
+
+    let changed = file.with_file_name("body.json");
+    let body =
+        Body::decode(&of(".result")[0].headers["ce-type"], ContentType::Protobuf, &of(".result")[0].data).unwrap();
+    let mut body = body.to_json();
+    body["result"] = json!("another time");
+    std::fs::write(&changed, body.to_string()).unwrap();
+    let edit = format!("{result}={}", changed.display());
+    let (code, cone, _) = whatif(&["--edit", &edit]).await;
+    let reached = &cone["reached"][1];
+    assert_eq!((code, &reached["fate"], &reached["because"]), (Some(1), &json!("unknown"), &json!(result)), "{cone}");
+    assert_eq!(reached["drifted"][0]["parts"], json!(["history"]));
+    std::fs::write(&changed, "{\"reslut\": \"x\"}").unwrap();
+    let (code, _, problem) = whatif(&["--edit", &edit]).await;
+    assert!(code == Some(64) && problem.contains("reslut"), "{problem}");
+    let decision = of(".decision")[0].sequence.to_string();
+    let (code, _, problem) = whatif(&["--drop", &decision]).await;
+    assert!(code == Some(64) && problem.contains("is a decision"), "{problem}");
+    let output = kairo(world, &["whatif", path, "--drop", &heard.to_string()]).await;
+    assert!(lines(&output)[1].starts_with("  decision "), "{output:?}");
+}
+
+/// `kairo incident`: one file that every command opens, that builds are held to, and that is refused when it is not as exported.
+async fn incidents_are_kept_and_tested(world: &World, file: &Path) {
+    let (path, log) = (file.with_file_name("slot.kairo"), file.to_str().unwrap());
+    let incident = path.to_str().unwrap();
+    let run = async |arguments: &[&str]| {
+        let output = kairo(world, arguments).await;
+        let told = [&output.stdout[..], &output.stderr[..]].concat();
+        (output.status.code(), String::from_utf8(told).unwrap())
+    };
+    let (code, said) = run(&["incident", "export", "--agent", AGENT, "-o", incident]).await;
+    assert!(code == Some(0) && said.contains("in the clear"), "{said}");
+    let whole = std::fs::read(&path).unwrap();
+    let (code, said) = run(&["incident", "run", incident]).await;
+    assert!(code == Some(0) && said.contains("7 decisions made again\n  7 the same"), "{said}");
+    assert_eq!(run(&["replay", incident]).await, run(&["replay", log]).await);
+    assert_eq!(run(&["state", AGENT, "--file", incident]).await, run(&["state", AGENT, "--file", log]).await);
+    assert_eq!(run(&["whatif", incident, "--drop", "99999"]).await.0, Some(64));
+
+    // As a test, of a changed prompt.
+    let beside = |name: &str| file.with_file_name(name).to_str().unwrap().to_owned();
+    let (prompt, accepted, junit) = (beside("verse.md"), beside("accepted.yaml"), beside("junit.xml"));
+    std::fs::write(&prompt, "You answer in verse.").unwrap();
+    let test = ["incident", "test", incident, "--prompt", &prompt];
+    let (code, said) = run(&[&test[..], &["--junit", &junit]].concat()).await;
+    assert!(code == Some(1) && said.contains("7 asked something else"), "{said}");
+    assert!(std::fs::read_to_string(&junit).unwrap().contains("tests=\"8\" failures=\"7\""));
+    let text = std::fs::read_to_string(file).unwrap();
+    let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let decisions: Vec<u64> =
+        messages.iter().filter(|it| it.subject.ends_with(".decision")).map(|it| it.sequence).collect();
+    let accept = |at: &u64| format!("  - {{ sequence: {at}, outcome: drifted, why: a new prompt }}\n");
+    std::fs::write(&accepted, format!("decisions:\n{}", decisions.iter().map(accept).collect::<String>())).unwrap();
+    let test = [&test[..], &["--accept", &accepted]].concat();
+    let (code, said) = run(&test).await;
+    assert!(code == Some(0) && said.contains("is accepted: a new prompt"), "{said}");
+    std::fs::write(&accepted, "decisions: [{ sequence: 3 }]").unwrap();
+    let (code, said) = run(&test).await;
+    assert!(code == Some(64) && said.contains("why"), "{said}");
+
+    // Around one message, it is about what answers that, and ends there.
+    let part = beside("part.kairo");
+    let around = decisions[1].to_string();
+    let export = ["incident", "export", "--agent", AGENT, "--file", log, "-o", &part];
+    assert_eq!(run(&[&export[..], &["--around", &around]].concat()).await.0, Some(0));
+    let (code, said) = run(&["incident", "run", &part]).await;
+    assert!(code == Some(0) && said.contains("2 decisions made again\n  2 the same"), "{said}");
+    assert_eq!(run(&[&export[..], &["--around", "99999"]].concat()).await.0, Some(64));
+
+    // What is not as it was exported is never the same.
+    let text = String::from_utf8(whole).unwrap();
+    let line = |at: usize| text.lines().nth(at).unwrap();
+    let damages = [
+        ("line 3", text.lines().take(3).map(|line| format!("{line}\n")).collect::<String>()),
+        ("line 2", text.replace(line(4), &line(4).replace("\"sequence\":", "\"sequence\": "))),
+        ("line 1", text.replacen("\"agent\":\"default\"", "\"agent\":\"other\"", 1)),
+        ("version 2", text.replacen("\"format\":1", "\"format\":2", 1)),
+        ("line ", format!("{text}{}\n", line(4))),
+    ];
+    for (named, damaged) in damages {
+        std::fs::write(&path, damaged).unwrap();
+        let (code, said) = run(&["incident", "test", incident]).await;
+        assert!(code == Some(3) && said.contains(named) && said.contains("not replayable"), "{named}: {said}");
+        let (code, said) = run(&["replay", incident]).await;
+        assert!(code == Some(64) && said.contains(named), "{named}: {said}");
+    }
+    assert_eq!(run(&["incident", "test", log]).await.0, Some(64), "a log is no incident file");
+    let nowhere = ["--url", "http://127.0.0.1:1", "incident", "export", "--agent", AGENT, "-o", incident];
+    let program = kairo_local::StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
+    let output = tokio::process::Command::new(program).args(nowhere).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(69), "{output:?}");
+}
+
 #[tokio::test]
 async fn the_decisions_of_a_log_are_made_again() {
     let mut world = Wanted::new(USUAL).start().await;
@@ -198,6 +375,9 @@ async fn the_decisions_of_a_log_are_made_again() {
     assert_eq!(states().await, state, "another process comes to another state");
 
     states_are_shown(&world, &file).await;
+    changes_are_tried(&world, &file).await;
+    changes_to_the_log_reach_what_rests_on_it(&world, &file).await;
+    incidents_are_kept_and_tested(&world, &file).await;
 
     let reworded = tampered(&file, "reworded.log", |decision| {
         words(decision).into_iter().for_each(|words| words.push('!'));
@@ -214,7 +394,11 @@ async fn the_decisions_of_a_log_are_made_again() {
         }
     });
     let (code, said) = replay(&world, &[&drifted]).await;
-    assert!(code == Some(1) && said[0].ends_with("same, from other requests (another request: 1 (tools))"), "{said:?}");
+    assert!(
+        code == Some(1)
+            && said[0].ends_with("drifted; the recorded answers lead to the same (another request: 1 (tools))"),
+        "{said:?}"
+    );
     let unpaid = tampered(&file, "unpaid.log", |decision| decision.completions.clear());
     let (code, said) = replay(&world, &[&unpaid]).await;
     assert!(code == Some(1) && said[0].contains("not replayable: "), "{said:?}");

@@ -1,6 +1,6 @@
 //! Why a command failed.
 
-use std::io;
+use std::{io, process::ExitCode};
 
 use kairo_local::LocalError;
 
@@ -24,13 +24,46 @@ pub enum Error {
     /// Something that the user can mend.
     #[error("{0}")]
     Advice(String),
+    /// What was asked for cannot be meant, such as a file that is no report.
+    #[error("{0}")]
+    Usage(String),
+    /// A file that is not as it was written.
+    #[error("{0}")]
+    Damaged(String),
+    /// There is no server where one is needed.
+    #[error(transparent)]
+    Unavailable(ClientError),
 }
+
+/// The status of a command line that cannot be used, as sysexits has it.
+pub const USAGE: u8 = 64;
+/// The status where a server is needed and none is there, as sysexits has it.
+const UNAVAILABLE: u8 = 69;
 
 impl Error {
     /// For `map_err`: what was being done to which file.
     pub(crate) fn file(action: &'static str, path: impl Into<std::path::PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { action, path, source }
+    }
+
+    /// For `map_err`: tells that there is no server from what a server says.
+    pub(crate) fn without_server(self) -> Self {
+        match self {
+            Self::Client(error @ ClientError::Unreachable { .. }) => Self::Unavailable(error),
+            other => other,
+        }
+    }
+
+    /// The status that the command ends with.
+    pub(crate) fn status(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) | Self::Damaged(_) => ExitCode::from(USAGE),
+            Self::Unavailable(_) => ExitCode::from(UNAVAILABLE),
+            Self::Client(_) | Self::Local(_) | Self::Output(_) | Self::File { .. } | Self::Advice(_) => {
+                ExitCode::FAILURE
+            }
+        }
     }
 
     /// Whether whoever read our output has gone, as `head` does: no failure of ours.

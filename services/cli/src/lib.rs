@@ -34,13 +34,13 @@ pub use error::Error;
 
 /// The `kairo` command: reads the command line, does what it says, and tells what went wrong.
 ///
-/// Exits 1 when something failed and 64 for a command line that cannot be read; commands have statuses of their own.
+/// Exits 1 when something failed and 64 for a command line that cannot be used; commands have statuses of their own.
 pub async fn main() -> ExitCode {
     let arguments = match commands::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => {
             // Help and version are told in the same way as mistakes.
-            let status = if told.use_stderr() { ExitCode::from(64) } else { ExitCode::SUCCESS };
+            let status = if told.use_stderr() { ExitCode::from(error::USAGE) } else { ExitCode::SUCCESS };
             drop(told.print());
             return status;
         }
@@ -50,7 +50,7 @@ pub async fn main() -> ExitCode {
         Err(error) if error.is_closed_output() => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("kairo: {error}");
-            ExitCode::FAILURE
+            error.status()
         }
     }
 }

@@ -2,15 +2,15 @@
 //! recorded, and compared with what it says. Pure: nothing is asked, nothing is written.
 //!
 //! * [`basis`](super::basis): what a decision rests on beside the log
-//! * `compare`: in what two decisions differ
+//! * [`changes`]: what decisions are made again with instead of what the log says
+//! * [`compare`]: in what two decisions differ
+//! * `recording`: the answers that the log has, given to what is asked again
 
-mod compare;
+pub mod changes;
+pub mod compare;
+mod recording;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use kairo_events::{
     ids::Name,
@@ -18,24 +18,53 @@ use kairo_events::{
     subjects::{self, AGENT_DECISION},
     vocabulary,
 };
-use kairo_proto::{
-    Body,
-    v1::{AgentDecision, Completion, RequestDigests},
-};
+use kairo_proto::{Body, v1::AgentDecision};
 use serde::Serialize;
 use uuid::Uuid;
 
-use self::compare::{Difference, compare};
+pub use self::recording::{Asked, Drift, RequestPart};
+use self::{
+    changes::Changes,
+    compare::{Difference, differences},
+    recording::Recording,
+};
 use super::{
     basis,
-    deliberation::{Deliberation, Limits, Next, Question, is_without_words},
+    deliberation::{Deliberation, Limits, Next, is_without_words},
     log::{Input, Log, Snapshot},
-    request::{Catalogue, ModelRequest, Tool, short_digest},
+    request::{Catalogue, Tool},
     state::AgentState,
 };
 
-/// Why a decision cannot be made again that the log's answers do not lead to.
-const NOTHING: &str = "there is nothing to decide, or more is asked than was recorded";
+/// Why a decision cannot be made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unmade {
+    /// What it is on is not in the log.
+    NoInput,
+    /// The tool catalogue of this version is not in the log.
+    NoCatalogue(String),
+    /// Nothing on its input wants a decision.
+    Nothing,
+    /// Models are asked more than the log has answers to.
+    Unanswered,
+    /// The log does not keep what the models answered.
+    WithoutWords,
+    /// It is a copy of another decision, or does not follow from what stands before it.
+    OutOfPlace,
+}
+
+impl std::fmt::Display for Unmade {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::NoInput => "what it is on is not in the log",
+            Self::NoCatalogue(version) => return write!(out, "the catalogue {version} is not in the log"),
+            Self::Nothing => "there is nothing to decide on its input",
+            Self::Unanswered => "more is asked than was recorded",
+            Self::WithoutWords => "what the models answered was too large to be kept",
+            Self::OutOfPlace => "it does not follow from what stands before it",
+        })
+    }
+}
 
 /// A decision that was made again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,8 +72,10 @@ pub struct Replayed {
     pub agent: Name,
     /// Where the decision stands in the log.
     pub sequence: u64,
-    /// The event it is on.
+    /// The event it is on, where that stands, and of which type it is, as far as the log has it.
     pub input_id: String,
+    #[serde(skip)]
+    pub input: Option<(u64, String)>,
     #[serde(flatten)]
     pub outcome: Outcome,
     /// Requests that are not the ones that were recorded.
@@ -53,15 +84,19 @@ pub struct Replayed {
     /// Whether what it rested on was not recorded and the defaults were taken instead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_basis: bool,
+    /// Both decisions, where it is not the same from the same requests.
+    #[serde(skip)]
+    pub beside: Option<Box<Beside>>,
 }
 
-/// A request that another build builds otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Drift {
-    /// Which of the decision's completions answers it, counted from 1.
-    pub request: usize,
-    /// What of it is another: system, tools, history, facts; none where the log does not say.
-    pub parts: Vec<&'static str>,
+/// A decision beside the one that was made again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beside {
+    pub recorded: AgentDecision,
+    /// None where it could not be made.
+    pub made: Option<AgentDecision>,
+    /// Every place at which they differ, what counts most first.
+    pub places: Vec<Difference>,
 }
 
 /// How a decision that was made again compares with the one in the log.
@@ -86,13 +121,14 @@ impl Replayed {
 }
 
 /// A log as it is replayed: all of its agents, in its order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Replay {
     catalogues: BTreeMap<String, Catalogue>,
     bases: BTreeMap<String, Limits>,
     agents: BTreeMap<Name, Log>,
     /// Key under which secrets are sealed, for agents that keep some.
     secret_key: Option<[u8; 32]>,
+    changes: Changes,
 }
 
 /// What a decision is made again with.
@@ -103,20 +139,31 @@ struct Making<'r> {
     limits: Cow<'r, Limits>,
 }
 
-/// A model call of a decision, made again.
+/// A decision made again, with what was asked for it.
 #[derive(Clone, Debug)]
-pub struct Asked {
-    pub request: Arc<ModelRequest>,
-    /// The answer that the log has of it.
-    pub completion: Completion,
-    /// In what the request differs from the one that was made then; none where it is the same.
-    pub drift: Option<Drift>,
+pub struct Made {
+    /// In their order, also where it could not be made in the end.
+    pub asked: Vec<Asked>,
+    pub decision: Result<AgentDecision, Unmade>,
+}
+
+impl Made {
+    /// The requests of this one that are not those of the other.
+    pub fn drifted_from(&self, other: &Self) -> Vec<Drift> {
+        recording::between(&self.asked, &other.asked)
+    }
 }
 
 impl Replay {
     /// Secrets that the log keeps are sealed under `secret_key`; without it decisions that seal some differ.
     pub fn new(secret_key: Option<[u8; 32]>) -> Self {
         Self { secret_key, ..Self::default() }
+    }
+
+    /// Decisions are made again with these changes. What is folded stays as the log says it.
+    #[must_use]
+    pub fn with(self, changes: Changes) -> Self {
+        Self { changes, ..self }
     }
 
     /// Takes in the next record of the log. A decision is made again.
@@ -132,8 +179,7 @@ impl Replay {
         if log.push(record.clone()).is_ok() {
             return replayed;
         }
-        let reason = "it does not follow from what stands before it".to_owned();
-        Some(Replayed { outcome: Outcome::NotReplayable { reason }, ..of(agent, &record) })
+        Some(Replayed { outcome: Outcome::not(&Unmade::OutOfPlace), ..of(agent, &record) })
     }
 
     /// Keeps what decisions rest on beside what happened to the agent.
@@ -187,6 +233,19 @@ impl Replay {
     /// # Errors
     /// Why they cannot be made again.
     pub fn asked(&self, record: &Record) -> Result<Vec<Asked>, String> {
+        let made = self.make(record)?;
+        match made.decision {
+            Err(why) if made.asked.is_empty() => Err(why.to_string()),
+            // What was asked up to there is of use in any case.
+            _ => Ok(made.asked),
+        }
+    }
+
+    /// Makes a decision again that is the next record, with the answers that it recorded.
+    ///
+    /// # Errors
+    /// Where it is no decision, or decides nothing.
+    pub fn make(&self, record: &Record) -> Result<Made, String> {
         let decision = AgentDecision::of(&record.body).ok_or("it is no decision")?;
         let agent = subjects::route(&record.subject).map(|(_, agent)| agent).ok_or("it is no agent's")?;
         let empty = Log::default();
@@ -195,12 +254,8 @@ impl Replay {
             return Err("it is a copy of a decision, and decides nothing".to_owned());
         }
         let mut recording = Recording::of(decision);
-        let made = self.making(log, decision)?.make(&mut recording);
-        // What was asked up to there is of use in any case.
-        match made.is_some() || !recording.asked.is_empty() {
-            true => Ok(recording.asked),
-            false => Err(NOTHING.to_owned()),
-        }
+        let made = self.making(log, decision).and_then(|making| making.make(&mut recording));
+        Ok(Made { asked: recording.asked, decision: made })
     }
 
     /// None for a copy, which decides nothing.
@@ -211,134 +266,106 @@ impl Replay {
             return None;
         }
         let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record) };
-        match self.making(log, decision) {
-            Err(reason) => Some(Replayed { outcome: Outcome::NotReplayable { reason }, ..replayed }),
-            Ok(making) => {
-                let (outcome, drifted) = making.compared_with(decision);
-                let without_basis = !self.bases.contains_key(&decision.basis);
-                Some(Replayed { outcome, drifted, without_basis, ..replayed })
+        Some(match self.making(log, decision) {
+            Err(why) => {
+                let beside = Beside { recorded: decision.clone(), made: None, places: Vec::new() };
+                Replayed { outcome: Outcome::not(&why), beside: Some(beside.into()), ..replayed }
             }
-        }
+            Ok(making) => {
+                let without_basis = !self.bases.contains_key(&decision.basis);
+                let input = &making.input.record;
+                let input = Some((input.sequence, input.envelope.type_name.clone()));
+                making.compared_with(decision, Replayed { without_basis, input, ..replayed })
+            }
+        })
     }
 
     /// What a decision of this log is made again with.
-    fn making(&self, log: &Log, decision: &AgentDecision) -> Result<Making<'_>, String> {
-        let (state, input) = log.before(decision).ok_or("what it is on is not in the log")?;
-        let catalogue = match decision.catalogue_version.as_str() {
-            "" => Cow::Owned(Catalogue::default()),
-            version => {
+    fn making(&self, log: &Log, decision: &AgentDecision) -> Result<Making<'_>, Unmade> {
+        let (mut state, input) = log.before(decision).ok_or(Unmade::NoInput)?;
+        self.changes.change_state(&mut state);
+        let catalogue = match (decision.catalogue_version.as_str(), &self.changes.tools) {
+            ("", _) => Cow::Owned(Catalogue::default()),
+            // The decision says the version that it was made with, which is not what is compared.
+            (version, Some(tools)) => Cow::Owned(Catalogue { version: version.to_owned(), tools: tools.clone() }),
+            (version, None) => {
                 let known = self.catalogues.get(version);
-                Cow::Borrowed(known.ok_or_else(|| format!("the catalogue {version} is not in the log"))?)
+                Cow::Borrowed(known.ok_or_else(|| Unmade::NoCatalogue(version.to_owned()))?)
             }
         };
         let assumed = || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), ..Limits::default() };
         let limits = self.bases.get(&decision.basis).map_or_else(|| Cow::Owned(assumed()), Cow::Borrowed);
-        Ok(Making { state, input, catalogue, limits })
+        Ok(Making { state, input, catalogue, limits: self.changes.limits(limits) })
     }
 }
 
 fn of(agent: Name, record: &Record) -> Replayed {
-    let (sequence, input_id) = (record.sequence, String::new());
-    Replayed { agent, sequence, input_id, outcome: Outcome::Same, drifted: Vec::new(), without_basis: false }
+    let (sequence, input_id, outcome) = (record.sequence, String::new(), Outcome::Same);
+    let (input, drifted, beside) = (None, Vec::new(), None);
+    Replayed { agent, sequence, input_id, input, outcome, drifted, without_basis: false, beside }
 }
 
 impl Making<'_> {
-    fn compared_with(&self, recorded: &AgentDecision) -> (Outcome, Vec<Drift>) {
-        if recorded.completions.iter().any(is_without_words) {
-            let reason = "what the models answered was too large to be kept".to_owned();
-            return (Outcome::NotReplayable { reason }, Vec::new());
-        }
+    fn compared_with(&self, recorded: &AgentDecision, replayed: Replayed) -> Replayed {
         // What was spent in vain before it is no part of what was decided.
         let (given_up, reader) = (Vec::new(), vocabulary::FIRST);
         let recorded = &AgentDecision { given_up, reader, ..recorded.clone() };
+        let beside =
+            |made: Option<AgentDecision>, places| Some(Box::new(Beside { recorded: recorded.clone(), made, places }));
+        if recorded.completions.iter().any(is_without_words) {
+            let outcome = Outcome::not(&Unmade::WithoutWords);
+            return Replayed { outcome, beside: beside(None, Vec::new()), ..replayed };
+        }
         let mut recording = Recording::of(recorded);
-        let Some(made) = self.make(&mut recording) else {
-            return (Outcome::NotReplayable { reason: NOTHING.to_owned() }, recording.drifted());
+        let made = self.make(&mut recording);
+        let drifted = recording.drifted();
+        let made = match made {
+            Ok(made) => made,
+            Err(why) => {
+                return Replayed { outcome: Outcome::not(&why), beside: beside(None, Vec::new()), drifted, ..replayed };
+            }
         };
-        let mut outcome = judged(compare(recorded, &made));
-        if outcome != Outcome::Same {
+        let places = differences(recorded, &made);
+        if !places.is_empty() {
             // The one that was made may have been too large to be written.
             let Self { state, input, catalogue, limits } = self;
-            let instead = Deliberation::too_large(state, input, catalogue, limits, made.completions);
-            if instead.is_some_and(|instead| compare(recorded, &instead).is_none()) {
-                outcome = Outcome::Same;
+            let instead = Deliberation::too_large(state, input, catalogue, limits, made.completions.clone());
+            if instead.is_some_and(|instead| differences(recorded, &instead).is_empty()) {
+                return Replayed { drifted, ..replayed };
             }
         }
-        (outcome, recording.drifted())
+        let is_same = places.is_empty() && drifted.is_empty();
+        let outcome = judged(places.first());
+        let beside = if is_same { None } else { beside(Some(made), places) };
+        Replayed { outcome, drifted, beside, ..replayed }
     }
 
-    fn make(&self, recording: &mut Recording) -> Option<AgentDecision> {
+    fn make(&self, recording: &mut Recording) -> Result<AgentDecision, Unmade> {
         let Self { state, input, catalogue, limits } = self;
-        let (mut deliberation, mut next) = Deliberation::begin(state, input, catalogue, limits)?;
+        let (mut deliberation, mut next) =
+            Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;
         loop {
             match next {
-                Next::Commit(decision) => return Some(decision),
+                Next::Commit(decision) => return Ok(decision),
                 Next::Ask(questions) => {
                     let answers: Option<Vec<_>> = questions.iter().map(|question| recording.answer(question)).collect();
-                    (deliberation, next) = deliberation.resume(answers?);
+                    (deliberation, next) = deliberation.resume(answers.ok_or(Unmade::Unanswered)?);
                 }
             }
         }
     }
 }
 
-fn judged(difference: Option<Difference>) -> Outcome {
-    match difference {
+impl Outcome {
+    fn not(why: &Unmade) -> Self {
+        Self::NotReplayable { reason: why.to_string() }
+    }
+}
+
+fn judged(first: Option<&Difference>) -> Outcome {
+    match first.cloned() {
         None => Outcome::Same,
         Some(Difference { at, is_wording: true, .. }) => Outcome::Reworded { at },
         Some(Difference { at, recorded, made, .. }) => Outcome::Differs { at, recorded, made },
     }
-}
-
-/// The completions of a decision, as they answer what is asked again.
-struct Recording {
-    /// With their numbers, counted from 1.
-    left: VecDeque<(usize, Completion)>,
-    /// Answers that were given twice: whoever decided had paid for them once.
-    given: BTreeMap<String, Completion>,
-    asked: Vec<Asked>,
-}
-
-impl Recording {
-    fn of(decision: &AgentDecision) -> Self {
-        let left = (1..).zip(decision.completions.iter().cloned()).collect();
-        Self { left, given: BTreeMap::new(), asked: Vec::new() }
-    }
-
-    fn drifted(&self) -> Vec<Drift> {
-        self.asked.iter().filter_map(|asked| asked.drift.clone()).collect()
-    }
-
-    /// The answer to this very request or, where there is none, the next one that was not given yet.
-    fn answer(&mut self, question: &Question) -> Option<Completion> {
-        let digest = question.request.digest();
-        let at = self.left.iter().position(|(_, completion)| completion.request_digest == digest);
-        let (completion, drift) = match at.and_then(|at| self.left.remove(at)) {
-            Some((_, completion)) => (completion, None),
-            None => match self.given.get(&digest) {
-                Some(completion) => return Some(completion.clone()),
-                None => {
-                    let (request, completion) = self.left.pop_front()?;
-                    let parts = differing(&question.request, completion.digests.as_ref());
-                    (completion, Some(Drift { request, parts }))
-                }
-            },
-        };
-        self.given.insert(digest, completion.clone());
-        self.asked.push(Asked { request: question.request.clone(), completion: completion.clone(), drift });
-        Some(completion)
-    }
-}
-
-/// The parts of a request that are not what was recorded.
-fn differing(request: &ModelRequest, recorded: Option<&RequestDigests>) -> Vec<&'static str> {
-    let Some(recorded) = recorded else { return Vec::new() };
-    let made = request.digests(short_digest(&serde_json::to_vec(&request.tools).unwrap_or_default()));
-    let compared = [
-        ("system", made.system, recorded.system),
-        ("tools", made.tools, recorded.tools),
-        ("history", made.history, recorded.history),
-        ("facts", made.facts, recorded.facts),
-    ];
-    compared.into_iter().filter(|(_, made, recorded)| made != recorded).map(|(part, ..)| part).collect()
 }

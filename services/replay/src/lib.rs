@@ -1,10 +1,23 @@
 //! Looking into an agent's log without changing anything: what the agent knew at a place in it, in what that differs from
-//! another place, and where something became so. Pure: whoever has the messages can look.
+//! another place, and where something became so; and which of its decisions would have been others. Pure: whoever has the
+//! messages can look.
 //!
+//! * [`whatif`]: what would have been otherwise, had a message not been there or said something else
 //! * [`timeline`]: the messages of one agent, taken in one after the other, and its state behind each
 //! * [`difference`]: in what two states differ
 //! * [`expression`]: what is looked for, in the Common Expression Language
+//! * [`replaying`]: the decisions of a log made again, within a range, as they stand or with changes
+//! * [`report`]: what came of that, as it is kept; [`diff`]: in what two of these differ
+//! * [`incident`]: all of that in one file that needs no server; [`accepted`]: what may come out otherwise
 
+pub mod accepted;
+pub mod diff;
 pub mod difference;
 pub mod expression;
+pub mod incident;
+pub mod replaying;
+pub mod report;
+#[cfg(test)]
+mod testing;
 pub mod timeline;
+pub mod whatif;

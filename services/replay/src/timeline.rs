@@ -10,6 +10,9 @@ use kairo_mind::replay::{Asked, Replay};
 use kairo_proto::{Body, v1::LogMessage};
 use serde_json::{Value, json};
 
+/// Last sequence that a log can have: others count from there.
+const LAST: u64 = i64::MAX as u64;
+
 /// Why a log cannot be followed any further.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
@@ -17,12 +20,23 @@ pub enum Broken {
     Foreign { sequence: u64, cause: NotStored },
     #[error("message {sequence}: it stands behind message {after}: messages are expected in the order of the log")]
     Order { sequence: u64, after: u64 },
+    #[error("message {sequence}: no log is that long: expected a sequence of at most {LAST}")]
+    Beyond { sequence: u64 },
     #[error("message {sequence}: {why}. It takes a reader of version {reader}: look at this log with a newer build")]
     Newer { sequence: u64, reader: u32, why: String },
     #[error(
         "message {sequence}: the decision does not follow from what stands before it: messages are missing, or were changed"
     )]
     Hole { sequence: u64 },
+}
+
+/// Whether a message can stand behind this one.
+pub(crate) fn in_order(sequence: u64, after: u64) -> Result<(), Broken> {
+    match (sequence > after, sequence > LAST) {
+        (false, _) => Err(Broken::Order { sequence, after }),
+        (_, true) => Err(Broken::Beyond { sequence }),
+        (true, false) => Ok(()),
+    }
 }
 
 /// What became of a message.
@@ -66,9 +80,7 @@ impl Timeline {
     /// When the message is none of a log, takes a newer reader, or does not follow from what was taken in.
     pub fn take(&mut self, message: &LogMessage) -> Result<Taken, Broken> {
         let sequence = message.sequence;
-        if sequence <= self.read {
-            return Err(Broken::Order { sequence, after: self.read });
-        }
+        in_order(sequence, self.read)?;
         self.read = sequence;
         let of = subjects::route(&message.subject).filter(|(route, _)| subjects::is_of_agents(route));
         if of.as_ref().is_some_and(|(_, agent)| *agent != self.agent) {

@@ -12,11 +12,13 @@ mod choose;
 mod conversation;
 mod dead_letters;
 mod dev;
+mod diff;
 mod events;
 mod example;
 mod fleet;
 mod id;
 mod inbox;
+mod incident;
 mod inner_state;
 mod keys;
 mod memories;
@@ -39,6 +41,7 @@ mod turn;
 mod unasked;
 mod usage;
 mod watch;
+mod whatif;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -121,6 +124,9 @@ enum Command {
     Projections(projections::Arguments),
     Provision(provision::Arguments),
     Replay(replay::Arguments),
+    Diff(diff::Arguments),
+    Whatif(whatif::Arguments),
+    Incident(incident::Arguments),
     State(state::Arguments),
 }
 
@@ -138,6 +144,7 @@ impl Arguments {
             Command::Dev(arguments) => return dev::run(arguments, json).await,
             Command::Example(arguments) => return example::run(arguments, json).await,
             Command::Provision(arguments) => return provision::run(arguments, json).await,
+            Command::Diff(arguments) => return diff::run(&arguments, json),
             _ => {}
         }
         let url = match self.url.filter(|url| !url.is_empty()) {
@@ -151,7 +158,7 @@ impl Arguments {
         };
         let session = Session { client, json };
         match self.command {
-            Command::Dev(_) | Command::Example(_) | Command::Provision(_) => Ok(ExitCode::SUCCESS),
+            Command::Dev(_) | Command::Example(_) | Command::Provision(_) | Command::Diff(_) => Ok(ExitCode::SUCCESS),
             Command::Send(arguments) => send::run(arguments, &session).await,
             Command::Chat(arguments) => chat::run(arguments, &session).await,
             Command::Events(arguments) => events::run(arguments, &session).await,
@@ -182,6 +189,8 @@ impl Arguments {
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,
             Command::Replay(arguments) => replay::run(arguments, &session).await,
+            Command::Whatif(arguments) => whatif::run(arguments, &session).await,
+            Command::Incident(arguments) => incident::run(arguments, &session).await,
             Command::State(arguments) => state::run(arguments, &session).await,
         }
     }

@@ -1,230 +1,249 @@
 //! `kairo replay`
 
-use std::{ops::ControlFlow, path::PathBuf, process::ExitCode};
+pub mod changes;
+mod html;
+pub mod show;
+mod with;
+
+use std::{
+    ffi::OsString,
+    io::Write,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Args;
-use kairo_core::{
-    ids::Name,
-    log_message,
-    vocabulary::{Newer, NotUnderstood, READER},
-};
-use kairo_mind::replay::{Drift, Outcome, Replay, Replayed};
+use kairo_core::ids::Name;
+use kairo_mind::replay::changes::Changes;
 use kairo_proto::v1::LogMessage;
+use kairo_replay::{
+    diff::Diff,
+    replaying::{Replaying, Went},
+    report::{Decision, Range, Report},
+};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Session, name};
-use crate::{Error, agent_log, event_lines::printable, secret_key, terminal};
+use super::{Session, diff, name};
+use crate::{Error, agent_log::Source, secret_key, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
   kairo replay --agent default                     make every decision of the agent again
   kairo replay --agent default --save default.log  and keep its part of the log in a file
   kairo replay default.log                         the same from the file; no gateway is needed
+  kairo replay default.log --from 120 --to 140     only the decisions there; what is before is folded
+  kairo replay default.log --prompt new.md         which decisions would another prompt reach?
+  kairo replay default.log --limit max_steps=4     and another limit?
+  kairo replay --agent ann,bob --report today.json keep what came of it, for `kairo diff`
+  kairo replay default.log --html report.html      the same to look at: what was recorded beside what is made
+  kairo replay default.log --with ./old/kairo      in what does another build decide otherwise?
 
 Each decision is made again from the state that the log says it was made in, with the answers that
 models gave then, by this build. Nothing is asked and nothing is written. A decision is the same,
-reworded (only what people or models read differs) or differs; or it is not replayable, with the
-reason. Where a model would be asked something else, the number of the request is named.
+reworded (only what people or models read differs) or differs; it is drifted where a model would be
+asked something else, so that nobody knows what it would answer; or it is not replayable, with the
+reason. Of a request that is another, the number and the part are named.
 
 A message that a newer build wrote, and this one does not understand, is not passed over: replay stops
 before it, says where it is and which version of reader it takes, and reports the decisions up to there.
 
-The status is 0 if all decisions are the same, 1 if not, and 2 if replay stopped at a newer message.";
+With --with, only that is shown in what the two builds differ, and the status is 0 if in nothing and 1 if
+in something. Else the status is 0 if all decisions are the same, 1 if not, 2 if replay stopped at a newer message, and 64
+if a file that is named cannot be used.";
 /// The status where a message takes a newer build.
 const STOPPED: u8 = 2;
 
-/// Make an agent's decisions again from the log, and compare
+/// Make agents' decisions again from the log, as they stand or with changes, and compare
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The agent; its part of the log is read from the gateway, which takes an administrator's key
-    #[arg(long, value_parser = name, value_name = "NAME", required_unless_present = "file")]
-    agent: Option<Name>,
-    /// A file that --save wrote
-    #[arg(value_name = "FILE", conflicts_with = "agent")]
+    /// The agents, with commas between; without a file, their part of the log is read from the gateway, which takes an
+    /// administrator's key
+    #[arg(
+        long = "agent",
+        value_parser = name,
+        value_delimiter = ',',
+        value_name = "NAME,…",
+        required_unless_present = "file"
+    )]
+    agents: Vec<Name>,
+    /// A file that --save or `kairo incident export` wrote
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Keep what was read in this file, one message a line
-    #[arg(long, value_name = "FILE", requires = "agent")]
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
     save: Option<PathBuf>,
+    #[command(flatten)]
+    range: RangeOptions,
+    #[command(flatten)]
+    changes: changes::Options,
+    /// Keep what came of it in this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Keep it in this file as a page for a browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Have this other build of kairo make the same decisions again, and show in what it differs from this one
+    #[arg(long, value_name = "BINARY")]
+    with: Option<PathBuf>,
 }
 
-/// How many decisions came out how.
-#[derive(Debug, Default, PartialEq, Serialize)]
-struct Counts {
-    decisions: usize,
-    same: usize,
-    reworded: usize,
-    differ: usize,
-    not_replayable: usize,
-    /// Decisions of which some request is another, whatever came of it.
-    drifted: usize,
-    /// Decisions whose basis the log does not say.
-    without_basis: usize,
+/// Which decisions are looked at
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct RangeOptions {
+    /// Only decisions from this message of the log on
+    #[arg(long, value_name = "SEQUENCE")]
+    from: Option<u64>,
+    /// Only decisions up to this message of the log
+    #[arg(long, value_name = "SEQUENCE")]
+    to: Option<u64>,
 }
 
-/// Where replay stops: nothing behind can be made again by this build.
-#[derive(Debug, Serialize)]
-struct Stopped {
-    sequence: u64,
-    #[serde(rename = "type")]
-    type_name: String,
-    /// The version of readers that it takes, at the least.
-    reader: u32,
-    /// The version that this build is.
-    reads: u32,
-    why: String,
+impl RangeOptions {
+    /// The same options, for another build.
+    fn arguments(self) -> impl Iterator<Item = OsString> {
+        let option = |name: &str, at: Option<u64>| at.map(|at| format!("{name}={at}").into());
+        [option("--from", self.from), option("--to", self.to)].into_iter().flatten()
+    }
+
+    fn read(self) -> Result<Range, Error> {
+        let Self { from, to } = self;
+        match (from, to) {
+            (Some(from), Some(to)) if from > to => {
+                Err(Error::Usage(format!("--to: expected at least the {from} of --from, found {to}")))
+            }
+            _ => Ok(Range { from, to }),
+        }
+    }
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let mut replay = Replay::new(secret_key::find().ok());
-    let mut counts = Counts::default();
-    let mut stopped = None;
-    let take = |message: &LogMessage| -> Result<ControlFlow<()>, Error> {
-        if stopped.is_none() {
-            match replayed(&mut replay, message)? {
-                ControlFlow::Break(at) => stopped = Some(at),
-                ControlFlow::Continue(Some(replayed)) => {
-                    counts.count(&replayed);
-                    show(&replayed, session.json)?;
-                }
-                ControlFlow::Continue(None) => {}
-            }
-        }
-        Ok(if stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    };
-    match (arguments.file, arguments.agent) {
-        (Some(file), _) => agent_log::of_file(&file, take)?,
-        (None, Some(agent)) => agent_log::of_agent(&session.client, &agent, arguments.save.as_deref(), take).await?,
-        (None, None) => return Err(Error::Advice("name an agent with --agent, or a file".to_owned())),
+    match &arguments.with {
+        Some(binary) => run_beside(&arguments, binary, session).await,
+        None => run_alone(&arguments, session).await,
     }
-    let states = replay.states();
-    match session.json {
-        true => terminal::json(&json!({ "counts": counts, "states": states, "stopped": stopped }))?,
-        false => {
-            let stop = stopped.iter().map(Stopped::line);
-            counts.lines().into_iter().chain(stop).try_for_each(terminal::line)?;
-        }
-    }
-    if stopped.is_some() {
-        return Ok(ExitCode::from(STOPPED));
-    }
-    Ok(if counts.all_same() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn replayed(replay: &mut Replay, message: &LogMessage) -> Result<ControlFlow<Stopped, Option<Replayed>>, Error> {
-    let at = |error| Error::Advice(format!("message {}: {error}", message.sequence));
-    Ok(match log_message::understand(message).map_err(at)? {
-        Ok(record) => ControlFlow::Continue(replay.take(record)),
-        Err(NotUnderstood::Newer(newer)) => ControlFlow::Break(Stopped::at(message, newer)),
-        // Nobody decides on it either.
-        Err(NotUnderstood::Unreadable(_)) => {
-            replay.pass_over(message.sequence, &message.subject);
-            ControlFlow::Continue(None)
+async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { agents, file, save, range, changes, report: kept, .. } = arguments;
+    let source = match file {
+        Some(file) => Source::File(file),
+        None => Source::Agents(&session.client, agents, save.clone()),
+    };
+    let what = What { agents, range: range.read()?, changes: changes.read()? };
+    let report = what.made_again(&source, |decision| tell(decision, session.json)).await?;
+    if let Some(path) = kept {
+        keep(path, &report)?;
+    }
+    if let Some(path) = &arguments.html {
+        html::keep(path, &report)?;
+    }
+    match session.json {
+        true => terminal::json(&summary(&report))?,
+        false => {
+            let stop = report.stopped.iter().map(show::stopped);
+            show::counts(&report.counts).into_iter().chain(stop).try_for_each(terminal::line)?;
         }
+    }
+    Ok(match (&report.stopped, report.counts.all_same()) {
+        (Some(_), _) => ExitCode::from(STOPPED),
+        (None, true) => ExitCode::SUCCESS,
+        (None, false) => ExitCode::FAILURE,
     })
 }
 
-impl Stopped {
-    fn at(message: &LogMessage, Newer { reader, why }: Newer) -> Self {
-        let type_name = message.headers.get("ce-type").cloned().unwrap_or_default();
-        Self { sequence: message.sequence, type_name, reader, reads: READER, why }
+/// The same log by this build and by another one, and in what they differ.
+async fn run_beside(arguments: &Arguments, binary: &Path, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { agents, file, save, range, changes, report: kept, .. } = arguments;
+    let folder = tempfile::tempdir().map_err(Error::file("write in", std::env::temp_dir()))?;
+    // Both read the same bytes.
+    let read = save.clone().unwrap_or_else(|| folder.path().join("agents.log"));
+    let source = match file {
+        Some(file) => Source::File(file),
+        None => Source::Agents(&session.client, agents, Some(read.clone())),
+    };
+    let what = What { agents, range: range.read()?, changes: changes.read()? };
+    let report = what.made_again(&source, |_| Ok(())).await?;
+    if let Some(path) = kept {
+        keep(path, &report)?;
     }
-
-    fn line(&self) -> String {
-        let Self { sequence, type_name, reader, reads, why } = self;
-        let (type_name, why) = (printable(type_name), printable(why));
-        format!(
-            "stopped at message {sequence} ({type_name}): {why}. It takes a reader of version {reader}, and this build is one \
-             of version {reads}: replay it and what follows with a newer build"
-        )
+    if let Some(path) = &arguments.html {
+        html::keep(path, &report)?;
     }
+    let named = agents.iter().map(|agent| OsString::from(format!("--agent={agent}")));
+    let options = named.chain(range.arguments()).chain(changes.arguments()).collect();
+    let other = with::report(binary, file.as_deref().unwrap_or(&read), options).await?;
+    let diff = Diff::between(&other, &report);
+    diff::show(&diff.map_err(|error| Error::Usage(format!("--with: {error}")))?, session.json)
 }
 
-/// Those that are the same are counted only.
-fn show(replayed: &Replayed, json: bool) -> Result<(), Error> {
-    if json {
-        return Ok(terminal::json(replayed)?);
-    }
-    let Replayed { agent, sequence, outcome, drifted, .. } = replayed;
-    let what = match outcome {
-        Outcome::Same if drifted.is_empty() => return Ok(()),
-        Outcome::Same => "same, from other requests".to_owned(),
-        Outcome::Reworded { at } => format!("reworded at {at}"),
-        Outcome::Differs { at, recorded, made } => {
-            format!("differs at {at}: recorded {}, made again {}", printable(recorded), printable(made))
+/// What is made again of a log.
+pub(super) struct What<'w> {
+    /// None for all that it has.
+    pub agents: &'w [Name],
+    pub range: Range,
+    pub changes: Changes,
+}
+
+impl What<'_> {
+    /// Makes the decisions again; each is told.
+    ///
+    /// # Errors
+    /// Where the log cannot be read, or has nothing of an agent that is named, and whatever `tell` says.
+    pub async fn made_again(
+        &self,
+        source: &Source<'_>,
+        mut tell: impl FnMut(&Decision) -> Result<(), Error>,
+    ) -> Result<Report, Error> {
+        let agents = self.agents.iter().cloned().collect();
+        let mut replaying = Replaying::new(agents, self.range, self.changes.clone(), secret_key::find().ok());
+        let mut decisions = Vec::new();
+        let take = |message: &LogMessage| {
+            match replaying.take(message).map_err(|broken| Error::Advice(broken.to_string()))? {
+                Went::On => {}
+                Went::Over => return Ok(ControlFlow::Break(())),
+                Went::Decision(decision) => {
+                    tell(&decision)?;
+                    decisions.push(*decision);
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        source.read(take).await?;
+        let report = replaying.report(env!("CARGO_PKG_VERSION"), decisions);
+        // Where it stopped before the agent's first message, that says enough.
+        match replaying.missing().first() {
+            Some(agent) if report.stopped.is_none() => {
+                Err(Error::Advice(format!("the log has nothing of the agent {agent} up to there")))
+            }
+            _ => Ok(report),
         }
-        Outcome::NotReplayable { reason } => format!("not replayable: {reason}"),
-    };
-    let requests: Vec<String> = drifted.iter().map(told).collect();
-    let requests = match requests.as_slice() {
-        [] => String::new(),
-        told => format!(" (another request: {})", told.join("; ")),
-    };
-    Ok(terminal::line(format!("{agent}, decision {sequence}: {what}{requests}"))?)
-}
-
-/// Such as `2 (tools, facts)`.
-fn told(Drift { request, parts }: &Drift) -> String {
-    match parts.as_slice() {
-        [] => request.to_string(),
-        parts => format!("{request} ({})", parts.join(", ")),
     }
 }
 
-impl Counts {
-    fn count(&mut self, replayed: &Replayed) {
-        self.decisions += 1;
-        self.drifted += usize::from(!replayed.drifted.is_empty());
-        self.without_basis += usize::from(replayed.without_basis);
-        *match replayed.outcome {
-            Outcome::Same => &mut self.same,
-            Outcome::Reworded { .. } => &mut self.reworded,
-            Outcome::Differs { .. } => &mut self.differ,
-            Outcome::NotReplayable { .. } => &mut self.not_replayable,
-        } += 1;
+/// Those that are the same are counted only, for people.
+fn tell(decision: &Decision, json: bool) -> Result<(), Error> {
+    match json {
+        true => terminal::json(decision)?,
+        false => show::line(decision).into_iter().try_for_each(terminal::line)?,
     }
-
-    fn all_same(&self) -> bool {
-        self.same == self.decisions && self.drifted == 0
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let Self { decisions, same, reworded, differ, not_replayable, drifted, without_basis } = self;
-        let counted = [
-            (same, "the same"),
-            (reworded, "reworded"),
-            (differ, "differ"),
-            (not_replayable, "not replayable"),
-            (drifted, "asked something else"),
-            (without_basis, "made without a recorded basis; the defaults were assumed"),
-        ];
-        let counted = counted.into_iter().filter(|(count, _)| **count > 0);
-        let lines = counted.map(|(count, what)| format!("  {count} {what}"));
-        std::iter::once(format!("{decisions} decisions made again")).chain(lines).collect()
-    }
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What is said behind the decisions.
+fn summary(report: &Report) -> impl Serialize {
+    let Report { counts, states, stopped, changed, .. } = report;
+    json!({ "counts": counts, "states": states, "stopped": stopped, "changed": changed })
+}
 
-    fn replayed(outcome: Outcome, drifted: Vec<Drift>) -> Replayed {
-        let agent = Name::parse("cook").unwrap();
-        Replayed { agent, sequence: 7, input_id: String::new(), outcome, drifted, without_basis: false }
-    }
-
-    #[test]
-    fn only_what_is_the_same_from_the_same_requests_counts_as_the_same() {
-        let mut counts = Counts::default();
-        counts.count(&replayed(Outcome::Same, Vec::new()));
-        assert!(counts.all_same());
-        counts.count(&replayed(Outcome::Same, vec![Drift { request: 2, parts: vec!["tools"] }]));
-        assert!(!counts.all_same());
-        counts.count(&replayed(Outcome::Reworded { at: "events.0".to_owned() }, Vec::new()));
-        assert_eq!(
-            counts.lines(),
-            ["3 decisions made again", "  2 the same", "  1 reworded", "  1 asked something else"]
-        );
-    }
+/// Writes a report down.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub(super) fn keep(path: &Path, report: &Report) -> Result<(), Error> {
+    let text = serde_json::to_string(report).unwrap_or_default();
+    let written = std::fs::File::create(path).and_then(|mut file| writeln!(file, "{text}"));
+    written.map_err(Error::file("write", path))
 }

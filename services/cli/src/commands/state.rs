@@ -13,7 +13,12 @@ use kairo_replay::{
 use serde_json::{Value, json};
 
 use super::{Session, name};
-use crate::{Error, agent_log, event_lines::printable, secret_key, terminal};
+use crate::{
+    Error,
+    agent_log::{self, Source},
+    event_lines::printable,
+    secret_key, terminal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,7 +40,7 @@ pub(super) struct Arguments {
     /// The agent; its part of the log is read from the gateway, which takes an administrator's key
     #[arg(value_parser = name, value_name = "AGENT")]
     agent: Name,
-    /// Read the log from a file that `kairo replay --save` wrote
+    /// Read the log from a file that `kairo replay --save` or `kairo incident export` wrote
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Behind this message of the log; where it is none of the agent's, behind the last one before it
@@ -67,10 +72,11 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     };
     looking.places.sort_unstable();
     let take = |message: &LogMessage| looking.take(message);
-    match file {
-        Some(file) => agent_log::of_file(file, take)?,
-        None => agent_log::of_agent(&session.client, agent, None, take).await?,
-    }
+    let source = match file {
+        Some(file) => Source::File(file),
+        None => Source::Agents(&session.client, std::slice::from_ref(agent), None),
+    };
+    source.read(take).await?;
     looking.end();
     match &arguments {
         Arguments { first: Some(_), .. } => looking.show_first(session.json),

@@ -7,38 +7,41 @@ use kairo_proto::v1::{AgentAction, AgentDecision, agent_action::Action, decided_
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-/// The first difference.
-#[derive(Debug, PartialEq)]
+/// A place at which two decisions differ.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// Where, such as `events.0.action.arguments`.
     pub at: String,
     pub recorded: String,
     pub made: String,
-    /// Whether all that differs is what a user or a model reads.
+    /// Whether all that differs between the two is what a user or a model reads.
     pub is_wording: bool,
 }
 
 /// What is shown of a value that differs, in characters.
 const SHOWN: usize = 200;
+/// Places that are told of two decisions, at most.
+pub const PLACES: usize = 64;
 /// Fields of events that hold words.
 const WORDS: [&str; 6] = ["text", "summary", "title", "message", "reason", "note"];
 
 static UUID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 
-/// None if they are the same.
-pub fn compare(recorded: &AgentDecision, made: &AgentDecision) -> Option<Difference> {
+/// The places at which they differ, at most [`PLACES`] of them; none if they are the same. What it does counts more than how it
+/// says it, and both more than what follows from it, so they stand in this order.
+pub fn differences(recorded: &AgentDecision, made: &AgentDecision) -> Vec<Difference> {
     if recorded == made {
-        return None;
+        return Vec::new();
     }
     let (recorded, made) = (positional(recorded), positional(&as_told_then(recorded, made)));
     let mut differences = Vec::new();
     differ(&recorded, &made, "", &mut differences);
     let is_word = |it: &Difference| it.at.rsplit('.').next().is_some_and(|field| WORDS.contains(&field));
     let is_wording = differences.iter().all(is_word);
-    // What it does counts more than how it says it, and both more than what follows from it.
-    let first = differences.into_iter().min_by_key(|it| (is_word(it), !it.at.starts_with("events")))?;
-    Some(Difference { is_wording, ..first })
+    differences.sort_by_key(|it| (is_word(it), !it.at.starts_with("events")));
+    differences.truncate(PLACES);
+    differences.into_iter().map(|it| Difference { is_wording, ..it }).collect()
 }
 
 /// Without what calls say today and did not where they were recorded: on whose behalf, and where consent was asked for.
@@ -112,6 +115,10 @@ mod tests {
     use kairo_proto::v1::{DecidedEvent, Say, ToolCall};
 
     use super::*;
+
+    fn compare(recorded: &AgentDecision, made: &AgentDecision) -> Option<Difference> {
+        differences(recorded, made).into_iter().next()
+    }
 
     fn says(id: u128, user: &str, text: &str) -> AgentDecision {
         let say = Say { text: text.into(), user: user.into(), ..Say::default() };

@@ -1,0 +1,122 @@
+//! `kairo diff`
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use kairo_replay::{
+    diff::{Brief, Change, Diff, Kind, Of},
+    report::{Class, Report},
+};
+
+use super::replay::show;
+use crate::{Error, event_lines::printable, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo replay default.log --report before.json
+  kairo replay default.log --prompt new.md --report after.json
+  kairo diff before.json after.json        which decisions come out otherwise?
+
+The two are compared decision by decision: which of them are in one report alone, which have another
+outcome, and which have the same at another place or from other requests. The status is 0 if nothing
+differs, 1 if something does, and 64 if a file is no report.";
+/// Largest report that is read, in bytes.
+const LARGEST: u64 = 256 * 1024 * 1024;
+
+/// Compare two reports of `kairo replay` decision by decision
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// A report that `kairo replay --report` wrote
+    #[arg(value_name = "REPORT")]
+    before: PathBuf,
+    /// Another one, of the same log
+    #[arg(value_name = "REPORT")]
+    after: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> {
+    let Arguments { before, after } = arguments;
+    let between = Diff::between(&read(before)?, &read(after)?);
+    let both = || format!("{} and {}", before.display(), after.display());
+    show(&between.map_err(|error| Error::Usage(format!("{}: {error}", both())))?, json)
+}
+
+/// Reads a report.
+///
+/// # Errors
+/// Where it is none, with the file and the place in it.
+pub(super) fn read(path: &Path) -> Result<Report, Error> {
+    let wrong = |why: String| {
+        Error::Usage(format!("{}: expected a report as `kairo replay --report` writes it: {why}", path.display()))
+    };
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+    match read {
+        Ok(size) if size as u64 > LARGEST => Err(wrong(format!("it is larger than {LARGEST} bytes"))),
+        Ok(_) => serde_json::from_str(&text).map_err(|error| wrong(error.to_string())),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+/// Shows in what they differ; the status says whether.
+///
+/// # Errors
+/// Where the answer cannot be written.
+pub(super) fn show(diff: &Diff, json: bool) -> Result<ExitCode, Error> {
+    match json {
+        true => terminal::json(diff)?,
+        false => lines(diff).into_iter().try_for_each(terminal::line)?,
+    }
+    Ok(if diff.is_same() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn lines(diff: &Diff) -> Vec<String> {
+    let Diff { before, after, unchanged, decisions, states, .. } = diff;
+    let mut lines = vec![format!("{}, then {}", of(before), of(after))];
+    lines.extend(decisions.iter().map(line));
+    lines.extend(states.iter().map(|agent| format!("{agent}: the state at the end is another")));
+    if before.stopped != after.stopped {
+        let at = |stopped: Option<u64>| stopped.map_or("nowhere".to_owned(), |at| format!("at message {at}"));
+        lines.push(format!("stopped {}, then {}", at(before.stopped), at(after.stopped)));
+    }
+    lines.push(format!("{} decisions come out otherwise, {unchanged} do not", decisions.len()));
+    lines
+}
+
+fn of(Of { version, changed, .. }: &Of) -> String {
+    let changed = if changed.is_empty() { String::new() } else { format!(" with another {}", changed.join(", ")) };
+    printable(&format!("build {version}{changed}"))
+}
+
+fn line(Change { agent, sequence, change, before, after }: &Change) -> String {
+    let told = |brief: &Option<Brief>| brief.as_ref().map_or_else(|| "none".to_owned(), brief_line);
+    let what = match change {
+        Kind::Appeared => format!("appeared: {}", told(after)),
+        Kind::Vanished => format!("vanished: {}", told(before)),
+        Kind::Outcome | Kind::Details => format!("{}, then {}", told(before), told(after)),
+    };
+    format!("{agent}, decision {sequence}: {what}")
+}
+
+fn brief_line(Brief { outcome, reason, drifted, differences }: &Brief) -> String {
+    let at = differences.first().map(|place| match outcome {
+        Class::Same | Class::NotReplayable => String::new(),
+        Class::Reworded => format!(" at {}", place.at),
+        Class::Differs | Class::Drifted => format!(" at {} (made again {})", place.at, place.made),
+    });
+    let why = reason.as_ref().map(|why| format!(": {why}"));
+    let requests: Vec<String> = drifted.iter().map(show::request).collect();
+    let requests = (!requests.is_empty()).then(|| format!(", request {}", requests.join("; ")));
+    printable(&format!(
+        "{outcome}{}{}{}",
+        at.unwrap_or_default(),
+        why.unwrap_or_default(),
+        requests.unwrap_or_default()
+    ))
+}

@@ -1,0 +1,219 @@
+//! `kairo incident`
+
+mod export;
+mod junit;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, Subcommand};
+use kairo_replay::{
+    accepted::{Accepted, Grade, Verdict},
+    incident::Manifest,
+    report::Report,
+};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Session,
+    replay::{What, changes, show},
+};
+use crate::{
+    Error,
+    agent_log::{self, Source},
+    event_lines::printable,
+    terminal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo incident export --agent default --around 131 -o slot.kairo
+  kairo incident run slot.kairo                            make its decisions again, without a server
+  kairo incident run slot.kairo --prompt new.md            which of them would another prompt reach?
+  kairo incident test slot.kairo --accept accepted.yaml    as a test: only what is accepted may be otherwise
+  kairo incident test *.kairo --junit report.xml           several, for CI
+
+`kairo replay`, `kairo state --file` and `kairo whatif` open such a file as well.";
+const TEST_EXAMPLES: &str = "\
+What is accepted stands in a YAML file, with the reason:
+
+  decisions:
+    - sequence: 131
+      outcome: drifted      # same, reworded, drifted, differs or not_replayable; none for any
+      why: the prompt now names the time zone
+  state: a field was added  # why the state at the end may be another
+
+The status is 0 if all is the same or accepted, 1 if decisions differ, 2 if only the state at the end does,
+3 if something cannot be made again or the file is not as it was exported, and 64 if a file cannot be used.";
+/// Largest file of what is accepted, in bytes.
+const LARGEST: u64 = 1024 * 1024;
+
+/// Keep what an agent did in one file, make it again anywhere, and hold builds to it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Export(export::Arguments),
+    Run(RunArguments),
+    Test(TestArguments),
+}
+
+/// Make the decisions of incident files again
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// Files that `kairo incident export` wrote
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    changes: changes::Options,
+}
+
+/// Make the decisions of incident files again; what is not the same must be accepted
+#[derive(Debug, Args)]
+#[command(after_help = TEST_EXAMPLES)]
+struct TestArguments {
+    /// Files that `kairo incident export` wrote
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// What is accepted, in YAML
+    #[arg(long, value_name = "FILE")]
+    accept: Option<PathBuf>,
+    /// Write a JUnit report to this file
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    #[command(flatten)]
+    changes: changes::Options,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    match arguments.command {
+        Command::Export(arguments) => export::run(arguments, session).await,
+        Command::Run(RunArguments { files, changes }) => {
+            let grade = tested(&files, &changes, &Accepted::default(), session.json).await?;
+            Ok(ExitCode::from(worst(&grade).status()))
+        }
+        Command::Test(TestArguments { files, accept, junit, changes }) => {
+            let accepted = accept.as_deref().map(accepted).transpose()?.unwrap_or_default();
+            let came = tested(&files, &changes, &accepted, session.json).await?;
+            if let Some(path) = junit {
+                let suites: Vec<junit::Suite<'_>> = came.iter().map(Came::suite).collect();
+                fs::write(&path, junit::written(&suites)).map_err(Error::file("write", path))?;
+            }
+            Ok(ExitCode::from(worst(&came).status()))
+        }
+    }
+}
+
+/// What came of a file, or why it cannot be made again.
+struct Came {
+    file: String,
+    of: Result<(Report, Verdict), String>,
+}
+
+impl Came {
+    fn grade(&self) -> Grade {
+        self.of.as_ref().map_or(Grade::NotReplayable, |(_, verdict)| verdict.result)
+    }
+
+    fn suite(&self) -> junit::Suite<'_> {
+        let of = self.of.as_ref().map(|(report, verdict)| (report, verdict)).map_err(String::as_str);
+        (&self.file, of)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let file = printable(&self.file);
+        let (report, verdict) = match &self.of {
+            Ok(came) => came,
+            Err(why) => return vec![format!("{file}: not replayable: {}", printable(why))],
+        };
+        let mut lines = vec![format!("{file}: {}", report.agents.first().map(ToString::to_string).unwrap_or_default())];
+        lines.extend(report.decisions.iter().filter_map(show::line));
+        lines.extend(report.stopped.iter().map(show::stopped));
+        lines.extend(show::counts(&report.counts));
+        let accepted = verdict.accepted.iter();
+        lines.extend(accepted.map(|(at, why)| format!("  decision {at} is accepted: {}", printable(why))));
+        let unused = verdict.unused.iter();
+        lines.extend(unused.map(|at| format!("  decision {at} is accepted, and need not be: take it out")));
+        if verdict.state_differs {
+            lines.push("  the state at the end is another".to_owned());
+        }
+        lines
+    }
+
+    fn json(&self) -> impl Serialize + use<> {
+        let Self { file, of } = self;
+        let form = "kairo.incident.v1";
+        match of {
+            Ok((report, verdict)) => json!({ "report": form, "file": file, "verdict": verdict, "replay": report }),
+            Err(why) => {
+                let verdict = json!({ "result": Grade::NotReplayable, "reason": why });
+                json!({ "report": form, "file": file, "verdict": verdict })
+            }
+        }
+    }
+}
+
+fn worst(came: &[Came]) -> Grade {
+    came.iter().map(Came::grade).max().unwrap_or_default()
+}
+
+async fn tested(
+    files: &[PathBuf],
+    changes: &changes::Options,
+    accepted: &Accepted,
+    json: bool,
+) -> Result<Vec<Came>, Error> {
+    let mut all = Vec::new();
+    for path in files {
+        let of = match again(path, changes).await {
+            Ok((manifest, report)) => {
+                let verdict = accepted.judge(&report, &manifest.state);
+                Ok((report, verdict))
+            }
+            // Of these, the file alone is the reason.
+            Err(Error::Damaged(why) | Error::Advice(why)) => Err(why),
+            Err(other) => return Err(other),
+        };
+        let came = Came { file: path.display().to_string(), of };
+        match json {
+            true => terminal::json(&came.json())?,
+            false => came.lines().into_iter().try_for_each(terminal::line)?,
+        }
+        all.push(came);
+    }
+    Ok(all)
+}
+
+async fn again(path: &Path, changes: &changes::Options) -> Result<(Manifest, Report), Error> {
+    let manifest = agent_log::manifest(path)?.ok_or_else(|| {
+        let path = path.display();
+        Error::Usage(format!("{path}: expected a file that `kairo incident export` wrote"))
+    })?;
+    let agents = std::slice::from_ref(&manifest.agent);
+    let what = What { agents, range: manifest.range, changes: changes.read()? };
+    let report = what.made_again(&Source::File(path), |_| Ok(())).await?;
+    Ok((manifest, report))
+}
+
+fn accepted(path: &Path) -> Result<Accepted, Error> {
+    let wrong = |why: String| Error::Usage(format!("{}: {why}", path.display()));
+    let size = fs::metadata(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?.len();
+    if size > LARGEST {
+        return Err(wrong(format!("expected at most {LARGEST} bytes, found {size}")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let accepted: Accepted = serde_saphyr::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    match accepted.mistake() {
+        Some(why) => Err(wrong(why)),
+        None => Ok(accepted),
+    }
+}

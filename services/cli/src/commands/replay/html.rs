@@ -1,0 +1,113 @@
+//! A report as one page that needs nothing else: no script runs in it, and nothing is loaded.
+
+use std::path::Path;
+
+use kairo_replay::report::{Class, Decision, Report};
+use minijinja::{AutoEscape, Environment, value::Serde};
+use serde::Serialize;
+
+use super::show;
+use crate::Error;
+
+const PAGE: &str = include_str!("report.html");
+
+/// All that the page shows.
+#[derive(Serialize)]
+struct Page<'r> {
+    report: &'r Report,
+    classes: [Told; Class::ALL.len()],
+    rows: Vec<Row<'r>>,
+    stopped: Option<String>,
+}
+
+/// How many decisions are of a class.
+#[derive(Serialize)]
+struct Told {
+    name: String,
+    told: String,
+    count: usize,
+}
+
+/// A decision as the page shows it.
+#[derive(Serialize)]
+struct Row<'r> {
+    #[serde(flatten)]
+    decision: &'r Decision,
+    /// The name of its class in the page.
+    class: String,
+    told: String,
+    requests: Vec<String>,
+    recorded_text: Option<String>,
+    made_text: Option<String>,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub fn keep(path: &Path, report: &Report) -> Result<(), Error> {
+    let page = page(report).map_err(|error| Error::Advice(format!("the page cannot be made: {error}")))?;
+    std::fs::write(path, page).map_err(Error::file("write", path))
+}
+
+/// The page of a report; whatever stands in a log is text in it.
+fn page(report: &Report) -> Result<String, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("report", PAGE)?;
+    let count = |class| report.decisions.iter().filter(|it| it.outcome == class).count();
+    let told = |class: Class| Told { name: name(class), told: class.to_string(), count: count(class) };
+    let page = Page {
+        report,
+        classes: Class::ALL.map(told),
+        rows: report.decisions.iter().map(row).collect(),
+        stopped: report.stopped.as_ref().map(show::stopped),
+    };
+    environment.get_template("report")?.render(Serde(&page))
+}
+
+fn row(decision: &Decision) -> Row<'_> {
+    let pretty =
+        |value: &Option<serde_json::Value>| value.as_ref().and_then(|value| serde_json::to_string_pretty(value).ok());
+    Row {
+        decision,
+        class: name(decision.outcome),
+        told: decision.outcome.to_string(),
+        requests: decision.drifted.iter().map(show::request).collect(),
+        recorded_text: pretty(&decision.recorded),
+        made_text: pretty(&decision.made),
+    }
+}
+
+/// As the report has it.
+fn name(class: Class) -> String {
+    serde_json::to_value(class).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_page_loads_nothing_and_what_a_log_says_is_text_in_it() {
+        let evil = "</pre><script>alert(1)</script><img src=https://evil.example/x onerror=alert(1)>";
+        let decisions = json!([
+            { "agent": "cook", "sequence": 3, "outcome": "same", "input_id": "a" },
+            {
+                "agent": "cook", "sequence": 5, "outcome": "differs", "input_id": "b",
+                "differences": [{ "at": evil, "recorded": evil, "made": "2" }],
+                "recorded": { "text": evil }, "made": { "text": "2" },
+            },
+        ]);
+        let report = Report { decisions: serde_json::from_value(decisions).unwrap(), ..Report::default() };
+        let page = page(&report).unwrap();
+        assert!(page.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';"), "{page}");
+        for loaded in ["<script", "<img", "<link", "src=\"", "url(", "@import", "javascript:"] {
+            assert!(!page.contains(loaded), "{loaded}: {page}");
+        }
+        assert!(page.contains("&lt;script&gt;") && page.contains("id=\"cook-5\""), "{page}");
+        assert!(page.contains("class=\"decision differs\"") && page.contains("class=\"decision same\""), "{page}");
+    }
+}

@@ -1,0 +1,104 @@
+//! Decisions that were made again, in lines for people.
+
+use kairo_mind::replay::Drift;
+use kairo_replay::report::{Class, Counts, Decision, Place, Stopped};
+
+use crate::event_lines::printable;
+
+/// None of one that is the same: those are counted only.
+pub fn line(decision: &Decision) -> Option<String> {
+    let Decision { agent, sequence, outcome, reason, drifted, differences, .. } = decision;
+    let differs = |place: &Place| {
+        let Place { at, recorded, made } = place;
+        format!("differs at {}: recorded {}, made again {}", printable(at), printable(recorded), printable(made))
+    };
+    let requests = drifted.iter().map(request).collect::<Vec<_>>().join("; ");
+    let what = match (outcome, differences.first()) {
+        (Class::Same, _) => return None,
+        (Class::Reworded, first) => format!("reworded at {}", first.map_or("", |place| &place.at)),
+        (Class::Differs, first) => first.map_or_else(|| "differs".to_owned(), differs),
+        (Class::Drifted, None) => "drifted; the recorded answers lead to the same".to_owned(),
+        (Class::Drifted, Some(place)) => format!("drifted; with the recorded answers it {}", differs(place)),
+        (Class::NotReplayable, _) => format!("not replayable: {}", printable(reason.as_deref().unwrap_or_default())),
+    };
+    let requests = if requests.is_empty() { requests } else { format!(" (another request: {requests})") };
+    Some(format!("{agent}, decision {sequence}: {what}{requests}"))
+}
+
+/// Such as `2 (tools, facts)`.
+pub fn request(Drift { request, parts }: &Drift) -> String {
+    match parts.as_slice() {
+        [] => request.to_string(),
+        parts => format!("{request} ({})", parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// How many decisions came out how.
+pub fn counts(counts: &Counts) -> Vec<String> {
+    let Counts { decisions, same, reworded, differ, drifted, not_replayable, without_basis, unreadable } = counts;
+    let counted = [
+        (same, "the same"),
+        (reworded, "reworded"),
+        (differ, "differ"),
+        (drifted, "asked something else"),
+        (not_replayable, "not replayable"),
+        (without_basis, "made without a recorded basis; the defaults were assumed"),
+        (unreadable, "messages that nobody can read"),
+    ];
+    let counted = counted.into_iter().filter(|(count, _)| **count > 0);
+    let lines = counted.map(|(count, what)| format!("  {count} {what}"));
+    std::iter::once(format!("{decisions} decisions made again")).chain(lines).collect()
+}
+
+/// Where it stopped, and what to do.
+pub fn stopped(Stopped { sequence, type_name, reader, reads, why }: &Stopped) -> String {
+    let (type_name, why) = (printable(type_name), printable(why));
+    format!(
+        "stopped at message {sequence} ({type_name}): {why}. It takes a reader of version {reader}, and this build is one of \
+         version {reads}: replay it and what follows with a newer build"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_mind::replay::RequestPart;
+
+    use super::*;
+
+    fn decision(outcome: Class) -> Decision {
+        serde_json::from_value(
+            serde_json::json!({ "agent": "cook", "sequence": 7, "outcome": outcome, "input_id": "" }),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_not_the_same_is_told_with_its_place_and_its_requests() {
+        assert_eq!(line(&decision(Class::Same)), None);
+        let drift = Drift { request: 2, parts: vec![RequestPart::Tools, RequestPart::Facts] };
+        let drifted = Decision { drifted: vec![drift], ..decision(Class::Drifted) };
+        assert_eq!(
+            line(&drifted).unwrap(),
+            "cook, decision 7: drifted; the recorded answers lead to the same (another request: 2 (tools, facts))"
+        );
+        let place = Place { at: "events.0".into(), recorded: "1\u{1b}[2J".into(), made: "2".into() };
+        let differs = Decision { differences: vec![place], ..decision(Class::Differs) };
+        assert_eq!(
+            line(&differs).unwrap(),
+            "cook, decision 7: differs at events.0: recorded 1[2J, made again 2",
+            "what others wrote moves no cursor"
+        );
+    }
+
+    #[test]
+    fn only_what_is_the_same_from_the_same_requests_counts_as_the_same() {
+        let mut told = Counts::default();
+        told.count(&decision(Class::Same));
+        assert!(told.all_same());
+        told.count(&decision(Class::Drifted));
+        told.count(&decision(Class::Reworded));
+        assert!(!told.all_same());
+        let lines = ["3 decisions made again", "  1 the same", "  1 reworded", "  1 asked something else"];
+        assert_eq!(counts(&told), lines);
+    }
+}

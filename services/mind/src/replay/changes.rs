@@ -1,0 +1,81 @@
+//! What decisions are made again with instead of what the log says: to see which of them it would reach.
+
+use std::{borrow::Cow, sync::Arc};
+
+use crate::{deliberation::Limits, request::Tool, state::AgentState};
+
+/// Changes to what decisions rest on; none of what is not named.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// The agent's own prompt.
+    pub prompt: Option<String>,
+    /// What tools there are, for decisions that had a catalogue.
+    pub tools: Option<Vec<Tool>>,
+    pub limits: Vec<(Limit, u32)>,
+}
+
+/// A limit of deciding that a [basis](crate::basis) says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Answers of the heavy model in one turn, where the profile does not say.
+    MaxSteps,
+    /// Tries of one model call, the first included.
+    ModelTries,
+    /// Tools called at once.
+    ParallelTools,
+    /// Steps a chain may have.
+    ChainSteps,
+}
+
+impl Limit {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::MaxSteps, Self::ModelTries, Self::ParallelTools, Self::ChainSteps];
+
+    /// As it is named in the configuration and in a basis.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MaxSteps => "max_steps",
+            Self::ModelTries => "model_tries",
+            Self::ParallelTools => "parallel_tools",
+            Self::ChainSteps => "chain_steps",
+        }
+    }
+
+    fn set(self, limits: &mut Limits, value: u32) {
+        match self {
+            Self::MaxSteps => limits.max_steps = value,
+            Self::ModelTries => limits.tries = value,
+            Self::ParallelTools => limits.parallel_tools = value as usize,
+            Self::ChainSteps => limits.chain_steps = value as usize,
+        }
+    }
+}
+
+impl Changes {
+    /// Whether nothing is changed.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is changed, each in a word or two, such as `prompt` or `max_steps=5`.
+    pub fn told(&self) -> Vec<String> {
+        let named = [(self.prompt.is_some(), "prompt"), (self.tools.is_some(), "catalogue")];
+        let named = named.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, name)| name.to_owned());
+        named.chain(self.limits.iter().map(|(limit, value)| format!("{}={value}", limit.name()))).collect()
+    }
+
+    pub(super) fn change_state(&self, state: &mut Arc<AgentState>) {
+        let Some(prompt) = &self.prompt else { return };
+        if let Some(profile) = &mut Arc::make_mut(state).profile {
+            profile.prompt.clone_from(prompt);
+        }
+    }
+
+    /// They still are of the basis that the decision names: that is not what is compared.
+    pub(super) fn limits<'l>(&self, mut limits: Cow<'l, Limits>) -> Cow<'l, Limits> {
+        for (limit, value) in &self.limits {
+            limit.set(limits.to_mut(), *value);
+        }
+        limits
+    }
+}

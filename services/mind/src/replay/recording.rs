@@ -1,0 +1,123 @@
+//! The answers that the log has of a decision, given to what is asked when it is made again.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::Arc,
+};
+
+use kairo_proto::v1::{AgentDecision, Completion, RequestDigests};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    deliberation::Question,
+    request::{ModelRequest, short_digest},
+};
+
+/// A request that is not the one that was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drift {
+    /// Which of the decision's completions answers it, counted from 1.
+    pub request: usize,
+    /// What of it is another; none where the log does not say.
+    pub parts: Vec<RequestPart>,
+}
+
+/// A part of a request that has a digest of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestPart {
+    System,
+    Tools,
+    History,
+    /// What is in progress.
+    Facts,
+}
+
+impl fmt::Display for RequestPart {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(out)
+    }
+}
+
+/// A model call of a decision, made again.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub request: Arc<ModelRequest>,
+    /// The answer that the log has of it.
+    pub completion: Completion,
+    /// In what the request differs from the one that was made then; none where it is the same.
+    pub drift: Option<Drift>,
+}
+
+/// The completions of a decision, as they answer what is asked again.
+pub(super) struct Recording {
+    /// With their numbers, counted from 1.
+    left: VecDeque<(usize, Completion)>,
+    /// Answers that were given twice: whoever decided had paid for them once.
+    given: BTreeMap<String, Completion>,
+    pub(super) asked: Vec<Asked>,
+}
+
+impl Recording {
+    pub(super) fn of(decision: &AgentDecision) -> Self {
+        let left = (1..).zip(decision.completions.iter().cloned()).collect();
+        Self { left, given: BTreeMap::new(), asked: Vec::new() }
+    }
+
+    pub(super) fn drifted(&self) -> Vec<Drift> {
+        self.asked.iter().filter_map(|asked| asked.drift.clone()).collect()
+    }
+
+    /// The answer to this very request or, where there is none, the next one that was not given yet.
+    pub(super) fn answer(&mut self, question: &Question) -> Option<Completion> {
+        let digest = question.request.digest();
+        let at = self.left.iter().position(|(_, completion)| completion.request_digest == digest);
+        let (completion, drift) = match at.and_then(|at| self.left.remove(at)) {
+            Some((_, completion)) => (completion, None),
+            None => match self.given.get(&digest) {
+                Some(completion) => return Some(completion.clone()),
+                None => {
+                    let (request, completion) = self.left.pop_front()?;
+                    let parts = match &completion.digests {
+                        Some(recorded) => differing(&digests(&question.request), recorded),
+                        None => Vec::new(),
+                    };
+                    (completion, Some(Drift { request, parts }))
+                }
+            },
+        };
+        self.given.insert(digest, completion.clone());
+        self.asked.push(Asked { request: question.request.clone(), completion: completion.clone(), drift });
+        Some(completion)
+    }
+}
+
+fn digests(request: &ModelRequest) -> RequestDigests {
+    request.digests(short_digest(&serde_json::to_vec(&request.tools).unwrap_or_default()))
+}
+
+/// The requests of one making that are not those of another; what only one of them asks is another request as a whole.
+pub(super) fn between(one: &[Asked], other: &[Asked]) -> Vec<Drift> {
+    let asked = |all: &[Asked], at: usize| all.get(at).map(|asked| asked.request.clone());
+    let drift = |at: usize| {
+        let parts = match (asked(one, at), asked(other, at)) {
+            (Some(one), Some(other)) if one.digest() == other.digest() => return None,
+            (Some(one), Some(other)) => differing(&digests(&one), &digests(&other)),
+            _ => Vec::new(),
+        };
+        Some(Drift { request: at + 1, parts })
+    };
+    (0..one.len().max(other.len())).filter_map(drift).collect()
+}
+
+/// The parts of which the digests are not the same.
+fn differing(one: &RequestDigests, other: &RequestDigests) -> Vec<RequestPart> {
+    let compared = [
+        (RequestPart::System, one.system, other.system),
+        (RequestPart::Tools, one.tools, other.tools),
+        (RequestPart::History, one.history, other.history),
+        (RequestPart::Facts, one.facts, other.facts),
+    ];
+    compared.into_iter().filter(|(_, one, other)| one != other).map(|(part, ..)| part).collect()
+}

@@ -1,0 +1,207 @@
+//! In what two reports of the same log differ, decision by decision.
+
+use std::collections::BTreeMap;
+
+use kairo_events::ids::Name;
+use kairo_mind::replay::Drift;
+use serde::{Deserialize, Serialize};
+
+use crate::report::{Class, Decision, Place, Report};
+
+/// Which form a comparison has. In one of the same version, fields are only added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Form {
+    #[default]
+    #[serde(rename = "kairo.diff.v1")]
+    V1,
+}
+
+/// Two reports side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// It says of the object what it is.
+    pub report: Form,
+    pub before: Of,
+    pub after: Of,
+    /// Decisions that are the same in both.
+    pub unchanged: usize,
+    pub decisions: Vec<Change>,
+    /// Agents of which the states are not the same.
+    pub states: Vec<Name>,
+}
+
+/// What a report is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Of {
+    pub version: String,
+    pub changed: Vec<String>,
+    /// Where it stopped, for want of a newer build.
+    pub stopped: Option<u64>,
+}
+
+/// A decision that is not the same in both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    pub agent: Name,
+    pub sequence: u64,
+    pub change: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Brief>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Brief>,
+}
+
+/// What became of a decision from one report to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// It is in the second report alone.
+    Appeared,
+    /// It is in the first report alone.
+    Vanished,
+    /// It came out otherwise.
+    Outcome,
+    /// It came out in the same way, at other places or from other requests.
+    Details,
+}
+
+/// How a decision came out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Brief {
+    pub outcome: Class,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drifted: Vec<Drift>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Place>,
+}
+
+/// Why two reports cannot be compared.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotComparable {
+    #[error("decision {sequence} of {agent} is on another message in each: expected two reports of the same log")]
+    OtherLog { agent: Name, sequence: u64 },
+    #[error("decision {sequence} of {agent} stands in it twice: expected a report as --report writes it")]
+    Twice { agent: Name, sequence: u64 },
+}
+
+impl Diff {
+    /// Compares two reports.
+    ///
+    /// # Errors
+    /// Where they are not of the same log, or one is no report that anybody wrote.
+    pub fn between(before: &Report, after: &Report) -> Result<Self, NotComparable> {
+        let (one, other) = (by_place(before)?, by_place(after)?);
+        let mut places: Vec<_> = one.keys().chain(other.keys().filter(|place| !one.contains_key(*place))).collect();
+        places.sort_unstable();
+        let (mut unchanged, mut decisions) = (0, Vec::new());
+        for place in places {
+            match change(one.get(place).copied(), other.get(place).copied())? {
+                Some(change) => decisions.push(change),
+                None => unchanged += 1,
+            }
+        }
+        let differs =
+            |(agent, digest): &(&Name, &String)| after.states.get(*agent).is_some_and(|other| *other != **digest);
+        let states = before.states.iter().filter(differs).map(|(agent, _)| agent.clone()).collect();
+        let (before, after) = (Of::from(before), Of::from(after));
+        Ok(Self { report: Form::V1, before, after, unchanged, decisions, states })
+    }
+
+    /// Whether both say the same of every decision.
+    pub fn is_same(&self) -> bool {
+        self.decisions.is_empty() && self.states.is_empty() && self.before.stopped == self.after.stopped
+    }
+}
+
+type Places<'r> = BTreeMap<(u64, &'r Name), &'r Decision>;
+
+fn by_place(report: &Report) -> Result<Places<'_>, NotComparable> {
+    let mut places = Places::new();
+    for decision in &report.decisions {
+        let Decision { agent, sequence, .. } = decision;
+        if places.insert((*sequence, agent), decision).is_some() {
+            return Err(NotComparable::Twice { agent: agent.clone(), sequence: *sequence });
+        }
+    }
+    Ok(places)
+}
+
+fn change(before: Option<&Decision>, after: Option<&Decision>) -> Result<Option<Change>, NotComparable> {
+    let Some(decision) = before.or(after) else { return Ok(None) };
+    let (agent, sequence) = (decision.agent.clone(), decision.sequence);
+    let change = match (before, after) {
+        (None, _) => Kind::Appeared,
+        (_, None) => Kind::Vanished,
+        (Some(one), Some(other)) if one.input_id != other.input_id => {
+            return Err(NotComparable::OtherLog { agent, sequence });
+        }
+        (Some(one), Some(other)) if one.outcome != other.outcome => Kind::Outcome,
+        (Some(one), Some(other)) if Brief::from(one) != Brief::from(other) => Kind::Details,
+        // The first places may be the same, and what was made be another.
+        (Some(one), Some(other)) if one.made != other.made => Kind::Details,
+        _ => return Ok(None),
+    };
+    Ok(Some(Change { agent, sequence, change, before: before.map(Brief::from), after: after.map(Brief::from) }))
+}
+
+impl From<&Decision> for Brief {
+    fn from(decision: &Decision) -> Self {
+        let Decision { outcome, reason, drifted, differences, .. } = decision.clone();
+        Self { outcome, reason, drifted, differences }
+    }
+}
+
+impl From<&Report> for Of {
+    fn from(report: &Report) -> Self {
+        let stopped = report.stopped.as_ref().map(|stopped| stopped.sequence);
+        Self { version: report.version.clone(), changed: report.changed.clone(), stopped }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn report(decisions: &[(u64, Class, &str)]) -> Report {
+        let decision = |(sequence, outcome, input): &(u64, Class, &str)| json!({ "agent": "cook", "sequence": sequence, "outcome": outcome, "input_id": input });
+        let decisions: Vec<_> = decisions.iter().map(decision).collect();
+        Report { decisions: serde_json::from_value(json!(decisions)).unwrap(), ..Report::default() }
+    }
+
+    #[test]
+    fn decisions_appear_vanish_and_come_out_otherwise() {
+        let before = report(&[(3, Class::Same, "a"), (5, Class::Same, "b"), (7, Class::Differs, "c")]);
+        let after = report(&[(3, Class::Same, "a"), (5, Class::Drifted, "b"), (9, Class::Same, "d")]);
+        let diff = Diff::between(&before, &after).unwrap();
+        let changes: Vec<(u64, Kind)> = diff.decisions.iter().map(|it| (it.sequence, it.change)).collect();
+        assert_eq!(changes, [(5, Kind::Outcome), (7, Kind::Vanished), (9, Kind::Appeared)]);
+        assert!(diff.unchanged == 1 && !diff.is_same());
+        assert!(Diff::between(&before, &before).unwrap().is_same());
+    }
+
+    #[test]
+    fn the_same_outcome_at_another_place_or_with_another_state_is_no_longer_the_same() {
+        let before = report(&[(3, Class::Differs, "a")]);
+        let mut after = before.clone();
+        after.decisions[0].made = Some(json!({ "cursor": 2 }));
+        assert_eq!(Diff::between(&before, &after).unwrap().decisions[0].change, Kind::Details);
+        let state = |digest: &str| {
+            let states = [(Name::parse("cook").unwrap(), digest.to_owned())].into();
+            Report { states, ..before.clone() }
+        };
+        let diff = Diff::between(&state("1"), &state("2")).unwrap();
+        assert!(diff.decisions.is_empty() && diff.states.len() == 1 && !diff.is_same());
+    }
+
+    #[test]
+    fn reports_of_other_logs_are_not_compared() {
+        let (one, other) = (report(&[(3, Class::Same, "a")]), report(&[(3, Class::Same, "b")]));
+        assert!(matches!(Diff::between(&one, &other), Err(NotComparable::OtherLog { sequence: 3, .. })));
+        let twice = report(&[(3, Class::Same, "a"), (3, Class::Same, "a")]);
+        assert!(matches!(Diff::between(&twice, &one), Err(NotComparable::Twice { .. })));
+    }
+}

@@ -1,0 +1,449 @@
+//! Incident files: what an agent's decisions can be made again from, in one file that needs no server. The first line is the
+//! [`Manifest`]; each line behind it is a message of the log, in the log's order. Lines are counted and summed up section by
+//! section, so that what is cut off or edited is told with its place. The sums tell accidents from what was exported; they
+//! prove nothing against somebody who makes new ones.
+
+use std::collections::BTreeSet;
+
+use kairo_events::{
+    ids::Name,
+    subjects::{self, BASIS, CATALOGUE},
+};
+use kairo_proto::{Body, ContentType, v1::LogMessage};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::report::Range;
+
+/// The version of the format that is written, and the newest that is read.
+pub const FORMAT: u32 = 1;
+/// Messages of a section.
+pub const SECTION: u64 = 1_000;
+
+/// What a file says it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    #[default]
+    Incident,
+}
+
+/// What is in the file, in its first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub kairo: Kind,
+    pub format: u32,
+    /// The version of the build that exported it, and the version of readers that it was.
+    pub version: String,
+    pub reader: u32,
+    pub agent: Name,
+    /// The decisions that it is about; what stands before them is folded.
+    pub range: Range,
+    /// The message that it was exported around.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around: Option<u64>,
+    pub messages: u64,
+    pub decisions: u64,
+    /// A digest of the agent's state behind all of it, as that build came to it.
+    pub state: String,
+    pub sections: Vec<Section>,
+    /// SHA-256 of this line with none in this place, in hex.
+    pub checksum: String,
+}
+
+/// Lines that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    pub messages: u64,
+    /// The sequences of the first and the last of them.
+    pub first: u64,
+    pub last: u64,
+    /// SHA-256 of the lines with their ends, in hex.
+    pub sha256: String,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    #[error("line 1: expected the manifest of an incident file: {0}")]
+    Manifest(String),
+    #[error("line 1: the format is version {found}, and this build reads up to {FORMAT}: open it with a newer build")]
+    Newer { found: u32 },
+    #[error("line 1: the manifest is not as it was exported: its checksum is another")]
+    Edited,
+    #[error(
+        "line {line}: section {section} (messages {first} to {last}) is not as it was exported: its checksum is another"
+    )]
+    Section { line: u64, section: usize, first: u64, last: u64 },
+    #[error("line {line}: the file ends there, behind {found} of {expected} messages: it was cut off")]
+    Truncated { line: u64, found: u64, expected: u64 },
+    #[error("line {line}: expected the end of the file behind {expected} messages: something was added")]
+    Longer { line: u64, expected: u64 },
+}
+
+/// Whether a file is one, by its first line.
+pub fn is_manifest(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Told {
+        #[serde(rename = "kairo")]
+        _kairo: Kind,
+    }
+    serde_json::from_slice::<Told>(line).is_ok()
+}
+
+impl Manifest {
+    /// Reads the first line.
+    ///
+    /// # Errors
+    /// Where it is none, is of a newer build, or was edited.
+    pub fn read(line: &[u8]) -> Result<Self, Wrong> {
+        #[derive(Deserialize)]
+        struct Told {
+            format: u32,
+        }
+        let unreadable = |error: serde_json::Error| Wrong::Manifest(error.to_string());
+        let Told { format: found } = serde_json::from_slice(line).map_err(unreadable)?;
+        if found > FORMAT {
+            return Err(Wrong::Newer { found });
+        }
+        let manifest: Self = serde_json::from_slice(line).map_err(unreadable)?;
+        // Whatever this build does not know of it is part of the sum as well.
+        let text = String::from_utf8_lossy(line).trim_end().replace(&manifest.checksum, "");
+        match hex(Sha256::digest(text.as_bytes())) == manifest.checksum {
+            true => Ok(manifest),
+            false => Err(Wrong::Edited),
+        }
+    }
+
+    /// The first line of the file.
+    pub fn line(&self) -> String {
+        let without = serde_json::to_string(&Self { checksum: String::new(), ..self.clone() }).unwrap_or_default();
+        let checksum = hex(Sha256::digest(without.as_bytes()));
+        serde_json::to_string(&Self { checksum, ..self.clone() }).unwrap_or_default() + "\n"
+    }
+}
+
+/// Sums up the lines of a file that is written.
+#[derive(Debug, Default)]
+pub struct Summing {
+    sections: Vec<Section>,
+    section: Sha256,
+    lines: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Summing {
+    /// Takes in the next line, with its end.
+    pub fn take(&mut self, sequence: u64, line: &[u8]) {
+        if self.lines == 0 {
+            self.first = sequence;
+        }
+        self.last = sequence;
+        self.section.update(line);
+        self.lines += 1;
+        if self.lines == SECTION {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let sha256 = hex(std::mem::take(&mut self.section).finalize());
+        let (messages, first, last) = (std::mem::take(&mut self.lines), self.first, self.last);
+        self.sections.push(Section { messages, first, last, sha256 });
+    }
+
+    /// All sections.
+    pub fn end(mut self) -> Vec<Section> {
+        if self.lines > 0 {
+            self.close();
+        }
+        self.sections
+    }
+}
+
+/// Holds the lines of a file to what its manifest says.
+#[derive(Debug)]
+pub struct Verifying<'m> {
+    manifest: &'m Manifest,
+    section: usize,
+    sum: Sha256,
+    /// Lines of the section, and of all.
+    lines: u64,
+    found: u64,
+}
+
+impl<'m> Verifying<'m> {
+    /// Nothing was read yet but the manifest.
+    pub fn new(manifest: &'m Manifest) -> Self {
+        Self { manifest, section: 0, sum: Sha256::default(), lines: 0, found: 0 }
+    }
+
+    /// Takes in the next line, with its end.
+    ///
+    /// # Errors
+    /// Where it ends a section that is another, or stands behind the last one.
+    pub fn take(&mut self, line: &[u8]) -> Result<(), Wrong> {
+        let at = self.found + 2;
+        let expected = self.manifest.messages;
+        let section = self.manifest.sections.get(self.section).ok_or(Wrong::Longer { line: at, expected })?;
+        self.sum.update(line);
+        (self.lines, self.found) = (self.lines + 1, self.found + 1);
+        if self.lines < section.messages {
+            return Ok(());
+        }
+        (self.section, self.lines) = (self.section + 1, 0);
+        let Section { messages, first, last, sha256 } = section;
+        match hex(std::mem::take(&mut self.sum).finalize()) == *sha256 {
+            true => Ok(()),
+            false => Err(Wrong::Section {
+                line: (at + 1).saturating_sub(*messages),
+                section: self.section,
+                first: *first,
+                last: *last,
+            }),
+        }
+    }
+
+    /// The file is at its end.
+    ///
+    /// # Errors
+    /// Where lines are missing.
+    pub fn end(&self) -> Result<(), Wrong> {
+        let (found, expected) = (self.found, self.manifest.messages);
+        match self.section == self.manifest.sections.len() && found == expected {
+            true => Ok(()),
+            false => Err(Wrong::Truncated { line: found + 1, found, expected }),
+        }
+    }
+}
+
+/// What goes into a file: which of a log's messages, up to where, and which decisions it is about.
+#[derive(Clone, Debug)]
+pub struct Choosing {
+    agent: Name,
+    /// A sequence or the id of an event; none for all of the log.
+    around: Option<Around>,
+    /// Where what was asked for stands, and to which chain of events it belongs.
+    met: Option<(u64, String)>,
+    range: Range,
+    /// Versions of catalogues and digests of bases that decisions name.
+    named: BTreeSet<String>,
+}
+
+/// The place that an incident is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Around {
+    Sequence(u64),
+    Id(String),
+}
+
+impl Choosing {
+    /// Of this agent, and around this place.
+    pub fn new(agent: Name, around: Option<Around>) -> Self {
+        Self { agent, around, met: None, range: Range::default(), named: BTreeSet::new() }
+    }
+
+    /// The first reading: where the place is, and what its chain is.
+    pub fn look(&mut self, message: &LogMessage) {
+        if !self.is_own(message) {
+            return;
+        }
+        let held = || [kairo_events::envelope::HELD, "ce-id", "ce-correlationid"].into_iter();
+        let is_it = match &self.around {
+            None => false,
+            Some(Around::Sequence(at)) => message.sequence == *at,
+            Some(Around::Id(id)) => held().any(|name| values(message, name).any(|it| it == id)),
+        };
+        if is_it && self.met.is_none() {
+            self.met = Some((message.sequence, chain(message).to_owned()));
+        }
+    }
+
+    /// The second reading: how far the chain goes, and on what its decisions rest.
+    pub fn measure(&mut self, message: &LogMessage) {
+        if !self.is_own(message) {
+            return;
+        }
+        let sequence = message.sequence;
+        if self.met.as_ref().is_some_and(|(at, of)| *at == sequence || chain(message) == of) {
+            let (from, to) = (self.range.from.unwrap_or(sequence), self.range.to.unwrap_or(sequence));
+            self.range = Range { from: Some(from.min(sequence)), to: Some(to.max(sequence)) };
+        }
+        let type_name = message.headers.get("ce-type").map_or("", String::as_str);
+        if let Ok(Body::AgentDecision(decision)) = Body::decode(type_name, ContentType::Protobuf, &message.data) {
+            self.named.extend([decision.catalogue_version, decision.basis]);
+        }
+    }
+
+    /// The place that was asked for; none where the log does not have it.
+    pub fn met(&self) -> Option<u64> {
+        self.met.as_ref().map(|(at, _)| *at)
+    }
+
+    /// The decisions that it is about.
+    pub fn range(&self) -> Range {
+        self.range
+    }
+
+    /// Whether the message goes into the file.
+    pub fn wants(&self, message: &LogMessage) -> bool {
+        if self.range.to.is_some_and(|to| message.sequence > to) {
+            return false;
+        }
+        self.is_own(message) || self.is_rested_on(message)
+    }
+
+    /// Of this agent; a user of the same name is somebody else.
+    fn is_own(&self, message: &LogMessage) -> bool {
+        let route = subjects::route(&message.subject);
+        route.is_some_and(|(route, owner)| subjects::is_of_agents(route) && owner == self.agent)
+    }
+
+    /// What the server announced, where a decision names it.
+    fn is_rested_on(&self, message: &LogMessage) -> bool {
+        if ![CATALOGUE, BASIS].iter().any(|route| route.is(&message.subject)) {
+            return false;
+        }
+        let type_name = message.headers.get("ce-type").map_or("", String::as_str);
+        let body = Body::decode(type_name, ContentType::Protobuf, &message.data).ok();
+        let catalogue = body.as_ref().and_then(kairo_proto::v1::ToolCatalogue::of);
+        let basis = body.as_ref().and_then(kairo_proto::v1::DecisionBasis::of);
+        let named = catalogue.map(|it| &it.version).or_else(|| basis.map(|it| &it.digest));
+        named.is_some_and(|named| self.named.contains(named))
+    }
+}
+
+/// The event that entered from outside and that all of the chain answers.
+fn chain(message: &LogMessage) -> &str {
+    let header = |name: &str| message.headers.get(name).map(String::as_str);
+    header("ce-correlationid").or_else(|| header("ce-id")).unwrap_or_default()
+}
+
+fn values<'m>(message: &'m LogMessage, header: &str) -> impl Iterator<Item = &'m str> {
+    message.headers.get(header).into_iter().flat_map(|ids| ids.split(','))
+}
+
+fn hex(digest: impl AsRef<[u8]>) -> String {
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_mind::replay::changes::Changes;
+
+    use super::*;
+    use crate::testing::{Agent, name, says};
+    use crate::{
+        replaying::Replaying,
+        whatif::{Change, WhatIf},
+    };
+
+    fn lines(count: u64) -> Vec<Vec<u8>> {
+        (1..=count).map(|at| format!("{{\"sequence\":{at}}}\n").into_bytes()).collect()
+    }
+
+    fn manifest(lines: &[Vec<u8>]) -> Manifest {
+        let mut summing = Summing::default();
+        (1..).zip(lines).for_each(|(at, line)| summing.take(at, line));
+        Manifest {
+            kairo: Kind::Incident,
+            format: FORMAT,
+            version: "1".into(),
+            reader: 1,
+            agent: name("cook"),
+            range: Range::default(),
+            around: None,
+            messages: lines.len() as u64,
+            decisions: 0,
+            state: String::new(),
+            sections: summing.end(),
+            checksum: String::new(),
+        }
+    }
+
+    fn verified(manifest: &Manifest, lines: &[Vec<u8>]) -> Result<(), Wrong> {
+        let mut verifying = Verifying::new(manifest);
+        lines.iter().try_for_each(|line| verifying.take(line))?;
+        verifying.end()
+    }
+
+    #[test]
+    fn what_is_cut_off_edited_or_added_is_told_with_its_place() {
+        let mut lines = lines(SECTION * 2 + 5);
+        let manifest = manifest(&lines);
+        assert_eq!(manifest.sections.len(), 3);
+        assert_eq!(verified(&manifest, &lines), Ok(()));
+        let cut = verified(&manifest, &lines[..1_500]);
+        assert_eq!(cut, Err(Wrong::Truncated { line: 1_501, found: 1_500, expected: 2_005 }));
+        assert!(matches!(verified(&manifest, &[]), Err(Wrong::Truncated { found: 0, .. })));
+        lines.push(b"{}\n".to_vec());
+        assert_eq!(verified(&manifest, &lines), Err(Wrong::Longer { line: 2_007, expected: 2_005 }));
+        lines.pop();
+        lines[1_200][3] = b'S';
+        let edited = Wrong::Section { line: 1_002, section: 2, first: 1_001, last: 2_000 };
+        assert_eq!(verified(&manifest, &lines), Err(edited));
+    }
+
+    #[test]
+    fn a_manifest_is_read_as_it_was_written_and_nothing_else_is_one() {
+        let manifest = manifest(&lines(3));
+        let line = manifest.line();
+        let read = Manifest::read(line.as_bytes()).unwrap();
+        assert_eq!(Manifest { checksum: String::new(), ..read }, manifest);
+        assert!(is_manifest(line.as_bytes()) && !is_manifest(b"{\"sequence\":1}") && !is_manifest(b"kairo"));
+        let edited = line.replace("\"cook\"", "\"coke\"");
+        assert_eq!(Manifest::read(edited.as_bytes()), Err(Wrong::Edited));
+        let newer = Manifest { format: FORMAT + 1, ..manifest }.line();
+        assert_eq!(Manifest::read(newer.as_bytes()), Err(Wrong::Newer { found: FORMAT + 1 }));
+        assert!(matches!(Manifest::read(b"{\"kairo\":\"incident\"}"), Err(Wrong::Manifest(_))));
+    }
+
+    #[test]
+    fn files_of_strangers_are_refused_or_replayed_and_never_bring_it_down_fuzz() {
+        kairo_fuzz::Corpus::named("incidents").fuzz(|bytes| {
+            let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+            if let Some(manifest) = lines.next().and_then(|line| Manifest::read(line).ok()) {
+                let mut verifying = Verifying::new(&manifest);
+                let whole = lines.try_for_each(|line| verifying.take(line)).and_then(|()| verifying.end());
+                let lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u64;
+                assert!(whole.is_err() || lines == manifest.messages + 1);
+            }
+            // What somebody sums up anew is as strange as it was.
+            let mut replaying = Replaying::new(BTreeSet::new(), Range::default(), Changes::default(), None);
+            let mut whatif = WhatIf::new(4, Change::Drop, None);
+            for message in bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
+                let (_, _) = (replaying.take(&message), whatif.take(&message));
+            }
+            let report = replaying.report("", Vec::new());
+            assert!(report.counts.same <= report.counts.decisions);
+        });
+    }
+
+    #[test]
+    fn it_has_all_of_one_agent_up_to_the_end_of_the_chain_and_nothing_of_others() {
+        let mut agent = Agent::new("cook");
+        let heard = agent.hears("", "hello");
+        let greets = agent.decides(&[says("Hello.")]);
+        let later = agent.hears("", "bye");
+        let mut messages = agent.messages();
+        let mut other = messages[3].clone();
+        (other.sequence, other.subject) = (90, "kairo.user.cook.message".into());
+        messages.push(other);
+        let chosen = |around: Option<Around>| {
+            let mut choosing = Choosing::new(name("cook"), around);
+            messages.iter().for_each(|message| choosing.look(message));
+            messages.iter().for_each(|message| choosing.measure(message));
+            let chosen: Vec<u64> = messages.iter().filter(|it| choosing.wants(it)).map(|it| it.sequence).collect();
+            (chosen, choosing.range(), choosing.met())
+        };
+        let (all, range, met) = chosen(None);
+        assert_eq!((all, range, met), (vec![1, 2, 3, heard, greets, later], Range::default(), None));
+        let (part, range, met) = chosen(Some(Around::Sequence(greets)));
+        assert_eq!(part, [1, 2, 3, heard, greets]);
+        assert_eq!((range, met), (Range { from: Some(heard), to: Some(greets) }, Some(greets)));
+        let id = messages[3].headers["ce-id"].clone();
+        assert_eq!(chosen(Some(Around::Id(id))).1, range, "the message's own id leads to the same chain");
+        assert_eq!(chosen(Some(Around::Sequence(90))).2, None, "a user of that name is no agent");
+    }
+}

@@ -1,0 +1,281 @@
+//! Making the decisions of a log again, message by message, and what came of each.
+
+use std::collections::BTreeSet;
+
+use kairo_events::{
+    ids::Name,
+    log_message,
+    subjects::{self, AGENT_DECISION},
+    vocabulary::{Newer, NotUnderstood, READER},
+};
+use kairo_mind::replay::{Replay, changes::Changes};
+use kairo_proto::v1::LogMessage;
+
+use crate::{
+    report::{Class, Counts, Decision, Form, Range, Report, Stopped},
+    timeline::{Broken, in_order},
+};
+
+/// What became of a message.
+#[derive(Debug)]
+pub enum Went {
+    /// There is nothing to be told of it.
+    On,
+    /// It is a decision, which was made again.
+    Decision(Box<Decision>),
+    /// It takes a newer build, or stands behind what is looked at: the rest of the log need not be read.
+    Over,
+}
+
+/// Agents of a log, as far as it was taken in.
+#[derive(Debug)]
+pub struct Replaying {
+    replay: Replay,
+    /// None for all that the log has.
+    agents: BTreeSet<Name>,
+    range: Range,
+    changed: Vec<String>,
+    read: u64,
+    /// Agents of which there was anything.
+    met: BTreeSet<Name>,
+    counts: Counts,
+    stopped: Option<Stopped>,
+}
+
+impl Replaying {
+    /// Makes the decisions of these agents again, or of all where none are named. Where secrets were sealed on the way, that
+    /// takes their key.
+    pub fn new(agents: BTreeSet<Name>, range: Range, changes: Changes, secret_key: Option<[u8; 32]>) -> Self {
+        let changed = changes.told();
+        let replay = Replay::new(secret_key).with(changes);
+        let (met, counts) = (BTreeSet::new(), Counts::default());
+        Self { replay, agents, range, changed, read: 0, met, counts, stopped: None }
+    }
+
+    /// Takes in the next message of the log.
+    ///
+    /// # Errors
+    /// When the message is none of a log, or does not stand where it belongs; before the range also when a decision does not
+    /// follow from what was taken in, since nothing behind it could be trusted.
+    pub fn take(&mut self, message: &LogMessage) -> Result<Went, Broken> {
+        let sequence = message.sequence;
+        in_order(sequence, self.read)?;
+        if self.stopped.is_some() || self.range.to.is_some_and(|to| sequence > to) {
+            return Ok(Went::Over);
+        }
+        self.read = sequence;
+        let owner = subjects::route(&message.subject).filter(|(route, _)| subjects::is_of_agents(route));
+        if let Some((_, agent)) = &owner {
+            if !self.agents.is_empty() && !self.agents.contains(agent) {
+                return Ok(Went::On);
+            }
+            self.met.insert(agent.clone());
+        }
+        let is_within = self.range.from.is_none_or(|from| sequence >= from);
+        match log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })? {
+            Ok(record) if is_within => Ok(match self.replay.take(record) {
+                Some(replayed) => self.told(replayed.into()),
+                None => Went::On,
+            }),
+            Ok(record) => match self.replay.follow(record) {
+                true => Ok(Went::On),
+                false => Err(Broken::Hole { sequence }),
+            },
+            Err(NotUnderstood::Newer(Newer { reader, why })) => {
+                let type_name = message.headers.get("ce-type").cloned().unwrap_or_default();
+                self.stopped = Some(Stopped { sequence, type_name, reader, reads: READER, why });
+                Ok(Went::Over)
+            }
+            Err(NotUnderstood::Unreadable(why)) => Ok(match owner {
+                Some((_, agent)) => self.pass_over(message, agent, is_within, &why.to_string()),
+                None => Went::On,
+            }),
+        }
+    }
+
+    /// Nobody decides on what nobody can read. A decision that cannot be read is not the same as anything.
+    fn pass_over(&mut self, message: &LogMessage, agent: Name, is_within: bool, why: &str) -> Went {
+        self.replay.pass_over(message.sequence, &message.subject);
+        self.counts.unreadable += 1;
+        if !AGENT_DECISION.is(&message.subject) || !is_within {
+            return Went::On;
+        }
+        self.told(Decision {
+            agent,
+            sequence: message.sequence,
+            outcome: Class::NotReplayable,
+            input_id: String::new(),
+            input: None,
+            reason: Some(format!("it cannot be read: {why}")),
+            drifted: Vec::new(),
+            differences: Vec::new(),
+            without_basis: false,
+            recorded: None,
+            made: None,
+        })
+    }
+
+    fn told(&mut self, decision: Decision) -> Went {
+        self.counts.count(&decision);
+        Went::Decision(Box::new(decision))
+    }
+
+    /// The agents that were asked for and of which the log had nothing.
+    pub fn missing(&self) -> Vec<&Name> {
+        self.agents.difference(&self.met).collect()
+    }
+
+    /// What came of all that was taken in, by a build of this version; `decisions` are those that were told.
+    pub fn report(&self, version: &str, decisions: Vec<Decision>) -> Report {
+        Report {
+            report: Form::V1,
+            version: version.to_owned(),
+            agents: self.agents.iter().cloned().collect(),
+            range: self.range,
+            changed: self.changed.clone(),
+            counts: self.counts,
+            states: self.replay.states().into_iter().map(|(agent, digest)| (agent, digest.to_string())).collect(),
+            stopped: self.stopped.clone(),
+            decisions,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_mind::{
+        replay::{RequestPart, changes::Limit},
+        request::Tool,
+    };
+    use kairo_proto::v1::{ToolSpec, agent_action::Action, decided_event::Event};
+
+    use super::*;
+    use crate::testing::{Agent, calls, name, says, tools, with_decision};
+
+    /// A log with three decisions, and where they stand.
+    fn log() -> (Vec<LogMessage>, [u64; 3]) {
+        let mut agent = Agent::new("cook");
+        agent.hears("", "time please");
+        let asks = agent.decides(&[calls("tools.now")]);
+        agent.learns(asks, "2");
+        let tells = agent.decides(&[says("It is 2.")]);
+        agent.hears("", "thanks");
+        let last = agent.decides(&[says("You are welcome.")]);
+        (agent.messages(), [asks, tells, last])
+    }
+
+    fn replayed(messages: &[LogMessage], range: Range, changes: Changes) -> Report {
+        let mut replaying = Replaying::new(BTreeSet::new(), range, changes, None);
+        let mut decisions = Vec::new();
+        for message in messages {
+            match replaying.take(message).unwrap() {
+                Went::On => {}
+                Went::Decision(decision) => decisions.push(*decision),
+                Went::Over => break,
+            }
+        }
+        replaying.report("1", decisions)
+    }
+
+    fn classes(report: &Report) -> Vec<(u64, Class)> {
+        report.decisions.iter().map(|it| (it.sequence, it.outcome)).collect()
+    }
+
+    #[test]
+    fn decisions_before_the_range_are_folded_and_those_behind_it_are_not_read() {
+        let (messages, [asks, tells, last]) = log();
+        let whole = replayed(&messages, Range::default(), Changes::default());
+        assert_eq!(classes(&whole), [asks, tells, last].map(|at| (at, Class::Same)));
+        assert!(whole.counts.all_same() && whole.states.contains_key(&name("cook")));
+        let range = Range { from: Some(tells), to: Some(tells) };
+        let part = replayed(&messages, range, Changes::default());
+        assert_eq!((classes(&part), part.range), (vec![(tells, Class::Same)], range));
+        let read: Report = serde_json::from_str(&serde_json::to_string(&part).unwrap()).unwrap();
+        assert_eq!(read, part, "it is read as it was written");
+    }
+
+    #[test]
+    fn another_prompt_or_catalogue_drifts_in_that_part_and_is_never_the_same() {
+        let (messages, [asks, tells, last]) = log();
+        let prompt = Changes { prompt: Some("Be long.".into()), ..Changes::default() };
+        let report = replayed(&messages, Range::default(), prompt);
+        assert_eq!(classes(&report), [asks, tells, last].map(|at| (at, Class::Drifted)));
+        assert_eq!((report.counts.same, report.counts.drifted), (0, 3));
+        assert_eq!(report.changed, ["prompt"]);
+        let first = &report.decisions[0];
+        assert_eq!(first.drifted[0].parts, [RequestPart::System]);
+        assert!(first.differences.is_empty() && first.recorded.is_some(), "the recorded answers lead to the same");
+
+        let other = ToolSpec { description: "The time of day".into(), ..tools()[0].clone() };
+        let changes = Changes { tools: Some(vec![Tool::from(other)]), ..Changes::default() };
+        let report = replayed(&messages, Range { from: Some(last), to: None }, changes);
+        assert_eq!(report.decisions[0].drifted[0].parts, [RequestPart::Tools]);
+    }
+
+    #[test]
+    fn a_limit_changes_what_is_decided_where_it_counts() {
+        let (messages, [asks, ..]) = log();
+        let wide = Changes { limits: vec![(Limit::MaxSteps, 40)], ..Changes::default() };
+        assert!(replayed(&messages, Range::default(), wide).counts.all_same());
+        let narrow = Changes { limits: vec![(Limit::MaxSteps, 1)], ..Changes::default() };
+        let report = replayed(&messages, Range::default(), narrow);
+        assert_ne!(report.decisions.iter().find(|it| it.sequence == asks).unwrap().outcome, Class::Same);
+        assert_eq!(report.changed, ["max_steps=1"]);
+    }
+
+    #[test]
+    fn what_was_changed_in_a_log_is_told_with_its_place() {
+        let (messages, [_, tells, _]) = log();
+        let changed = with_decision(&messages, tells, |decision| {
+            let said = decision.events.iter_mut().find_map(|event| {
+                let Some(Event::Action(action)) = &mut event.event else { return None };
+                action.action.as_mut()
+            });
+            if let Some(Action::Say(say)) = said {
+                say.text = "It is 3.".into();
+            }
+        });
+        let report = replayed(&changed, Range { from: Some(tells), to: Some(tells) }, Changes::default());
+        let decision = &report.decisions[0];
+        assert_eq!(decision.outcome, Class::Reworded);
+        let place = &decision.differences[0];
+        assert_eq!((place.recorded.as_str(), place.made.as_str()), (r#""It is 3.""#, r#""It is 2.""#));
+        assert!(decision.recorded.is_some() && decision.made.is_some());
+    }
+
+    #[test]
+    fn holes_swapped_messages_and_decisions_that_cannot_be_read_are_never_the_same() {
+        let (messages, [asks, tells, _]) = log();
+        let without =
+            |gone: u64| -> Vec<LogMessage> { messages.iter().filter(|it| it.sequence != gone).cloned().collect() };
+        let hole = replayed(&without(asks - 1), Range::default(), Changes::default());
+        assert_eq!(classes(&hole)[0], (asks, Class::NotReplayable));
+        let range = Range { from: Some(tells), to: None };
+        let mut replaying = Replaying::new(BTreeSet::new(), range, Changes::default(), None);
+        let broken = without(asks - 1).iter().find_map(|message| replaying.take(message).err());
+        assert!(matches!(broken, Some(Broken::Hole { sequence }) if sequence == asks), "{broken:?}");
+
+        let mut swapped = messages.clone();
+        swapped.swap(3, 4);
+        let mut replaying = Replaying::new(BTreeSet::new(), Range::default(), Changes::default(), None);
+        let broken = swapped.iter().find_map(|message| replaying.take(message).err());
+        assert!(matches!(broken, Some(Broken::Order { .. })), "{broken:?}");
+
+        let mut garbage = messages;
+        garbage.iter_mut().find(|it| it.sequence == tells).unwrap().data = vec![0xff; 9];
+        let report = replayed(&garbage, Range::default(), Changes::default());
+        assert_eq!(classes(&report)[1], (tells, Class::NotReplayable));
+        assert_eq!(report.counts.unreadable, 1);
+    }
+
+    #[test]
+    fn only_the_agents_that_were_asked_for_are_looked_at_and_those_without_a_log_are_named() {
+        let (messages, _) = log();
+        let agents: BTreeSet<Name> = ["cook", "gardener"].map(name).into();
+        let mut replaying = Replaying::new(agents, Range::default(), Changes::default(), None);
+        messages.iter().for_each(|message| drop(replaying.take(message).unwrap()));
+        assert_eq!(replaying.missing(), [&name("gardener")]);
+        let mut others = Replaying::new([name("gardener")].into(), Range::default(), Changes::default(), None);
+        assert!(messages.iter().all(|message| matches!(others.take(message).unwrap(), Went::On)));
+    }
+}

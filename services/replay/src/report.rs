@@ -1,0 +1,214 @@
+//! What came of making the decisions of a log again, as it is kept in a file and handed to programs.
+
+use std::collections::BTreeMap;
+
+use kairo_events::ids::Name;
+use kairo_mind::replay::{Beside, Drift, Outcome, Replayed, compare};
+use kairo_proto::v1::AgentDecision;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Of a decision that is shown, at most this much, in bytes of JSON; a larger one is left out.
+pub const SHOWN: usize = 64 * 1024;
+
+/// Which form a report has. In one of the same version, fields are only added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Form {
+    #[default]
+    #[serde(rename = "kairo.replay.v1")]
+    V1,
+}
+
+/// All that came of a log.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// It says of the file what it is.
+    pub report: Form,
+    /// The version of the build that made the decisions again.
+    pub version: String,
+    /// Those that were asked for; none for all that the log has.
+    pub agents: Vec<Name>,
+    pub range: Range,
+    /// What was changed, such as `prompt` or `max_steps=5`.
+    #[serde(default)]
+    pub changed: Vec<String>,
+    pub counts: Counts,
+    /// A digest of each agent's state behind what was read, the same wherever the same log was read.
+    pub states: BTreeMap<Name, String>,
+    /// Where replay stopped.
+    pub stopped: Option<Stopped>,
+    pub decisions: Vec<Decision>,
+}
+
+/// Which messages are looked at; those before them are folded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    pub from: Option<u64>,
+    pub to: Option<u64>,
+}
+
+/// How a decision that was made again compares with the one in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// It is the same, but for ids that are derived from what it was made of.
+    Same,
+    /// It does the same, and says it in other words.
+    Reworded,
+    /// It does something else, with the answers that models gave to the same requests.
+    Differs,
+    /// A model would be asked something else: what it would answer, and what would be decided then, is not known.
+    Drifted,
+    /// It cannot be made again.
+    NotReplayable,
+}
+
+/// A decision that was made again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    pub agent: Name,
+    /// Where it stands in the log.
+    pub sequence: u64,
+    pub outcome: Class,
+    /// The event it is on.
+    pub input_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Input>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Requests that are not the ones that were recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drifted: Vec<Drift>,
+    /// Where the two differ. Of one that is drifted: where the recorded answers lead elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Place>,
+    /// Whether what it rested on was not recorded and the defaults were taken instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_basis: bool,
+    /// Both decisions without what models answered, where it is not the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Value>,
+}
+
+/// What a decision is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    pub sequence: u64,
+    #[serde(rename = "type")]
+    pub type_name: String,
+}
+
+/// A place at which two decisions differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Such as `events.0.action.arguments`.
+    pub at: String,
+    pub recorded: String,
+    pub made: String,
+}
+
+/// How many decisions came out how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub decisions: usize,
+    pub same: usize,
+    pub reworded: usize,
+    pub differ: usize,
+    /// Decisions of which some request is another.
+    pub drifted: usize,
+    pub not_replayable: usize,
+    /// Decisions whose basis the log does not say.
+    pub without_basis: usize,
+    /// Messages of the agents that nobody can read: no decision is on them.
+    pub unreadable: usize,
+}
+
+/// Where replay stops: nothing behind can be made again by this build.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopped {
+    pub sequence: u64,
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// The version of readers that it takes, at the least.
+    pub reader: u32,
+    /// The version that this build is.
+    pub reads: u32,
+    pub why: String,
+}
+
+impl Class {
+    /// All there are, from what needs no look to what needs one most.
+    pub const ALL: [Self; 5] = [Self::Same, Self::Reworded, Self::Drifted, Self::Differs, Self::NotReplayable];
+}
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            Self::Same => "the same",
+            Self::Reworded => "reworded",
+            Self::Differs => "differs",
+            Self::Drifted => "drifted",
+            Self::NotReplayable => "not replayable",
+        })
+    }
+}
+
+impl Counts {
+    /// Counts one more.
+    pub fn count(&mut self, decision: &Decision) {
+        self.decisions += 1;
+        self.without_basis += usize::from(decision.without_basis);
+        *match decision.outcome {
+            Class::Same => &mut self.same,
+            Class::Reworded => &mut self.reworded,
+            Class::Differs => &mut self.differ,
+            Class::Drifted => &mut self.drifted,
+            Class::NotReplayable => &mut self.not_replayable,
+        } += 1;
+    }
+
+    /// Whether every decision is what the log says, from the very requests it says.
+    pub fn all_same(&self) -> bool {
+        self.same == self.decisions
+    }
+}
+
+impl From<Replayed> for Decision {
+    fn from(replayed: Replayed) -> Self {
+        let Replayed { agent, sequence, input_id, input, outcome, drifted, without_basis, beside } = replayed;
+        let (class, reason) = match outcome {
+            Outcome::NotReplayable { reason } => (Class::NotReplayable, Some(reason)),
+            _ if !drifted.is_empty() => (Class::Drifted, None),
+            Outcome::Same => (Class::Same, None),
+            Outcome::Reworded { .. } => (Class::Reworded, None),
+            Outcome::Differs { .. } => (Class::Differs, None),
+        };
+        let input = input.map(|(sequence, type_name)| Input { sequence, type_name });
+        let (recorded, made, differences) = beside.map_or((None, None, Vec::new()), |beside| {
+            let Beside { recorded, made, places } = *beside;
+            let place = |it: compare::Difference| Place { at: it.at, recorded: it.recorded, made: it.made };
+            (shown(recorded), made.and_then(shown), places.into_iter().map(place).collect())
+        });
+        Self {
+            agent,
+            sequence,
+            outcome: class,
+            input_id,
+            input,
+            reason,
+            drifted,
+            differences,
+            without_basis,
+            recorded,
+            made,
+        }
+    }
+}
+
+/// What a decision does, without what models answered for it.
+pub(crate) fn shown(decision: AgentDecision) -> Option<Value> {
+    let decision = AgentDecision { completions: Vec::new(), given_up: Vec::new(), ..decision };
+    serde_json::to_value(&decision).ok().filter(|value| value.to_string().len() <= SHOWN)
+}

@@ -1,0 +1,198 @@
+//! Agents over a log in memory, whose model answers what the test says, for the tests of this crate.
+
+use kairo_events::{
+    envelope::{Envelope, HELD, Origin},
+    ids::{self, Name},
+    record::Record,
+    subjects::{AGENT_DECISION, AGENT_DEFINED, AGENT_MESSAGE, BASIS, CATALOGUE, Route, Service, TOOL_RESULT},
+};
+use kairo_mind::{
+    basis,
+    deliberation::{Deliberation, Limits, Next, Question},
+    log::{Log, Ready},
+    request::{Catalogue, ModelRequest, Tool, short_digest},
+};
+use kairo_proto::{
+    Body,
+    v1::{
+        AgentDecision, AgentDefined, AgentMessage, AgentProfile, Completion, CompletionToolCall, LogMessage,
+        ToolCatalogue, ToolResult, ToolSpec,
+    },
+};
+
+/// An agent, and its part of the log.
+pub struct Agent {
+    name: Name,
+    log: Vec<Record>,
+    /// Where what is written next will stand.
+    next: u64,
+    mind: Log,
+    limits: Limits,
+}
+
+pub fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+pub fn says(text: &str) -> Completion {
+    Completion { text: text.into(), ..Default::default() }
+}
+
+pub fn calls(tool: &str) -> Completion {
+    let call = CompletionToolCall { tool: tool.into(), arguments: "{}".into(), ..Default::default() };
+    Completion { tool_calls: vec![call], ..Default::default() }
+}
+
+pub fn tools() -> Vec<ToolSpec> {
+    let tool = |name: &str| ToolSpec { name: name.into(), schema: "{}".into(), ..Default::default() };
+    ["tools.now", "http.get"].map(tool).into()
+}
+
+impl Agent {
+    /// One that is told to be brief, with the tools and the basis that its decisions rest on.
+    pub fn new(named: &str) -> Self {
+        let basis = basis::of(&Limits::default(), Vec::new(), "");
+        let limits = basis::limits(&basis);
+        let mut agent = Self { name: name(named), log: Vec::new(), next: 1, mind: Log::default(), limits };
+        let catalogue = ToolCatalogue { version: "c1".into(), tools: tools(), ..Default::default() };
+        agent.write(&CATALOGUE, Service::ToolRunner.name(), None, catalogue);
+        agent.write(&BASIS, Service::AgentRuntime.name(), None, basis);
+        let profile = AgentProfile { agent: named.into(), prompt: "Be brief.".into(), ..Default::default() };
+        agent.own(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
+        agent
+    }
+
+    fn own(&mut self, route: &Route, cause: Option<&Envelope>, body: impl Into<Body>) -> Record {
+        let record = self.write(route, &self.name.to_string(), cause, body);
+        self.mind.push(record.clone()).unwrap();
+        record
+    }
+
+    fn write(&mut self, route: &Route, owner: &str, cause: Option<&Envelope>, body: impl Into<Body>) -> Record {
+        let body = body.into();
+        let sequence = self.next;
+        self.next += 1;
+        let time = jiff::Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(i64::try_from(sequence).unwrap());
+        let id = ids::named("test", &[&sequence.to_string()]);
+        let envelope = match cause {
+            Some(cause) => cause.follow(id, Service::Router, Origin::System, time),
+            None => Envelope::entering(id, Service::Gateway, Origin::User, time),
+        };
+        let envelope = Envelope { type_name: body.type_name().to_owned(), ..envelope };
+        let record = Record { sequence, subject: route.of(&name(owner)), envelope, body };
+        self.log.push(record.clone());
+        record
+    }
+
+    /// A user says something; the sequence.
+    pub fn hears(&mut self, thread: &str, text: &str) -> u64 {
+        let message = AgentMessage {
+            message_id: format!("m{}", self.next),
+            user: "ann".into(),
+            thread_id: thread.into(),
+            text: text.into(),
+            ..Default::default()
+        };
+        self.own(&AGENT_MESSAGE, None, message).sequence
+    }
+
+    /// The first call of the decision at this place ends well; the sequence.
+    pub fn learns(&mut self, decision: u64, result: &str) -> u64 {
+        let at = self.log.iter().find(|record| record.sequence == decision).unwrap();
+        let events = &AgentDecision::of(&at.body).unwrap().events;
+        let call = events.iter().find(|event| event.tool_call().is_some()).unwrap().event_id.clone();
+        let cause = Envelope { id: call.parse().unwrap(), ..at.envelope.clone() };
+        let result = ToolResult { action_id: call, ok: true, result: result.into(), ..Default::default() };
+        self.own(&TOOL_RESULT, Some(&cause), result).sequence
+    }
+
+    /// What is written next stands there.
+    pub fn goes_on_at(&mut self, sequence: u64) {
+        self.next = sequence;
+    }
+
+    /// Decides on what is next, the model answering in this order; the sequence.
+    pub fn decides(&mut self, answers: &[Completion]) -> u64 {
+        let mut answers = answers.iter();
+        let decided = self.decides_with(|_| answers.next().expect("asked more often than answered").clone());
+        assert!(answers.next().is_none(), "asked less often than answered");
+        decided.expect("nothing to decide on")
+    }
+
+    /// Decides on what is next, the model answering as it likes; the sequence, or none where nothing is next.
+    pub fn decides_with(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<u64> {
+        let Some(Ready::Input(input)) = self.mind.next_input() else { return None };
+        let tools = tools().into_iter().map(Tool::from).collect();
+        let catalogue = Catalogue { version: "c1".into(), tools };
+        let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &self.limits).unwrap();
+        let decision = loop {
+            match next {
+                Next::Commit(decision) => break decision,
+                Next::Ask(questions) => {
+                    let as_asked = |question: &Question| {
+                        let tools = short_digest(&serde_json::to_vec(&question.request.tools).unwrap());
+                        Completion {
+                            tier: question.request.tier.into(),
+                            request_digest: question.request.digest(),
+                            digests: Some(question.request.digests(tools)),
+                            ..answer(&question.request)
+                        }
+                    };
+                    let completions = questions.iter().map(as_asked).collect();
+                    (thought, next) = thought.resume(completions);
+                }
+            }
+        };
+        let cause = input.record.envelope.clone();
+        drop(thought);
+        Some(self.own(&AGENT_DECISION, Some(&cause), decision).sequence)
+    }
+
+    /// Whether the decision at this place calls a tool.
+    pub fn waits(&self, decision: u64) -> bool {
+        let record = self.log.iter().find(|record| record.sequence == decision);
+        let decision = record.and_then(|record| AgentDecision::of(&record.body));
+        decision.is_some_and(|decision| decision.events.iter().any(|event| event.tool_call().is_some()))
+    }
+
+    /// All of it, as it is handed out.
+    pub fn messages(&self) -> Vec<LogMessage> {
+        self.log.iter().map(message).collect()
+    }
+}
+
+fn message(record: &Record) -> LogMessage {
+    let mut headers: std::collections::BTreeMap<String, String> =
+        record.envelope.to_headers().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    if let Some(decision) = AgentDecision::of(&record.body) {
+        let held: Vec<&str> = decision.events.iter().map(|event| event.event_id.as_str()).collect();
+        headers.insert(HELD.to_owned(), held.join(","));
+    }
+    LogMessage {
+        sequence: record.sequence,
+        subject: record.subject.clone(),
+        stored: Some(kairo_proto::time::message(record.envelope.time)),
+        headers,
+        data: record.body.encode(),
+    }
+}
+
+/// The messages with a decision changed.
+pub fn with_decision(messages: &[LogMessage], at: u64, change: impl Fn(&mut AgentDecision)) -> Vec<LogMessage> {
+    let changed = |message: &LogMessage| {
+        let mut message = message.clone();
+        if message.sequence == at {
+            let mut decision: AgentDecision = prost_of(&message);
+            change(&mut decision);
+            message.data = Body::from(decision).encode();
+        }
+        message
+    };
+    messages.iter().map(changed).collect()
+}
+
+fn prost_of(message: &LogMessage) -> AgentDecision {
+    let body = Body::decode(AgentDecision::TYPE, kairo_proto::ContentType::Protobuf, &message.data).unwrap();
+    let Body::AgentDecision(decision) = body else { panic!("{message:?}") };
+    decision
+}
