@@ -140,6 +140,14 @@ async fn states_are_shown(world: &World, file: &Path) {
     assert_eq!((code, asked.len()), (Some(0), 1), "{asked:?}");
     assert!(asked[0]["request"]["messages"].to_string().contains("time please") && asked[0]["differs"].is_null());
     assert_eq!(asked[0]["answer"]["tool_calls"][0]["tool"], "tools.now");
+    let sent: Vec<Value> = world.model_requests().await.into_iter().map(|request| request["body"].clone()).collect();
+    let same = |sent: &&Value| ["messages", "tools"].iter().all(|part| sent[*part] == asked[0]["body"][*part]);
+    assert_eq!(sent.iter().filter(same).count(), 1, "the model server was sent that: {} {sent:?}", asked[0]["body"]);
+    let (_, commands, _) = state(&["--file", path, "--at", calls, "--request", "--curl"]).await;
+    assert!(
+        commands[0]["command"].as_str().unwrap().starts_with("curl \"$MODEL_URL/chat/completions\""),
+        "{commands:?}"
+    );
     let (code, none, _) = state(&["--file", path, "--at", &heard, "--request"]).await;
     assert!(code == Some(1) && none[0]["reason"].as_str().unwrap().contains("is no decision"), "{none:?}");
 

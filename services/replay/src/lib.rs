@@ -6,6 +6,7 @@
 //! * [`timeline`]: the messages of one agent, taken in one after the other, and its state behind each
 //! * [`difference`]: in what two states differ
 //! * [`expression`]: what is looked for, in the Common Expression Language
+//! * [`wire`]: a model call as the model server was sent it
 //! * [`replaying`]: the decisions of a log made again, within a range, as they stand or with changes
 //! * [`report`]: what came of that, as it is kept; [`diff`]: in what two of these differ
 //! * [`incident`]: all of that in one file that needs no server; [`accepted`]: what may come out otherwise
@@ -21,3 +22,4 @@ pub mod report;
 mod testing;
 pub mod timeline;
 pub mod whatif;
+pub mod wire;

@@ -9,6 +9,7 @@ use kairo_replay::{
     difference::{Difference, differences},
     expression::{Expression, Said},
     timeline::{Requests, Taken, Timeline},
+    wire,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +27,7 @@ Examples:
   kairo state default --at 120                      and behind message 120 of the log
   kairo state default --at 120 --diff 131           what has changed between the two
   kairo state default --at 131 --request            what models were asked for the decision at 131
+  kairo state default --at 131 --request --curl     and the commands that ask them the same
   kairo state default --first 'size(in_flight) > 1' behind which message that became true
   kairo state default --file default.log --at 120   from a file that `kairo replay --save` wrote
 
@@ -52,13 +54,16 @@ pub(super) struct Arguments {
     /// Show what models were asked for the decision at that place, made again from the log
     #[arg(long, requires = "at", conflicts_with_all = ["diff", "first"])]
     request: bool,
+    /// Show them as commands for a shell, which take MODEL_URL (up to and including /v1) and MODEL_KEY from its environment
+    #[arg(long, requires = "request")]
+    curl: bool,
     /// Find the first message behind which this expression holds
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "diff")]
     first: Option<String>,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, file, at, diff, request, first } = &arguments;
+    let Arguments { agent, file, at, diff, request, first, curl } = &arguments;
     let first = first.as_deref().map(Expression::read).transpose();
     let first = first.map_err(|error| Error::Advice(format!("--first: {error}")))?;
     let wanted = if *request { at.unwrap_or_default() } else { 0 };
@@ -80,7 +85,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     looking.end();
     match &arguments {
         Arguments { first: Some(_), .. } => looking.show_first(session.json),
-        Arguments { request: true, .. } => show_requests(looking.timeline.requests(), wanted, session.json),
+        Arguments { request: true, .. } => show_requests(looking.timeline.requests(), wanted, *curl, session.json),
         Arguments { diff: Some(to), at: Some(from), .. } => looking.show_difference((*from, *to), session.json),
         _ => looking.show_state(agent, session.json),
     }
@@ -207,19 +212,27 @@ fn lines(difference: &Difference) -> Vec<String> {
     before.into_iter().chain(after).collect()
 }
 
-fn show_requests(requests: Option<&Requests>, at: u64, json: bool) -> Result<ExitCode, Error> {
+fn show_requests(requests: Option<&Requests>, at: u64, curl: bool, json: bool) -> Result<ExitCode, Error> {
     let asked = match requests {
         None => return nothing(&format!("message {at} is no decision of this agent"), json),
         Some(Err(why)) => return nothing(&format!("the decision cannot be made again: {why}"), json),
         Some(Ok(asked)) => asked,
     };
+    if curl {
+        for command in asked.iter().map(wire::curl) {
+            match json {
+                true => terminal::json(&json!({ "command": command }))?,
+                false => terminal::line(command)?,
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     for asked in asked {
         let drift = asked.drift.as_ref().map(|drift| &drift.parts);
         let model = &asked.completion.model;
-        show(
-            &json!({ "model": model, "request": *asked.request, "answer": answer(&asked.completion), "differs": drift }),
-            json,
-        )?;
+        let (request, body) = (&*asked.request, wire::body(asked));
+        let answer = answer(&asked.completion);
+        show(&json!({ "model": model, "request": request, "body": body, "answer": answer, "differs": drift }), json)?;
     }
     Ok(ExitCode::SUCCESS)
 }

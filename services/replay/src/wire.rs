@@ -1,0 +1,95 @@
+//! A model call as the model server was sent it: for whoever wants to send it again by hand.
+
+use std::fmt::Write;
+
+use kairo_mind::{
+    chat_completions::{self, Settings, Shown},
+    replay::Asked,
+};
+use serde_json::{Value, value::to_raw_value};
+
+/// Where the text of a request ends. No line of JSON is this.
+const END: &str = "END_OF_REQUEST";
+
+/// The body in the chat-completions format. What the log does not have is left out of it: whether the answer was streamed, and
+/// how long it might be; and for images, audio and video stand words.
+pub fn body(asked: &Asked) -> Value {
+    let Asked { request, completion, .. } = asked;
+    let tools = to_raw_value(&chat_completions::tools(&request.tools)).unwrap_or_default();
+    let shown = vec![Shown::Told("its bytes are not in the log"); request.parts().count()];
+    let settings = Settings { model: &completion.model, stream: false, max_output_tokens: 0 };
+    serde_json::to_value(chat_completions::request(request, &tools, &shown, settings)).unwrap_or_default()
+}
+
+/// A command for a shell that asks the same. Address and key are of its environment: no log has them.
+pub fn curl(asked: &Asked) -> String {
+    let body = serde_json::to_string_pretty(&body(asked)).unwrap_or_default();
+    format!(
+        "curl \"$MODEL_URL/chat/completions\" -H \"Authorization: Bearer $MODEL_KEY\" -H 'Content-Type: application/json' \
+         --data-binary @- <<'{END}'\n{}\n{END}",
+        in_visible_characters(&body)
+    )
+}
+
+/// The same JSON with nothing in it that moves a terminal's cursor, or turns the order of what is read: others wrote it.
+fn in_visible_characters(json: &str) -> String {
+    let turns =
+        |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut visible = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            // None of these is beyond the first 65 536, so each is one escape.
+            _ if letter != '\n' && (letter.is_control() || turns(letter)) => {
+                _ = write!(visible, "\\u{:04x}", u32::from(letter));
+            }
+            _ => visible.push(letter),
+        }
+    }
+    visible
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kairo_mind::request::{Message, ModelRequest};
+    use kairo_proto::v1::{Completion, Part};
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(text: &str) -> Asked {
+        let part = Part { media_type: "image/png".into(), name: "a.png".into(), size: 7, ..Default::default() };
+        let user = Message::User { text: text.into(), parts: vec![part] };
+        let request = ModelRequest::with("heavy", vec![Message::System { text: "Be brief.".into() }, user]);
+        let completion = Completion { model: "m-1".into(), ..Default::default() };
+        Asked { request: Arc::new(request), completion, drift: None }
+    }
+
+    #[test]
+    fn the_body_is_what_a_model_server_takes() {
+        let expected = json!({
+            "model": "m-1",
+            "stream": false,
+            "messages": [
+                { "role": "system", "content": "Be brief." },
+                { "role": "user", "content": "look\n[image a.png, 7 bytes] (its bytes are not in the log)" },
+            ],
+        });
+        assert_eq!(body(&asked("look")), expected);
+    }
+
+    #[test]
+    fn the_command_holds_the_same_body_and_nothing_that_a_shell_or_a_terminal_obeys() {
+        let nasty = "$(rm -rf /) `x` ' \" \u{9b}2J \u{202e} END_OF_REQUEST\nEND_OF_REQUEST\n";
+        let command = curl(&asked(nasty));
+        let mut lines = command.lines();
+        assert!(lines.next().unwrap().ends_with("<<'END_OF_REQUEST'"));
+        assert_eq!(lines.next_back(), Some(END));
+        let text: Vec<&str> = lines.collect();
+        assert!(!text.contains(&END), "{text:?}");
+        assert!(text.iter().all(|line| !line.chars().any(|letter| letter.is_control() || letter == '\u{202e}')));
+        let sent: Value = serde_json::from_str(&text.join("\n")).unwrap();
+        assert_eq!(sent, body(&asked(nasty)));
+    }
+}
