@@ -23,7 +23,7 @@ impl AgentState {
         if !self.seen.see(&format!("import/{}", record.envelope.id)) {
             return;
         }
-        let is_begun = imported.threads.iter().filter(|thread| self.begin_imported(record, imported, thread));
+        let is_begun = imported.threads.iter().filter(|thread| self.begin_imported(imported, thread));
         let begun: Vec<&str> = is_begun.map(|thread| thread.thread_id.as_str()).collect();
         for message in imported.messages.iter().filter(|message| begun.contains(&message.thread_id.as_str())) {
             self.remember_said(record, message);
@@ -35,8 +35,9 @@ impl AgentState {
         self.forget_idle_threads();
     }
 
-    /// Makes it a thread of the user's, if this part of it is new there.
-    fn begin_imported(&mut self, record: &Record, imported: &AgentImported, named: &ImportedThread) -> bool {
+    /// Makes it a thread of the user's, if this part of it is new there. Until the user speaks in it, it makes room first: what
+    /// somebody takes in displaces nobody's conversation.
+    fn begin_imported(&mut self, imported: &AgentImported, named: &ImportedThread) -> bool {
         let AgentImported { user, part, outside, .. } = imported;
         let is_known = self.threads.contains_key(&named.thread_id);
         let thread = self.threads.entry(named.thread_id.clone()).or_default();
@@ -47,7 +48,6 @@ impl AgentState {
             **thread = Thread { user: user.clone(), announced: true, heard: HEARD_ELSEWHERE, ..Thread::default() };
             thread.summarize(&cut(&named.title), &cut(&named.summary));
         }
-        thread.touched = record.sequence;
         thread.imported = *part;
         thread.outside.see(outside);
         true
@@ -65,9 +65,9 @@ impl AgentState {
         let keeping = Keeping { limit, now: now.map(|now| said_at.unwrap_or(now)) };
         if let Some(thread) = self.threads.get_mut(&message.thread_id) {
             // It is no news of the day on which it is taken in.
-            let news = thread.news;
+            let (news, touched) = (thread.news, thread.touched);
             thread.push(record.sequence, entry, keeping);
-            thread.news = news;
+            (thread.news, thread.touched) = (news, touched);
         }
     }
 
@@ -78,7 +78,7 @@ impl AgentState {
             return;
         }
         if let Some(thread) = self.threads.get_mut(thread_id) {
-            thread.heard = record.sequence;
+            (thread.heard, thread.touched) = (record.sequence, record.sequence);
         }
     }
 }

@@ -174,3 +174,23 @@ fn folding_it_again_gives_the_same_bytes() {
     let again = Log::resume(serde_json::from_slice(&saved).unwrap(), LOG).unwrap();
     assert_eq!(serde_json::to_vec(&again.snapshot(LOG)).unwrap(), saved);
 }
+
+#[test]
+fn what_somebody_takes_in_displaces_nobodys_conversation() {
+    let mut agent = Agent::new();
+    agent.hears_of("bob", "m1", "remember me");
+    agent.decides(&[says("I do.")]).unwrap();
+    let bobs = |agent: &Agent| agent.mind.state.threads.values().any(|thread| thread.user == "bob");
+    assert!(bobs(&agent));
+    let long = |thread: &str, at: usize| message(thread, "user", &format!("{at}{}", "x".repeat(30_000)));
+    let names: Vec<String> = (0..6).map(|at| format!("import-{at}")).collect();
+    let messages = names.iter().flat_map(|name| (0..8).map(move |at| long(name, at))).collect();
+    let threads = names.iter().map(|name| ImportedThread { thread_id: name.clone(), ..Default::default() }).collect();
+    agent.write(&AGENT_IMPORTED, None, AgentImported { threads, ..part(1, 1, messages) });
+    assert!(agent.decides(&[]).is_none());
+    assert!(bobs(&agent), "{:?}", agent.mind.state.threads.keys());
+    let kept = agent.mind.state.threads.values().filter(|thread| thread.user == "ann").count();
+    assert!((1..6).contains(&kept), "some of it made room: {kept}");
+    assert!(agent.mind.state.threads.contains_key("import-5"), "the user goes on where it ended");
+    agent.is_replayed();
+}
