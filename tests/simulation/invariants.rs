@@ -115,11 +115,16 @@ fn paid(world: &World) -> Vec<String> {
     for completion in world.records().iter().filter_map(decision).flat_map(|decision| &decision.completions) {
         *used.entry(&completion.request_digest).or_default() += 1;
     }
+    // What was given up is in the log, too; of one that was interrupted it does not say which question it was.
+    let mut unnamed = 0;
+    for given_up in world.records().iter().filter_map(decision).flat_map(|decision| &decision.given_up) {
+        match given_up.request_digest.as_str() {
+            "" => unnamed += 1,
+            digest => *used.entry(digest).or_default() += 1,
+        }
+    }
     let of = |digest: &str| used.get(digest).copied().unwrap_or_default().max(1);
-    // What was given up is in the log, too, but for which question it was.
-    let given_up = world.records().iter().filter_map(decision).map(|decision| decision.given_up.len()).sum::<usize>();
-    let given_up = u32::try_from(given_up).unwrap_or(u32::MAX);
-    let lost = AGAIN + world.disruptions + restarts + given_up;
+    let lost = AGAIN + world.disruptions + restarts + unnamed;
     let too_often = world.asked.iter().filter(|(digest, times)| **times > of(digest) + lost);
     too_often
         .map(|(digest, times)| {
