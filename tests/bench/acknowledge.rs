@@ -1,10 +1,7 @@
 //! How long users wait for the acknowledgement of what takes work, while their agent is at work: a call of the heavy model that
 //! takes a minute is under way, on the endpoint that the fast model is asked on, too.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Duration};
 
 use kairo_local::Service;
 use serde::Serialize;
@@ -13,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     Outcome,
-    agents::{self, Agent},
+    agents::{self, Agent, in_ms},
     arguments::{Acknowledge, Flushing},
     load::percentile,
     machine::{Fleet, Machine},
@@ -95,21 +92,10 @@ pub async fn measure(wanted: &Acknowledge) -> Outcome<Report> {
 async fn talk(mut agent: Agent, messages: u64) -> Outcome<Vec<Duration>> {
     let mut waits = Vec::new();
     for number in 0..=messages {
-        let begun = Instant::now();
-        let turn = agent.sender.say(&format!("Do this: {number}")).await?;
-        let reply = agent.reply(PATIENCE).await?;
-        if reply.turn != turn {
-            return Err("an acknowledgement of something else".into());
-        }
-        if number > 0 {
-            waits.push(reply.seen - begun);
-        }
+        let wait = agent.turn(&format!("Do this: {number}"), PATIENCE).await?;
+        waits.extend((number > 0).then_some(wait));
     }
     Ok(waits)
-}
-
-fn in_ms(wait: Duration) -> f64 {
-    (wait.as_secs_f64() * 10_000.0).round() / 10.0
 }
 
 impl fmt::Display for Report {

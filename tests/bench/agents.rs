@@ -175,7 +175,23 @@ impl Sender {
     }
 }
 
+/// In milliseconds, with one digit behind the point.
+pub fn in_ms(wait: Duration) -> f64 {
+    (wait.as_secs_f64() * 10_000.0).round() / 10.0
+}
+
 impl Agent {
+    /// Says something, and how long its reply is waited for.
+    pub async fn turn(&mut self, text: &str, within: Duration) -> Outcome<Duration> {
+        let begun = Instant::now();
+        let turn = self.sender.say(text).await?;
+        let reply = self.reply(within).await?;
+        if reply.turn != turn {
+            return Err("a reply to something else".into());
+        }
+        Ok(reply.seen - begun)
+    }
+
     /// The next reply.
     pub async fn reply(&mut self, within: Duration) -> Outcome<Reply> {
         let reply = tokio::time::timeout(within, self.replies.recv()).await;

@@ -24,6 +24,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     Outcome,
+    agents::in_ms,
     arguments::{Flushing, Team},
     counts::counts,
     load::percentile,
@@ -191,7 +192,6 @@ impl Report {
     fn new(wanted: &Team, mut seen: Seen, took: Duration, moved: &Reading, requests: u64) -> Self {
         let tasks = seen.completed.max(1) as f64;
         seen.waits.sort_unstable();
-        let in_ms = |wait: Duration| (wait.as_secs_f64() * 10_000.0).round() / 10.0;
         Self {
             workers: wanted.workers,
             tasks: seen.completed,

@@ -1,18 +1,14 @@
 //! What it costs a user's wait that submodules think along: turns of agents without any, with one and with several, in turns, so that
 //! whatever else the machine does hits all of them.
 
-use std::{
-    fmt,
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Duration};
 
 use kairo_local::Service;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Outcome,
-    agents::{self, Agent},
+    Outcome, agents,
     arguments::{Flushing, ThinkAlong},
     load::percentile,
     machine::{Fleet, Machine},
@@ -76,7 +72,7 @@ pub async fn measure(wanted: &ThinkAlong) -> Outcome<Report> {
     let mut waits = vec![Vec::new(); agents.len()];
     for number in 0..=wanted.turns {
         for (agent, waits) in agents.iter_mut().zip(&mut waits) {
-            let wait = turn(agent, number).await?;
+            let wait = agent.turn(&format!("Do this: {number}"), PATIENCE).await?;
             // The first of each brings up what the others find there.
             waits.extend((number > 0).then_some(wait));
         }
@@ -94,17 +90,7 @@ pub async fn measure(wanted: &ThinkAlong) -> Outcome<Report> {
 
 fn median(submodules: u64, mut waits: Vec<Duration>) -> Median {
     waits.sort_unstable();
-    Median { submodules, ms: (percentile(&waits, 0.5).as_secs_f64() * 10_000.0).round() / 10.0 }
-}
-
-async fn turn(agent: &mut Agent, number: u64) -> Outcome<Duration> {
-    let begun = Instant::now();
-    let turn = agent.sender.say(&format!("Do this: {number}")).await?;
-    let reply = agent.reply(PATIENCE).await?;
-    match reply.turn == turn {
-        true => Ok(reply.seen - begun),
-        false => Err("a reply to something else".into()),
-    }
+    Median { submodules, ms: agents::in_ms(percentile(&waits, 0.5)) }
 }
 
 impl fmt::Display for Report {

@@ -30,7 +30,12 @@ pub enum Source<'s> {
     Agents(&'s Client, &'s [Name], Option<PathBuf>),
 }
 
-impl Source<'_> {
+impl<'s> Source<'s> {
+    /// The file, if one is named, else these agents' part of the gateway's log, which is kept in `save`.
+    pub fn of(file: Option<&'s Path>, client: &'s Client, agents: &'s [Name], save: Option<PathBuf>) -> Self {
+        file.map_or_else(|| Self::Agents(client, agents, save), Self::File)
+    }
+
     /// Reads it until `take` has seen enough.
     ///
     /// # Errors

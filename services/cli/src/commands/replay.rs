@@ -119,6 +119,28 @@ impl RangeOptions {
     }
 }
 
+impl Arguments {
+    /// Makes the decisions again, and keeps what came of it where that is wanted.
+    async fn made_again(
+        &self,
+        save: Option<PathBuf>,
+        session: &Session,
+        tell: impl FnMut(&Decision) -> Result<(), Error>,
+    ) -> Result<Report, Error> {
+        let Self { agents, file, range, changes, report: kept, html, .. } = self;
+        let source = Source::of(file.as_deref(), &session.client, agents, save);
+        let what = What { agents, range: range.read()?, changes: changes.read()? };
+        let report = what.made_again(&source, tell).await?;
+        if let Some(path) = kept {
+            keep(path, &report)?;
+        }
+        if let Some(path) = html {
+            html::keep(path, &report)?;
+        }
+        Ok(report)
+    }
+}
+
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match &arguments.with {
         Some(binary) => run_beside(&arguments, binary, session).await,
@@ -127,19 +149,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agents, file, save, range, changes, report: kept, .. } = arguments;
-    let source = match file {
-        Some(file) => Source::File(file),
-        None => Source::Agents(&session.client, agents, save.clone()),
-    };
-    let what = What { agents, range: range.read()?, changes: changes.read()? };
-    let report = what.made_again(&source, |decision| tell(decision, session.json)).await?;
-    if let Some(path) = kept {
-        keep(path, &report)?;
-    }
-    if let Some(path) = &arguments.html {
-        html::keep(path, &report)?;
-    }
+    let report = arguments.made_again(arguments.save.clone(), session, |decision| tell(decision, session.json)).await?;
     match session.json {
         true => terminal::json(&summary(&report))?,
         false => {
@@ -156,22 +166,11 @@ async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode,
 
 /// The same log by this build and by another one, and in what they differ.
 async fn run_beside(arguments: &Arguments, binary: &Path, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agents, file, save, range, changes, report: kept, .. } = arguments;
+    let Arguments { agents, file, save, range, changes, .. } = arguments;
     let folder = tempfile::tempdir().map_err(Error::file("write in", std::env::temp_dir()))?;
     // Both read the same bytes.
     let read = save.clone().unwrap_or_else(|| folder.path().join("agents.log"));
-    let source = match file {
-        Some(file) => Source::File(file),
-        None => Source::Agents(&session.client, agents, Some(read.clone())),
-    };
-    let what = What { agents, range: range.read()?, changes: changes.read()? };
-    let report = what.made_again(&source, |_| Ok(())).await?;
-    if let Some(path) = kept {
-        keep(path, &report)?;
-    }
-    if let Some(path) = &arguments.html {
-        html::keep(path, &report)?;
-    }
+    let report = arguments.made_again(Some(read.clone()), session, |_| Ok(())).await?;
     let named = agents.iter().map(|agent| OsString::from(format!("--agent={agent}")));
     let options = named.chain(range.arguments()).chain(changes.arguments()).collect();
     let other = with::report(binary, file.as_deref().unwrap_or(&read), options).await?;

@@ -77,10 +77,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     };
     looking.places.sort_unstable();
     let take = |message: &LogMessage| looking.take(message);
-    let source = match file {
-        Some(file) => Source::File(file),
-        None => Source::Agents(&session.client, std::slice::from_ref(agent), None),
-    };
+    let source = Source::of(file.as_deref(), &session.client, std::slice::from_ref(agent), None);
     source.read(take).await?;
     looking.end();
     match &arguments {

@@ -68,10 +68,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         (Some(at), None) => (*at, Change::Drop),
         (None, None) => return Err(Error::Usage("expected --drop or --edit".to_owned())),
     };
-    let source = match file {
-        Some(file) => Source::File(file),
-        None => Source::Agents(&session.client, agents, None),
-    };
+    let source = Source::of(file.as_deref(), &session.client, agents, None);
     let mut whatif = WhatIf::new(at, change, secret_key::find().ok());
     let take = |message: &LogMessage| match whatif.take(message) {
         Ok(()) => Ok(ControlFlow::Continue(())),

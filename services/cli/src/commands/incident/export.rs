@@ -60,10 +60,7 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
     let here = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let spool = NamedTempFile::new_in(here).map_err(Error::file("write in", here))?;
     let agents = std::slice::from_ref(&agent);
-    let source = match &file {
-        Some(file) => Source::File(file),
-        None => Source::Agents(&session.client, agents, Some(spool.path().to_owned())),
-    };
+    let source = Source::of(file.as_deref(), &session.client, agents, Some(spool.path().to_owned()));
     let first = source.read(|message| {
         choosing.look(message);
         Ok(ControlFlow::Continue(()))
