@@ -1,5 +1,6 @@
 //! Conversations that are summed up by themselves: when, by which model, and how often that is paid for.
 
+use kairo_events::vocabulary;
 use kairo_proto::v1::Submodule;
 use serde_json::json;
 
@@ -55,6 +56,9 @@ fn whoever_says_nothing_of_it_is_asked_nothing_more_than_ever() {
     }
     assert!(agent.next_work().is_none());
     assert!(!serde_json::to_string(&agent.mind.state).unwrap().contains("answers\""));
+    // Who does is nothing for builds that count no answers.
+    let of = |summary_after: u32| vocabulary::of_profile(&AgentProfile { summary_after, ..Default::default() });
+    assert_eq!((of(0), of(1)), (vocabulary::FIRST, vocabulary::REFLECTION));
 }
 
 #[test]
