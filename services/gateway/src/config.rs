@@ -94,6 +94,11 @@ pub struct GatewayConfig {
     pub max_transfers: usize,
     /// Of them, those of one API key. Default 16.
     pub max_transfers_per_key: usize,
+    /// Longest part of the log that is read to answer with an agent's state or with an incident file, in bytes as it is
+    /// stored: it is held in memory. Default 67108864.
+    pub max_replay_bytes: usize,
+    /// Such answers that are made at once; more are refused. Default 2.
+    pub max_replays: usize,
     /// Images and audio that one API key may have stored, in bytes; `admin_key` has no bound. Default 1073741824.
     pub objects_key_bytes: u64,
     /// Images and audio that may be stored for one user, in bytes: in messages of theirs, or with a key that is limited to
@@ -233,6 +238,8 @@ impl Default for GatewayConfig {
             max_parts: 8,
             max_transfers: 32,
             max_transfers_per_key: 16,
+            max_replay_bytes: 64 * 1024 * 1024,
+            max_replays: 2,
             objects_key_bytes: 1024 * 1024 * 1024,
             objects_user_bytes: 512 * 1024 * 1024,
             objects_grace_ms: 86_400_000,
@@ -285,6 +292,8 @@ impl Validate for GatewayConfig {
         check(found, "max_parts", self.max_parts, 0..=64, "parts");
         check(found, "max_transfers", self.max_transfers, 1..=10_000, "objects");
         check(found, "max_transfers_per_key", self.max_transfers_per_key, 1..=10_000, "objects");
+        check(found, "max_replay_bytes", self.max_replay_bytes, 1_024..=4_294_967_296, "bytes");
+        check(found, "max_replays", self.max_replays, 1..=1_000, "answers");
         check(found, "objects_key_bytes", self.objects_key_bytes, 0..=1 << 50, "bytes");
         check(found, "objects_user_bytes", self.objects_user_bytes, 0..=1 << 50, "bytes");
         check(found, "objects_grace_ms", self.objects_grace_ms, 1_000..=31_536_000_000, "milliseconds");

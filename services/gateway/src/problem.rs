@@ -236,6 +236,20 @@ impl Problem {
         self.retry_after.or(unavailable)
     }
 
+    /// An agent's part of the log is longer than is held in memory.
+    pub fn log_too_long() -> Self {
+        let (kind, title) = ("urn:kairo:problem:log-too-long", "the log is too long");
+        let detail = "the agent's part of the log is longer than gateway.max_replay_bytes; name an earlier place, or read it with \
+                      `kairo state` or `kairo incident export`, which have no such bound";
+        Self::new(kind, title, StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    /// What stands in the log does not follow from what stands before it, or takes a newer build.
+    pub fn unreplayable(broken: &impl std::error::Error) -> Self {
+        let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");
+        Self::new(kind, title, StatusCode::CONFLICT, broken.to_string())
+    }
+
     /// A defect, of the gateway or of what it works with.
     pub fn internal(error: &impl std::error::Error) -> Self {
         tracing::error!(%error, "a request could not be answered");

@@ -63,6 +63,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         objects,
         inventory,
         transfers: Shares::new(settings.max_transfers, settings.max_transfers_per_key),
+        replays: Shares::new(settings.max_replays, settings.max_replays),
         requests: Shares::new(settings.max_requests, settings.max_requests_per_key),
         open: Shares::new(settings.open_requests, settings.open_requests_per_peer),
         bus: context.bus,

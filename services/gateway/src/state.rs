@@ -56,6 +56,8 @@ pub struct Parts {
     pub inventory: Inventory,
     /// A permit for each of them that is on its way to or from a client.
     pub transfers: Shares,
+    /// A permit for each answer that takes reading an agent's whole part of the log.
+    pub replays: Shares,
     /// A permit for each event stream and each WebSocket connection.
     pub streams: Shares,
     /// A permit for each request that needs a key where keys are required, until its answer begins.
@@ -91,6 +93,12 @@ impl Gateway {
                 Problem::too_many_at_once("gateway.max_transfers_per_key objects of this key are on their way")
             }
         })
+    }
+
+    /// For as long as an agent's part of the log is in memory.
+    pub fn replay_permit(&self) -> Result<Permit, Problem> {
+        let busy = "gateway.max_replays states and incident files are being made; try again in a moment";
+        self.replays.take(None).map_err(|_| Problem::unavailable(busy))
     }
 
     /// For as long as a stream or connection lives.

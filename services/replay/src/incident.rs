@@ -3,16 +3,17 @@
 //! section, so that what is cut off or edited is told with its place. The sums tell accidents from what was exported; they
 //! prove nothing against somebody who makes new ones.
 
-use std::collections::BTreeSet;
+mod choosing;
+mod writing;
 
-use kairo_events::{
-    ids::Name,
-    subjects::{self, BASIS, CATALOGUE},
-};
-use kairo_proto::{Body, ContentType, v1::LogMessage};
+use kairo_events::ids::Name;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use self::{
+    choosing::{AROUND, Around, Choosing},
+    writing::Writing,
+};
 use crate::report::Range;
 
 /// The version of the format that is written, and the newest that is read.
@@ -218,122 +219,18 @@ impl<'m> Verifying<'m> {
     }
 }
 
-/// What goes into a file: which of a log's messages, up to where, and which decisions it is about.
-#[derive(Clone, Debug)]
-pub struct Choosing {
-    agent: Name,
-    /// A sequence or the id of an event; none for all of the log.
-    around: Option<Around>,
-    /// Where what was asked for stands, and to which chain of events it belongs.
-    met: Option<(u64, String)>,
-    range: Range,
-    /// Versions of catalogues and digests of bases that decisions name.
-    named: BTreeSet<String>,
-}
-
-/// The place that an incident is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Around {
-    Sequence(u64),
-    Id(String),
-}
-
-impl Choosing {
-    /// Of this agent, and around this place.
-    pub fn new(agent: Name, around: Option<Around>) -> Self {
-        Self { agent, around, met: None, range: Range::default(), named: BTreeSet::new() }
-    }
-
-    /// The first reading: where the place is, and what its chain is.
-    pub fn look(&mut self, message: &LogMessage) {
-        if !self.is_own(message) {
-            return;
-        }
-        let held = || [kairo_events::envelope::HELD, "ce-id", "ce-correlationid"].into_iter();
-        let is_it = match &self.around {
-            None => false,
-            Some(Around::Sequence(at)) => message.sequence == *at,
-            Some(Around::Id(id)) => held().any(|name| values(message, name).any(|it| it == id)),
-        };
-        if is_it && self.met.is_none() {
-            self.met = Some((message.sequence, chain(message).to_owned()));
-        }
-    }
-
-    /// The second reading: how far the chain goes, and on what its decisions rest.
-    pub fn measure(&mut self, message: &LogMessage) {
-        if !self.is_own(message) {
-            return;
-        }
-        let sequence = message.sequence;
-        if self.met.as_ref().is_some_and(|(at, of)| *at == sequence || chain(message) == of) {
-            let (from, to) = (self.range.from.unwrap_or(sequence), self.range.to.unwrap_or(sequence));
-            self.range = Range { from: Some(from.min(sequence)), to: Some(to.max(sequence)) };
-        }
-        let type_name = message.headers.get("ce-type").map_or("", String::as_str);
-        if let Ok(Body::AgentDecision(decision)) = Body::decode(type_name, ContentType::Protobuf, &message.data) {
-            self.named.extend([decision.catalogue_version, decision.basis]);
-        }
-    }
-
-    /// The place that was asked for; none where the log does not have it.
-    pub fn met(&self) -> Option<u64> {
-        self.met.as_ref().map(|(at, _)| *at)
-    }
-
-    /// The decisions that it is about.
-    pub fn range(&self) -> Range {
-        self.range
-    }
-
-    /// Whether the message goes into the file.
-    pub fn wants(&self, message: &LogMessage) -> bool {
-        if self.range.to.is_some_and(|to| message.sequence > to) {
-            return false;
-        }
-        self.is_own(message) || self.is_rested_on(message)
-    }
-
-    /// Of this agent; a user of the same name is somebody else.
-    fn is_own(&self, message: &LogMessage) -> bool {
-        let route = subjects::route(&message.subject);
-        route.is_some_and(|(route, owner)| subjects::is_of_agents(route) && owner == self.agent)
-    }
-
-    /// What the server announced, where a decision names it.
-    fn is_rested_on(&self, message: &LogMessage) -> bool {
-        if ![CATALOGUE, BASIS].iter().any(|route| route.is(&message.subject)) {
-            return false;
-        }
-        let type_name = message.headers.get("ce-type").map_or("", String::as_str);
-        let body = Body::decode(type_name, ContentType::Protobuf, &message.data).ok();
-        let catalogue = body.as_ref().and_then(kairo_proto::v1::ToolCatalogue::of);
-        let basis = body.as_ref().and_then(kairo_proto::v1::DecisionBasis::of);
-        let named = catalogue.map(|it| &it.version).or_else(|| basis.map(|it| &it.digest));
-        named.is_some_and(|named| self.named.contains(named))
-    }
-}
-
-/// The event that entered from outside and that all of the chain answers.
-fn chain(message: &LogMessage) -> &str {
-    let header = |name: &str| message.headers.get(name).map(String::as_str);
-    header("ce-correlationid").or_else(|| header("ce-id")).unwrap_or_default()
-}
-
-fn values<'m>(message: &'m LogMessage, header: &str) -> impl Iterator<Item = &'m str> {
-    message.headers.get(header).into_iter().flat_map(|ids| ids.split(','))
-}
-
 fn hex(digest: impl AsRef<[u8]>) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use kairo_mind::replay::changes::Changes;
 
     use super::*;
-    use crate::testing::{Agent, name, says};
+    use crate::testing::name;
     use crate::{
         replaying::Replaying,
         whatif::{Change, WhatIf},
@@ -418,32 +315,5 @@ mod tests {
             let report = replaying.report("", Vec::new());
             assert!(report.counts.same <= report.counts.decisions);
         });
-    }
-
-    #[test]
-    fn it_has_all_of_one_agent_up_to_the_end_of_the_chain_and_nothing_of_others() {
-        let mut agent = Agent::new("cook");
-        let heard = agent.hears("", "hello");
-        let greets = agent.decides(&[says("Hello.")]);
-        let later = agent.hears("", "bye");
-        let mut messages = agent.messages();
-        let mut other = messages[3].clone();
-        (other.sequence, other.subject) = (90, "kairo.user.cook.message".into());
-        messages.push(other);
-        let chosen = |around: Option<Around>| {
-            let mut choosing = Choosing::new(name("cook"), around);
-            messages.iter().for_each(|message| choosing.look(message));
-            messages.iter().for_each(|message| choosing.measure(message));
-            let chosen: Vec<u64> = messages.iter().filter(|it| choosing.wants(it)).map(|it| it.sequence).collect();
-            (chosen, choosing.range(), choosing.met())
-        };
-        let (all, range, met) = chosen(None);
-        assert_eq!((all, range, met), (vec![1, 2, 3, heard, greets, later], Range::default(), None));
-        let (part, range, met) = chosen(Some(Around::Sequence(greets)));
-        assert_eq!(part, [1, 2, 3, heard, greets]);
-        assert_eq!((range, met), (Range { from: Some(heard), to: Some(greets) }, Some(greets)));
-        let id = messages[3].headers["ce-id"].clone();
-        assert_eq!(chosen(Some(Around::Id(id))).1, range, "the message's own id leads to the same chain");
-        assert_eq!(chosen(Some(Around::Sequence(90))).2, None, "a user of that name is no agent");
     }
 }

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use url::form_urlencoded;
 
 use super::{
-    Gateway, endpoints, openai,
+    Gateway, agent_state, endpoints, incidents, openai,
     tickets::{Shown, WEBSOCKET},
 };
 use crate::{
@@ -83,6 +83,9 @@ const TABLE: &[Access] = &[
     // Nobody guesses a digest of 256 bits: who can name an object was shown it.
     row("GET", "/v1/objects/{digest}", READ, Free, Free),
     // It answers with what the agent says.
+    // All that was said to an agent, by whomever.
+    row("GET", agent_state::PATH, ADMIN, Closed, Closed),
+    row("GET", incidents::PATH, ADMIN, Closed, Closed),
     row("POST", "/v1/chat/completions", BOTH, Asked, Asked),
     row("GET", "/v1/models", READ, Asked, Free),
     row("GET", "/v1/models/{model}", READ, Asked, Free),

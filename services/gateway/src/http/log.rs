@@ -11,7 +11,7 @@ use kairo_core::{
     record::Raw,
     subjects::{BASIS, CATALOGUE, Service, subjects_of},
 };
-use kairo_proto::v1::GetAgentLogResponse;
+use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
 
 use super::{Gateway, query};
 use crate::{
@@ -47,6 +47,35 @@ pub async fn get(
     };
     gateway.bus.read_together(&subjects(&agent), after, each).await?;
     Ok(Json(page))
+}
+
+/// An agent's part of the log up to a place, all of it.
+///
+/// # Errors
+/// When it is longer than is held in memory.
+pub async fn part(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMessage>, Problem> {
+    let most = gateway.config.max_replay_bytes;
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    let each = |raw: Raw| {
+        if raw.sequence > to || bytes > most {
+            return ControlFlow::Break(());
+        }
+        bytes += stored_bytes(&raw);
+        messages.push(raw.to_log_message());
+        ControlFlow::Continue(())
+    };
+    gateway.bus.read_together(&subjects(agent), 0, each).await?;
+    if bytes > most {
+        return Err(Problem::log_too_long());
+    }
+    Ok(messages)
+}
+
+/// With its headers, which of small messages are the most.
+fn stored_bytes(raw: &Raw) -> usize {
+    let headers = raw.headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+    headers.map(|(name, value)| AsRef::<str>::as_ref(name).len() + value.as_str().len()).sum::<usize>()
+        + raw.payload.len()
 }
 
 /// All that an agent's decisions can be made again from.

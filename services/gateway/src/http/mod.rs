@@ -2,6 +2,7 @@
 
 pub mod access;
 mod actions;
+mod agent_state;
 mod agents;
 mod answer;
 mod approvals;
@@ -24,6 +25,7 @@ mod fleet;
 mod guard;
 mod home;
 mod inbox;
+mod incidents;
 mod ingest;
 mod inner_state;
 mod interactions;
@@ -163,6 +165,8 @@ fn others(gateway: &Gateway) -> Router<Gateway> {
         .route("/asyncapi.yaml", asyncapi::yaml(&gateway.config))
         .route("/openapi.json", openapi::json(&gateway.config))
         .route("/openapi.yaml", openapi::yaml(&gateway.config))
+        .route(agent_state::PATH, get(agent_state::get))
+        .route(incidents::PATH, get(incidents::get))
         .route("/v1/objects", post(objects::post))
         .route("/v1/objects/{digest}", get(objects::get))
         .route("/v1/ws", get(ws::get))

@@ -21,11 +21,12 @@ use super::{
 use crate::config::GatewayConfig;
 
 /// The parts, in their order; [`SHARED_SCHEMAS`] come last.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     include_str!("../openapi/head.yaml"),
     include_str!("../openapi/generated/paths.yaml"),
     include_str!("../openapi/objects.yaml"),
     include_str!("../openapi/openai.yaml"),
+    include_str!("../openapi/replay.yaml"),
     include_str!("../openapi/service.yaml"),
     include_str!("../openapi/shared.yaml"),
     include_str!("../openapi/schemas.yaml"),

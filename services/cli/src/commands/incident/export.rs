@@ -8,17 +8,11 @@ use std::{
 };
 
 use clap::Args;
-use kairo_core::{ids::Name, vocabulary::READER};
-use kairo_mind::replay::changes::Changes;
+use kairo_core::ids::Name;
 use kairo_proto::v1::LogMessage;
-use kairo_replay::{
-    incident::{Around, Choosing, FORMAT, Kind, Manifest, Summing},
-    replaying::{Replaying, Went},
-    report::Range,
-};
+use kairo_replay::incident::{AROUND, Around, Choosing, Manifest, Writing};
 use serde_json::json;
 use tempfile::NamedTempFile;
-use uuid::Uuid;
 
 use super::super::{Session, name};
 use crate::{Error, agent_log::Source, secret_key, terminal};
@@ -67,11 +61,7 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
     });
     first.await.map_err(Error::without_server)?;
     if let (Some(around), None) = (&around, choosing.met()) {
-        let place = match around {
-            Around::Sequence(at) => at.to_string(),
-            Around::Id(id) => id.clone(),
-        };
-        return Err(Error::Usage(format!("--around: nothing of the agent {agent} stands at {place}")));
+        return Err(Error::Usage(format!("--around: nothing of the agent {agent} stands at {around}")));
     }
     let source = Source::File(file.as_deref().unwrap_or(spool.path()));
     source
@@ -80,7 +70,7 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
             Ok(ControlFlow::Continue(()))
         })
         .await?;
-    let manifest = write(&source, &choosing, &agent, here, &output).await?;
+    let manifest = write(&source, &choosing, here, &output).await?;
     // What is in it is not for everybody.
     eprintln!("kairo: {} holds what was said, in the clear; secrets that are sealed stay sealed", output.display());
     let Manifest { range, messages, decisions, .. } = &manifest;
@@ -94,50 +84,20 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
 }
 
 /// Writes what was chosen, the manifest first.
-async fn write(
-    source: &Source<'_>,
-    choosing: &Choosing,
-    agent: &Name,
-    here: &Path,
-    output: &Path,
-) -> Result<Manifest, Error> {
+async fn write(source: &Source<'_>, choosing: &Choosing, here: &Path, output: &Path) -> Result<Manifest, Error> {
     let failed = || Error::file("write", output);
     let mut lines = BufWriter::new(tempfile::tempfile_in(here).map_err(failed())?);
-    let mut summing = Summing::default();
-    let mut replaying =
-        Replaying::new([agent.clone()].into(), Range::default(), Changes::default(), secret_key::find().ok());
-    let mut messages = 0;
+    let mut writing = Writing::new(choosing, secret_key::find().ok());
     let take = |message: &LogMessage| {
-        if choosing.wants(message) {
-            let line = serde_json::to_string(message).unwrap_or_default() + "\n";
-            summing.take(message.sequence, line.as_bytes());
+        let line = writing.take(message).map_err(|broken| Error::Advice(broken.to_string()))?;
+        if let Some(line) = line {
             lines.write_all(line.as_bytes()).map_err(failed())?;
-            messages += 1;
-            let went = replaying.take(message).map_err(|broken| Error::Advice(broken.to_string()))?;
-            // What a newer build understands is written down all the same.
-            let (Went::On | Went::Decision(_) | Went::Over) = went;
         }
         Ok(ControlFlow::Continue(()))
     };
     source.read(take).await?;
-    if let Some(agent) = replaying.missing().first() {
-        return Err(Error::Usage(format!("--agent: the log has nothing of the agent {agent}")));
-    }
-    let version = env!("CARGO_PKG_VERSION");
-    let report = replaying.report(version, Vec::new());
-    let manifest = Manifest {
-        kairo: Kind::Incident,
-        format: FORMAT,
-        version: version.to_owned(),
-        reader: READER,
-        agent: agent.clone(),
-        range: choosing.range(),
-        around: choosing.met(),
-        messages,
-        decisions: report.counts.decisions as u64,
-        state: report.states.get(agent).cloned().unwrap_or_default(),
-        sections: summing.end(),
-        checksum: String::new(),
+    let Some(manifest) = writing.end(env!("CARGO_PKG_VERSION")) else {
+        return Err(Error::Usage(format!("--agent: the log has nothing of the agent {}", choosing.agent())));
     };
     let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error).map_err(failed())?;
     let mut whole = NamedTempFile::new_in(here).map_err(failed())?;
@@ -149,9 +109,5 @@ async fn write(
 
 /// For clap.
 fn around(text: &str) -> Result<Around, String> {
-    match (text.parse(), text.parse::<Uuid>()) {
-        (Ok(sequence), _) => Ok(Around::Sequence(sequence)),
-        (_, Ok(id)) => Ok(Around::Id(id.to_string())),
-        _ => Err("expected the sequence of a message, such as 131, or the id of an event, a UUID".to_owned()),
-    }
+    Around::read(text).ok_or_else(|| format!("expected {AROUND}"))
 }

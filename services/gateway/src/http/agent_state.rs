@@ -1,0 +1,47 @@
+//! `GET /v1/agents/{agent}/state`: what an agent knew at a place of the log, folded again from its part of it.
+
+use axum::{
+    Json,
+    extract::{Path, RawQuery, State, rejection::PathRejection},
+};
+use kairo_core::ids::Name;
+use kairo_proto::v1::LogMessage;
+use kairo_replay::timeline::{Broken, Timeline};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+
+use super::{Gateway, log, query};
+use crate::{
+    fields::{Fields, parsed, value},
+    problem::Problem,
+};
+
+pub const PATH: &str = "/v1/agents/{agent}/state";
+
+/// Asked of the log itself, which has it as it was at any place.
+pub async fn get(
+    State(gateway): State<Gateway>,
+    path: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Value>, Problem> {
+    let agent = query::agent(path)?;
+    let mut fields = Fields::from_query(query.as_deref());
+    let at: Option<u64> = fields.optional("at", "a sequence", value(parsed));
+    let at = fields.complete(|| Some(at.unwrap_or(u64::MAX)))?;
+    let _permit = gateway.replay_permit()?;
+    let messages = log::part(&gateway, &agent, at).await?;
+    // Folding takes a while, and nothing else would go on meanwhile.
+    let folded = spawn_blocking(move || folded(agent, &messages)).await;
+    let state = folded.map_err(|error| Problem::internal(&error))?.map_err(|broken| Problem::unreplayable(&broken))?;
+    let state = state.ok_or_else(|| Problem::not_found("the log has nothing of this agent up to there"))?;
+    Ok(Json(state))
+}
+
+/// The state behind the last of the messages; none where none of them is the agent's.
+fn folded(agent: Name, messages: &[LogMessage]) -> Result<Option<Value>, Broken> {
+    let mut timeline = Timeline::new(agent, 0, None);
+    for message in messages {
+        timeline.take(message)?;
+    }
+    Ok((timeline.own() > 0).then(|| timeline.state()))
+}
