@@ -108,9 +108,15 @@ pub struct Projection {
     pub json: bool,
 }
 
-/// Makes the decisions of a short run of everything again; fails if one of them comes out otherwise
+/// Makes the decisions of a short run of everything again, and fails if one comes out otherwise; measures how fast a long log is
 #[derive(Debug, Args)]
 pub struct Replay {
+    /// Messages of the long log
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
+    pub messages: u64,
+    /// Messages of each of its agents
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
+    pub agent_messages: u64,
     /// Print JSON instead of a line
     #[arg(long)]
     pub json: bool,

@@ -27,13 +27,22 @@ pub fn seconds<'n>(processes: &[(&'n str, u32)]) -> Outcome<BTreeMap<&'n str, f6
 
 /// Bytes of memory that a process holds now.
 pub fn resident(pid: u32) -> Outcome<u64> {
+    of_status(pid, "VmRSS:")
+}
+
+/// The most bytes of memory that a process has held so far.
+pub fn most_resident(pid: u32) -> Outcome<u64> {
+    of_status(pid, "VmHWM:")
+}
+
+fn of_status(pid: u32, field: &str) -> Outcome<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    resident_in(&status).ok_or_else(|| format!("/proc/{pid}/status says nothing of memory").into())
+    bytes_in(&status, field).ok_or_else(|| format!("/proc/{pid}/status says nothing of memory").into())
 }
 
 /// The kernel says it in units of 1024 bytes, and calls them kB.
-fn resident_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+fn bytes_in(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
@@ -76,8 +85,8 @@ mod tests {
 
     #[test]
     fn memory_is_found_among_all_else() {
-        assert_eq!(resident_in("Name:\tx\nVmRSS:\t    1234 kB\nThreads:\t2\n"), Some(1234 * 1024));
-        assert_eq!(resident_in("Name:\tx\n"), None);
+        assert_eq!(bytes_in("Name:\tx\nVmRSS:\t    1234 kB\nThreads:\t2\n", "VmRSS:"), Some(1234 * 1024));
+        assert_eq!(bytes_in("Name:\tx\n", "VmRSS:"), None);
     }
 
     #[test]

@@ -56,7 +56,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         Some(Other::Projection(wanted)) => return show(&projection::measure(wanted).await?, wanted.json),
         Some(Other::Cost(wanted)) => return show(&cost::measure(wanted).await?, wanted.json),
         Some(Other::Fair(wanted)) => return show(&fair::measure(wanted).await?, wanted.json),
-        Some(Other::Replay(wanted)) => return show(&replay::measure().await?, wanted.json),
+        Some(Other::Replay(wanted)) => return show(&replay::measure(wanted).await?, wanted.json),
         Some(Other::Acknowledge(wanted)) => return show(&acknowledge::measure(wanted).await?, wanted.json),
         Some(Other::Team(wanted)) => return show(&team::measure(wanted).await?, wanted.json),
         Some(Other::ThinkAlong(wanted)) => return show(&think_along::measure(wanted).await?, wanted.json),

@@ -1,13 +1,16 @@
 //! Every decision of a short run of everything made again ([`kairo_mind::replay`]): whether it comes out the same, and how
 //! fast that goes.
 
+mod long;
+
 use std::{fmt, time::Instant};
 
 use kairo_core::record::Record;
 use kairo_tests::audit;
 use serde::Serialize;
 
-use crate::{Outcome, projection::record, rounds::progress};
+use crate::{Outcome, arguments::Replay, projection::record, rounds::progress};
+use long::Long;
 
 /// Largest body that is read, in bytes.
 const MAX_BODY: usize = 1_000_000;
@@ -18,10 +21,11 @@ pub struct Report {
     messages: usize,
     decisions: usize,
     decisions_per_s: f64,
+    long: Long,
 }
 
-/// Records the run that `projection` is measured on, and makes its decisions again.
-pub async fn measure() -> Outcome<Report> {
+/// Records the run that `projection` is measured on, and makes its decisions again; then those of a long log.
+pub async fn measure(wanted: &Replay) -> Outcome<Report> {
     progress("recording a run of every service");
     let recorded = record::run().await?;
     let records: Vec<Record> = recorded.iter().map(|raw| raw.read(MAX_BODY)).collect::<Result<_, _>>()?;
@@ -38,12 +42,27 @@ pub async fn measure() -> Outcome<Report> {
         )
         .into());
     }
-    Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds })
+    let long = long::measure(wanted).await?;
+    Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds, long })
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { messages, decisions, decisions_per_s } = self;
-        writeln!(out, "{decisions} decisions in {messages} messages, all the same; {decisions_per_s:.0} a second")
+        let Self { messages, decisions, decisions_per_s, long } = self;
+        writeln!(out, "{decisions} decisions in {messages} messages, all the same; {decisions_per_s:.0} a second")?;
+        let megabytes = |bytes: u64| bytes / 1_000_000;
+        let (file, resident) = (megabytes(long.bytes), megabytes(long.resident));
+        writeln!(
+            out,
+            "a log of {} messages in a file of {file} MB, with {} decisions:",
+            long.messages, long.decisions
+        )?;
+        writeln!(out, "  reading and decoding   {:>7.1} s {:>9.0} messages/s", long.floor_seconds, long.floor_per_s())?;
+        writeln!(
+            out,
+            "  kairo replay           {:>7.1} s {:>9.0} messages/s, at most {resident} MB",
+            long.seconds,
+            long.per_s()
+        )
     }
 }

@@ -18,8 +18,8 @@ pub mod expression;
 pub mod incident;
 pub mod replaying;
 pub mod report;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod timeline;
 pub mod whatif;
 pub mod wire;

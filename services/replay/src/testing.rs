@@ -1,4 +1,11 @@
-//! Agents over a log in memory, whose model answers what the test says, for the tests of this crate.
+//! Agents over a log in memory, whose model answers what the test says, for the tests of this crate and for benchmarks.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot go on has failed"
+)]
 
 use kairo_events::{
     envelope::{Envelope, HELD, Origin},
@@ -51,9 +58,14 @@ pub fn tools() -> Vec<ToolSpec> {
 impl Agent {
     /// One that is told to be brief, with the tools and the basis that its decisions rest on.
     pub fn new(named: &str) -> Self {
+        Self::beginning_at(named, 1)
+    }
+
+    /// The same, in a log in which this is the next sequence.
+    pub fn beginning_at(named: &str, next: u64) -> Self {
         let basis = basis::of(&Limits::default(), Vec::new(), "");
         let limits = basis::limits(&basis);
-        let mut agent = Self { name: name(named), log: Vec::new(), next: 1, mind: Log::default(), limits };
+        let mut agent = Self { name: name(named), log: Vec::new(), next, mind: Log::default(), limits };
         let catalogue = ToolCatalogue { version: "c1".into(), tools: tools(), ..Default::default() };
         agent.write(&CATALOGUE, Service::ToolRunner.name(), None, catalogue);
         agent.write(&BASIS, Service::AgentRuntime.name(), None, basis);
