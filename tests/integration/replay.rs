@@ -1,5 +1,6 @@
 //! `kairo replay`: every decision of an agent made again from the log, and what it says of a log that was tampered with.
 
+mod offline;
 mod over_http;
 
 use std::path::Path;
@@ -389,6 +390,7 @@ async fn the_decisions_of_a_log_are_made_again() {
     changes_to_the_log_reach_what_rests_on_it(&world, &file).await;
     incidents_are_kept_and_tested(&world, &file).await;
     over_http::others_are_told_the_same(&world, &file).await;
+    offline::no_network_is_needed(&file).await;
 
     let reworded = tampered(&file, "reworded.log", |decision| {
         words(decision).into_iter().for_each(|words| words.push('!'));
