@@ -2,6 +2,7 @@
 
 mod offline;
 mod over_http;
+mod revision;
 
 use std::path::Path;
 
@@ -391,6 +392,7 @@ async fn the_decisions_of_a_log_are_made_again() {
     incidents_are_kept_and_tested(&world, &file).await;
     over_http::others_are_told_the_same(&world, &file).await;
     offline::no_network_is_needed(&file).await;
+    revision::a_revision_is_built_once_and_compared(&file).await;
 
     let reworded = tampered(&file, "reworded.log", |decision| {
         words(decision).into_iter().for_each(|words| words.push('!'));

@@ -85,7 +85,10 @@ fn lines(diff: &Diff) -> Vec<String> {
         let at = |stopped: Option<u64>| stopped.map_or("nowhere".to_owned(), |at| format!("at message {at}"));
         lines.push(format!("stopped {}, then {}", at(before.stopped), at(after.stopped)));
     }
-    lines.push(format!("{} decisions come out otherwise, {unchanged} do not", decisions.len()));
+    lines.push(match decisions.len() {
+        1 => format!("1 decision comes out otherwise, {unchanged} do not"),
+        count => format!("{count} decisions come out otherwise, {unchanged} do not"),
+    });
     lines
 }
 

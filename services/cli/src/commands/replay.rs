@@ -2,6 +2,7 @@
 
 pub mod changes;
 mod html;
+mod revision;
 pub mod show;
 mod with;
 
@@ -39,6 +40,7 @@ Examples:
   kairo replay --agent ann,bob --report today.json keep what came of it, for `kairo diff`
   kairo replay default.log --html report.html      the same to look at: what was recorded beside what is made
   kairo replay default.log --with ./old/kairo      in what does another build decide otherwise?
+  kairo replay default.log --with v0.1.0           and a revision of the repository here?
 
 Each decision is made again from the state that the log says it was made in, with the answers that
 models gave then, by this build. Nothing is asked and nothing is written. A decision is the same,
@@ -85,8 +87,9 @@ pub(super) struct Arguments {
     /// Keep it in this file as a page for a browser
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Have this other build of kairo make the same decisions again, and show in what it differs from this one
-    #[arg(long, value_name = "BINARY")]
+    /// Have this other build of kairo make the same decisions again, and show in what it differs from this one. A revision
+    /// of the git repository here is built first, once, in the cache folder of the user
+    #[arg(long, value_name = "BINARY|REVISION")]
     with: Option<PathBuf>,
 }
 
@@ -165,7 +168,8 @@ async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode,
 }
 
 /// The same log by this build and by another one, and in what they differ.
-async fn run_beside(arguments: &Arguments, binary: &Path, session: &Session) -> Result<ExitCode, Error> {
+async fn run_beside(arguments: &Arguments, other: &Path, session: &Session) -> Result<ExitCode, Error> {
+    let binary = revision::binary(other).await?;
     let Arguments { agents, file, save, range, changes, .. } = arguments;
     let folder = tempfile::tempdir().map_err(Error::file("write in", std::env::temp_dir()))?;
     // Both read the same bytes.
@@ -173,7 +177,7 @@ async fn run_beside(arguments: &Arguments, binary: &Path, session: &Session) -> 
     let report = arguments.made_again(Some(read.clone()), session, |_| Ok(())).await?;
     let named = agents.iter().map(|agent| OsString::from(format!("--agent={agent}")));
     let options = named.chain(range.arguments()).chain(changes.arguments()).collect();
-    let other = with::report(binary, file.as_deref().unwrap_or(&read), options).await?;
+    let other = with::report(&binary, file.as_deref().unwrap_or(&read), options).await?;
     let diff = Diff::between(&other, &report);
     diff::show(&diff.map_err(|error| Error::Usage(format!("--with: {error}")))?, session.json)
 }
