@@ -117,6 +117,12 @@ pub struct Replay {
     /// Messages of each of its agents
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub agent_messages: u64,
+    /// Turns of the agent whose log is replayed from a Kairo that runs
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub live_turns: u64,
+    /// How often that is done, while publishing is measured
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub live_replays: u64,
     /// Print JSON instead of a line
     #[arg(long)]
     pub json: bool,

@@ -27,6 +27,7 @@ mod report;
 mod rounds;
 mod team;
 mod think_along;
+mod ticks;
 mod wake;
 
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! Every decision of a short run of everything made again ([`kairo_mind::replay`]): whether it comes out the same, and how
 //! fast that goes.
 
+mod live;
 mod long;
 
 use std::{fmt, time::Instant};
@@ -9,7 +10,8 @@ use kairo_core::record::Record;
 use kairo_tests::audit;
 use serde::Serialize;
 
-use crate::{Outcome, arguments::Replay, projection::record, rounds::progress};
+use crate::{Outcome, arguments::Replay, projection::record, rounds::progress, ticks::Figures};
+use live::Live;
 use long::Long;
 
 /// Largest body that is read, in bytes.
@@ -22,6 +24,7 @@ pub struct Report {
     decisions: usize,
     decisions_per_s: f64,
     long: Long,
+    live: Live,
 }
 
 /// Records the run that `projection` is measured on, and makes its decisions again; then those of a long log.
@@ -43,12 +46,13 @@ pub async fn measure(wanted: &Replay) -> Outcome<Report> {
         .into());
     }
     let long = long::measure(wanted).await?;
-    Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds, long })
+    let live = live::measure(wanted).await?;
+    Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds, long, live })
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { messages, decisions, decisions_per_s, long } = self;
+        let Self { messages, decisions, decisions_per_s, long, live } = self;
         writeln!(out, "{decisions} decisions in {messages} messages, all the same; {decisions_per_s:.0} a second")?;
         let megabytes = |bytes: u64| bytes / 1_000_000;
         let (file, resident) = (megabytes(long.bytes), megabytes(long.resident));
@@ -63,6 +67,13 @@ impl fmt::Display for Report {
             "  kairo replay           {:>7.1} s {:>9.0} messages/s, at most {resident} MB",
             long.seconds,
             long.per_s()
-        )
+        )?;
+        let Live { turns, replays, publish_quiet, publish_replaying } = live;
+        writeln!(out, "acknowledged publishes beside {replays} replays of an agent with {turns} turns:")?;
+        for (what, figures) in [("nothing happens", publish_quiet), ("replaying", publish_replaying)] {
+            let Figures { count, p50_ms, p99_ms, .. } = figures;
+            writeln!(out, "  {what:<22} p50 {p50_ms:>6.2} ms  p99 {p99_ms:>6.2} ms  of {count}")?;
+        }
+        Ok(())
     }
 }

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use futures::{StreamExt, stream};
 use kairo_local::Service;
 use serde::Deserialize;
-use tokio::{task::JoinHandle, time::sleep};
-use tokio_util::sync::CancellationToken;
+use tokio::time::sleep;
 
 use crate::{
     Outcome,
@@ -23,14 +22,12 @@ use crate::{
     cpu,
     machine::{Fleet, Machine},
     probe::Probe,
-    projection::connect,
     rounds::progress,
+    ticks::Ticks,
 };
 pub use report::Report;
 use watch::{Seen, Watch};
 
-/// Between two publishes that are measured.
-const TICK: Duration = Duration::from_millis(10);
 /// How long publishing is measured while nothing else happens.
 const QUIET: Duration = Duration::from_secs(5);
 /// The longest that a decision is waited for.
@@ -213,39 +210,6 @@ async fn say_to(machine: &Machine, number: u32) -> Outcome<String> {
 fn memory(machine: &Machine) -> Outcome<(u64, u64)> {
     let agent_runtime = machine.stack.replica(Service::AgentRuntime, 0)?.process().pid();
     Ok((cpu::resident(machine.nats.process().pid())?, cpu::resident(agent_runtime)?))
-}
-
-/// Acknowledged publishes into the log at a steady pace.
-struct Ticks {
-    over: CancellationToken,
-    running: JoinHandle<Outcome<Vec<Duration>>>,
-}
-
-impl Ticks {
-    async fn start(machine: &Machine) -> Outcome<Self> {
-        let bus = connect(&machine.nats.operator()).await?;
-        let over = CancellationToken::new();
-        let ended = over.clone();
-        let running = tokio::spawn(async move {
-            let mut latencies = Vec::new();
-            while !ended.is_cancelled() {
-                let begun = Instant::now();
-                // What another system says, which no hook waits for.
-                bus.nats()?.jetstream.publish("kairo.system.bench.tick", "{}".into()).await?.await?;
-                latencies.push(begun.elapsed());
-                sleep(TICK).await;
-            }
-            latencies.sort_unstable();
-            Ok(latencies)
-        });
-        Ok(Self { over, running })
-    }
-
-    /// Latencies, shortest first.
-    async fn stop(self) -> Outcome<Vec<Duration>> {
-        self.over.cancel();
-        self.running.await?
-    }
 }
 
 #[cfg(test)]

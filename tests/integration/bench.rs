@@ -63,12 +63,15 @@ async fn others_are_measured_alone_and_beside_a_flood() {
 /// What the benchmark records is made again, too: decisions of agents that call tools, and of agents that plan.
 #[tokio::test]
 async fn every_decision_of_the_recorded_run_is_made_again() {
-    let report = bench(&["replay", "--messages", "1000", "--agent-messages", "500"]).await;
+    let report =
+        bench(&["replay", "--messages", "1000", "--agent-messages", "500", "--live-turns", "3", "--live-replays", "2"])
+            .await;
     // Each message takes at least one.
     assert!(number(&report, "/decisions") >= 260.0, "{report:#}");
     // Four messages a turn, two of which are decisions; and three that each agent begins with.
     let long = &report["long"];
     assert_eq!((&long["messages"], &long["decisions"]), (&1_006.into(), &500.into()), "{report:#}");
+    assert!(number(&report, "/live/publish_replaying/count") > 0.0, "{report:#}");
     assert!(number(long, "/resident") > 0.0 && number(long, "/bytes") > 0.0, "{report:#}");
 }
 

@@ -1,11 +1,11 @@
 //! What waking takes, as a table for people and as JSON.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use serde::Serialize;
 
 use super::Measured;
-use crate::{arguments::Wake, load::percentile, report::milliseconds};
+use crate::{arguments::Wake, ticks::Figures};
 
 /// What is aimed at, in milliseconds: from a message's delivery to the decision.
 const AWAKE_MS: f64 = 5.0;
@@ -30,22 +30,6 @@ pub struct Report {
     agent_runtime_mib: [f64; 2],
     takeover: Figures,
     takeover_unanswered: usize,
-}
-
-#[derive(Debug, Serialize)]
-struct Figures {
-    count: usize,
-    p50_ms: f64,
-    p99_ms: f64,
-    longest_ms: f64,
-}
-
-impl Figures {
-    /// Of the shortest first.
-    fn of(sorted: &[Duration]) -> Self {
-        let at = |share| milliseconds(percentile(sorted, share));
-        Self { count: sorted.len(), p50_ms: at(0.5), p99_ms: at(0.99), longest_ms: at(1.0) }
-    }
 }
 
 impl Report {
