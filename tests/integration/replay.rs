@@ -2,6 +2,7 @@
 
 mod offline;
 mod over_http;
+mod pages;
 mod revision;
 
 use std::path::Path;

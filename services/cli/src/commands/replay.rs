@@ -1,7 +1,8 @@
 //! `kairo replay`
 
 pub mod changes;
-mod html;
+pub(in crate::commands) mod html;
+pub(in crate::commands) mod marks;
 mod revision;
 pub mod show;
 mod with;

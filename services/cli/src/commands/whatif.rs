@@ -1,5 +1,7 @@
 //! `kairo whatif`
 
+mod html;
+
 use std::{
     collections::BTreeMap,
     fs::File,
@@ -21,6 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   kairo whatif default.log --drop 120               had message 120 not been there
   kairo whatif default.log --edit 120=other.json    had it said something else
+  kairo whatif default.log --drop 120 --html x.html as a page, with the cone as a graph
   kairo whatif --agent default --drop 120           from the gateway, which takes an administrator's key
 
 The file for --edit has the new body as JSON, as `kairo events --json` shows it. No model is asked and
@@ -59,10 +62,13 @@ pub(super) struct Arguments {
     /// Have this message say what the file says
     #[arg(long, value_parser = edit, value_name = "SEQUENCE=FILE", group = "change")]
     edit: Option<(u64, PathBuf)>,
+    /// Keep it in this file as a page for a browser, with the cone as a graph
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agents, file, drop, edit } = &arguments;
+    let Arguments { agents, file, drop, edit, html } = &arguments;
     let (at, change) = match (drop, edit) {
         (_, Some((at, path))) => (*at, Change::Edit(body(path)?)),
         (Some(at), None) => (*at, Change::Drop),
@@ -76,6 +82,9 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     };
     source.read(take).await?;
     let cone = whatif.cone().map_err(|why| refused(&why))?;
+    if let Some(path) = html {
+        html::keep(path, &cone)?;
+    }
     match session.json {
         true => terminal::json(&cone)?,
         false => lines(&cone).into_iter().try_for_each(terminal::line)?,
@@ -147,21 +156,31 @@ fn tree(reached: &[Reached]) -> Vec<String> {
 }
 
 fn line(reached: &Reached) -> String {
-    let Reached { sequence, subject, type_name, fate, reason, drifted, differences, .. } = reached;
-    let what = if type_name == AgentDecision::TYPE { "decision" } else { "message" };
-    let fate = match fate {
+    let Reached { sequence, subject, reason, differences, .. } = reached;
+    let requests = requests(reached);
+    let requests = (!requests.is_empty()).then(|| format!("another request: {}", requests.join("; ")));
+    let place = differences.first().map(|it| format!("at {}: {}, then {}", it.at, it.recorded, it.made));
+    let why: Vec<String> = [reason.clone(), requests, place].into_iter().flatten().collect();
+    let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
+    printable(&format!("{} {sequence}, {subject}: {}{why}", what(reached), fate(reached.fate)))
+}
+
+fn what(reached: &Reached) -> &'static str {
+    if reached.type_name == AgentDecision::TYPE { "decision" } else { "message" }
+}
+
+fn fate(fate: Fate) -> &'static str {
+    match fate {
         Fate::Dropped => "not there",
         Fate::Edited => "says something else",
         Fate::Vanished => "vanishes",
         Fate::Changed => "is another",
         Fate::Unknown => "not known",
-    };
-    let requests: Vec<String> = drifted.iter().map(show::request).collect();
-    let requests = (!requests.is_empty()).then(|| format!("another request: {}", requests.join("; ")));
-    let place = differences.first().map(|it| format!("at {}: {}, then {}", it.at, it.recorded, it.made));
-    let why: Vec<String> = [reason.clone(), requests, place].into_iter().flatten().collect();
-    let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
-    printable(&format!("{what} {sequence}, {subject}: {fate}{why}"))
+    }
+}
+
+fn requests(reached: &Reached) -> Vec<String> {
+    reached.drifted.iter().map(show::request).collect()
 }
 
 #[cfg(test)]
@@ -176,9 +195,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_cone_is_a_tree() {
-        let reached = |sequence: u64, because: Option<u64>, fate: Fate| Reached {
+    /// A decision that the change reaches.
+    pub fn reached(sequence: u64, because: Option<u64>, fate: Fate) -> Reached {
+        Reached {
             sequence,
             subject: "kairo.agent.cook.decision".into(),
             type_name: AgentDecision::TYPE.into(),
@@ -188,7 +207,11 @@ mod tests {
             drifted: Vec::new(),
             differences: Vec::new(),
             made: None,
-        };
+        }
+    }
+
+    #[test]
+    fn the_cone_is_a_tree() {
         let all = [
             reached(3, None, Fate::Dropped),
             reached(4, Some(3), Fate::Vanished),

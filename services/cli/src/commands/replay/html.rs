@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use kairo_replay::report::{Class, Decision, Report};
+use kairo_replay::report::{Class, Decision, Place, Report};
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
-use super::show;
+use super::{
+    marks::{Piece, marked},
+    show,
+};
 use crate::Error;
 
 const PAGE: &str = include_str!("report.html");
@@ -37,8 +40,16 @@ struct Row<'r> {
     class: String,
     told: String,
     requests: Vec<String>,
-    recorded_text: Option<String>,
-    made_text: Option<String>,
+    /// Both decisions, recorded and made again, word by word; none where neither is there.
+    both: Option<[Vec<Piece>; 2]>,
+    places: Vec<Marked<'r>>,
+}
+
+/// A place of difference.
+#[derive(Serialize)]
+struct Marked<'r> {
+    at: &'r str,
+    both: [Vec<Piece>; 2],
 }
 
 /// Writes the page.
@@ -50,11 +61,15 @@ pub fn keep(path: &Path, report: &Report) -> Result<(), Error> {
     std::fs::write(path, page).map_err(Error::file("write", path))
 }
 
-/// The page of a report; whatever stands in a log is text in it.
-fn page(report: &Report) -> Result<String, minijinja::Error> {
+/// Whatever stands in a log is text in such a page.
+pub fn rendered(template: &str, page: impl Serialize) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("report", PAGE)?;
+    environment.render_named_str("page", template, Serde(&page))
+}
+
+/// The page of a report.
+fn page(report: &Report) -> Result<String, minijinja::Error> {
     let count = |class| report.decisions.iter().filter(|it| it.outcome == class).count();
     let told = |class: Class| Told { name: name(class), told: class.to_string(), count: count(class) };
     let page = Page {
@@ -63,19 +78,25 @@ fn page(report: &Report) -> Result<String, minijinja::Error> {
         rows: report.decisions.iter().map(row).collect(),
         stopped: report.stopped.as_ref().map(show::stopped),
     };
-    environment.get_template("report")?.render(Serde(&page))
+    rendered(PAGE, page)
 }
 
 fn row(decision: &Decision) -> Row<'_> {
-    let pretty =
-        |value: &Option<serde_json::Value>| value.as_ref().and_then(|value| serde_json::to_string_pretty(value).ok());
+    let pretty = |value: &Option<serde_json::Value>| {
+        value.as_ref().and_then(|value| serde_json::to_string_pretty(value).ok()).unwrap_or_default()
+    };
+    let (recorded, made) = (pretty(&decision.recorded), pretty(&decision.made));
+    let place = |place| {
+        let Place { at, recorded, made }: &Place = place;
+        Marked { at, both: marked(recorded, made) }
+    };
     Row {
         decision,
         class: name(decision.outcome),
         told: decision.outcome.to_string(),
         requests: decision.drifted.iter().map(show::request).collect(),
-        recorded_text: pretty(&decision.recorded),
-        made_text: pretty(&decision.made),
+        both: (!recorded.is_empty() || !made.is_empty()).then(|| marked(&recorded, &made)),
+        places: decision.differences.iter().map(place).collect(),
     }
 }
 
@@ -107,6 +128,7 @@ mod tests {
         for loaded in ["<script", "<img", "<link", "src=\"", "url(", "@import", "javascript:"] {
             assert!(!page.contains(loaded), "{loaded}: {page}");
         }
+        assert!(page.contains("<del>") && page.contains("<ins>"), "{page}");
         assert!(page.contains("&lt;script&gt;") && page.contains("id=\"cook-5\""), "{page}");
         assert!(page.contains("class=\"decision differs\"") && page.contains("class=\"decision same\""), "{page}");
     }

@@ -1,0 +1,66 @@
+//! Two texts side by side, with the words in which they differ. Pure.
+
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+
+/// Most words of a text that is compared word by word: comparing takes the product of both.
+const WORDS: usize = 5_000;
+
+/// A piece of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    pub text: String,
+    /// Whether the other text has something else there, or nothing.
+    pub differs: bool,
+}
+
+/// Both texts in pieces, which together are the whole. Of texts that are too long, or of one alone, nothing is marked.
+pub fn marked(before: &str, after: &str) -> [Vec<Piece>; 2] {
+    let is_long = |text: &str| text.split_whitespace().nth(WORDS).is_some();
+    if before.is_empty() || after.is_empty() || is_long(before) || is_long(after) {
+        return [before, after].map(|text| vec![Piece { text: text.to_owned(), differs: false }]);
+    }
+    let diff = TextDiff::from_words(before, after);
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for change in diff.iter_all_changes() {
+        match change.tag() {
+            ChangeTag::Equal => [&mut old, &mut new].into_iter().for_each(|pieces| push(pieces, change.value(), false)),
+            ChangeTag::Delete => push(&mut old, change.value(), true),
+            ChangeTag::Insert => push(&mut new, change.value(), true),
+        }
+    }
+    [old, new]
+}
+
+/// What is alike is one piece.
+fn push(pieces: &mut Vec<Piece>, text: &str, differs: bool) {
+    match pieces.last_mut() {
+        Some(last) if last.differs == differs => last.text.push_str(text),
+        _ => pieces.push(Piece { text: text.to_owned(), differs }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pieces: &[Piece]) -> String {
+        pieces.iter().map(|it| if it.differs { format!("[{}]", it.text) } else { it.text.clone() }).collect()
+    }
+
+    #[test]
+    fn the_words_that_differ_are_marked_in_both() {
+        let [before, after] = marked("It is 2 o'clock,\n  sir.", "It is 3 o'clock,\n  dear sir.");
+        assert_eq!(shown(&before), "It is [2] o'clock,\n  sir.");
+        assert_eq!(shown(&after), "It is [3] o'clock,\n  [dear ]sir.");
+    }
+
+    #[test]
+    fn of_one_text_alone_and_of_very_long_ones_nothing_is_marked() {
+        let long = "word ".repeat(WORDS + 1);
+        for (before, after) in [("", "new"), ("old", ""), (long.as_str(), "short"), ("short", long.as_str())] {
+            let pieces = marked(before, after);
+            assert_eq!(pieces.each_ref().map(|it| shown(it)), [before, after]);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The cone of a change as one page that needs nothing else: no script runs in it, and nothing is loaded.
+
+use std::{collections::BTreeMap, path::Path};
+
+use kairo_replay::whatif::{Cone, Counts, Fate, Reached};
+use serde::Serialize;
+
+use super::{fate, requests, what};
+use crate::{
+    Error,
+    commands::replay::{
+        html::rendered,
+        marks::{Piece, marked},
+    },
+};
+
+const PAGE: &str = include_str!("whatif.html");
+/// Most messages that are drawn; all of them are told below.
+const DRAWN: usize = 500;
+/// Deepest column that is drawn.
+const DEEPEST: u32 = 16;
+/// Between columns and between rows, in pixels.
+const COLUMN: u32 = 40;
+const ROW: u32 = 24;
+
+/// All that the page shows.
+#[derive(Serialize)]
+struct Page<'c> {
+    counts: Counts,
+    nodes: Vec<Node>,
+    left_out: usize,
+    width: u32,
+    height: u32,
+    rows: Vec<Row<'c>>,
+}
+
+/// A message in the drawing, and where it is; `from` is where what it hangs on is.
+#[derive(Debug, PartialEq, Serialize)]
+struct Node {
+    sequence: u64,
+    label: String,
+    fate: String,
+    x: u32,
+    y: u32,
+    from: Option<[u32; 2]>,
+}
+
+/// A message that the change reaches.
+#[derive(Serialize)]
+struct Row<'c> {
+    #[serde(flatten)]
+    reached: &'c Reached,
+    what: &'static str,
+    told: &'static str,
+    class: String,
+    requests: Vec<String>,
+    places: Vec<Marked<'c>>,
+}
+
+#[derive(Serialize)]
+struct Marked<'c> {
+    at: &'c str,
+    both: [Vec<Piece>; 2],
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub fn keep(path: &Path, cone: &Cone) -> Result<(), Error> {
+    let page = page(cone).map_err(|error| Error::Advice(format!("the page cannot be made: {error}")))?;
+    std::fs::write(path, page).map_err(Error::file("write", path))
+}
+
+fn page(cone: &Cone) -> Result<String, minijinja::Error> {
+    let nodes = drawn(&cone.reached);
+    let width = nodes.iter().map(|node| node.x).max().unwrap_or_default() + 600;
+    let height = nodes.iter().map(|node| node.y).max().unwrap_or_default() + ROW;
+    let left_out = cone.reached.len() - nodes.len();
+    let rows = cone.reached.iter().map(row).collect();
+    rendered(PAGE, Page { counts: cone.counts, nodes, left_out, width, height, rows })
+}
+
+/// One row for each in the order of the log, each to the right of what it hangs on.
+fn drawn(reached: &[Reached]) -> Vec<Node> {
+    let mut places: BTreeMap<u64, (u32, [u32; 2])> = BTreeMap::new();
+    let mut nodes = Vec::new();
+    for (at, it) in (0..).zip(reached.iter().take(DRAWN)) {
+        let from = it.because.and_then(|because| places.get(&because).copied());
+        let depth = from.map_or(0, |(depth, _)| (depth + 1).min(DEEPEST));
+        let [x, y] = [COLUMN / 2 + depth * COLUMN, ROW / 2 + at * ROW];
+        places.insert(it.sequence, (depth, [x, y]));
+        let label = format!("{} {}, {}: {}", what(it), it.sequence, it.subject, fate(it.fate));
+        let from = from.map(|(_, place)| place);
+        nodes.push(Node { sequence: it.sequence, label, fate: class(it.fate), x, y, from });
+    }
+    nodes
+}
+
+fn row(reached: &Reached) -> Row<'_> {
+    let places = reached.differences.iter();
+    let places = places.map(|place| Marked { at: &place.at, both: marked(&place.recorded, &place.made) }).collect();
+    let (what, told, class) = (what(reached), fate(reached.fate), class(reached.fate));
+    Row { reached, what, told, class, requests: requests(reached), places }
+}
+
+/// As the report has it.
+fn class(fate: Fate) -> String {
+    serde_json::to_value(fate).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_replay::whatif::Form;
+
+    use super::{super::tests::reached, *};
+
+    #[test]
+    fn each_is_drawn_beside_what_it_hangs_on_and_very_many_are_counted() {
+        let cone =
+            [reached(3, None, Fate::Dropped), reached(4, Some(3), Fate::Vanished), reached(9, Some(4), Fate::Unknown)];
+        let nodes = drawn(&cone);
+        let places: Vec<_> = nodes.iter().map(|node| (node.sequence, [node.x, node.y], node.from)).collect();
+        let expected = [(3, [20, 12], None), (4, [60, 36], Some([20, 12])), (9, [100, 60], Some([60, 36]))];
+        assert_eq!(places, expected);
+        let many: Vec<Reached> = (1..=600).map(|at| reached(at, (at > 1).then(|| at - 1), Fate::Unknown)).collect();
+        let page = page(&Cone { report: Form::V1, counts: Counts::default(), reached: many }).unwrap();
+        assert_eq!((page.matches("<circle").count(), page.matches("<section").count()), (DRAWN, 600));
+        assert!(page.contains("100 more are told below"), "{page}");
+    }
+
+    #[test]
+    fn the_page_loads_nothing_and_what_a_log_says_is_text_in_it() {
+        let evil = "</text></svg><script>alert(1)</script><img src=x onerror=alert(1)>";
+        let evil = Reached { reason: Some(evil.into()), subject: evil.into(), ..reached(3, None, Fate::Edited) };
+        let page = page(&Cone { report: Form::V1, counts: Counts::default(), reached: vec![evil] }).unwrap();
+        for loaded in ["<script", "<img", "<link", "src=\"", "url(", "@import", "javascript:"] {
+            assert!(!page.contains(loaded), "{loaded}: {page}");
+        }
+        assert!(page.contains("&lt;script&gt;") && page.contains("default-src 'none'"), "{page}");
+    }
+}
