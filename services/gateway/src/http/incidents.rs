@@ -36,7 +36,7 @@ pub async fn get(
     let mut fields = Fields::from_query(query.as_deref());
     let around = fields.optional("around", AROUND, value(Around::read));
     let around = fields.complete(|| Some(around))?;
-    let _permit = gateway.replay_permit()?;
+    let permit = gateway.replay_permit()?;
     let messages = log::part(&gateway, &agent, u64::MAX).await?;
     let named = format!("attachment; filename=\"{agent}.kairo\"");
     // Making the decisions again takes a while, and nothing else would go on meanwhile.
@@ -48,7 +48,12 @@ pub async fn get(
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::CONTENT_DISPOSITION, disposition),
     ];
-    Ok((head, Body::from_stream(futures::stream::iter(lines.into_iter().map(Ok::<_, Broken>)))).into_response())
+    // It is in memory until the client has all of it.
+    let lines = lines.into_iter().map(move |line| {
+        let _held = &permit;
+        Ok::<_, Broken>(line)
+    });
+    Ok((head, Body::from_stream(futures::stream::iter(lines))).into_response())
 }
 
 /// The lines of the file.
