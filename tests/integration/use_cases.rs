@@ -337,6 +337,30 @@ async fn the_command_plays_an_example_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn an_incident_is_found_in_the_log_mended_and_kept_as_a_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(&["incident", "--json"], &folder).output().await.unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    let ran = told["investigation"].as_array().unwrap();
+    let of = |command: &str| {
+        let found = ran.iter().find(|ran| ran["command"].as_str().unwrap().starts_with(&format!("kairo {command}")));
+        let found = found.unwrap_or_else(|| panic!("{command} in {ran:?}"));
+        (found["status"].as_i64().unwrap(), found["output"].as_str().unwrap())
+    };
+    // The message that is found is the decision that called for the slot.
+    let is_call =
+        |event: &&Value| event["payload"]["tool"] == "calendar.create" && event["payload"]["type"] == "tool_call";
+    let call = told["scenes"][0]["events"].as_array().unwrap().iter().find(is_call).unwrap();
+    assert_eq!(of("state"), (0, format!("message {} (kairo.agent.decision.v1)", call["sequence"]).as_str()));
+    assert_eq!(of("replay slot.kairo --prompt").0, 1);
+    assert_eq!(of("incident test").0, 0);
+    // Both are in the calendar: what was booked wrongly, and what was booked after a look.
+    assert_eq!(told["files"].as_array().unwrap().len(), 2, "{}", told["files"]);
+    assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
 async fn the_command_leaves_nothing_when_it_is_interrupted() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = command(&["morning"], &folder).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

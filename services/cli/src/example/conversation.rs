@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::investigate::Step;
+
 /// A conversation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -15,6 +17,9 @@ pub struct Conversation {
     #[serde(default)]
     pub before: Vec<Scene>,
     pub scenes: Vec<Scene>,
+    /// What is done about it when it is over.
+    #[serde(default)]
+    pub investigate: Vec<Step>,
 }
 
 /// One thing that happens, and what should come of it.

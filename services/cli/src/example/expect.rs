@@ -126,7 +126,8 @@ fn calls(events: &[EventJson]) -> BTreeMap<&str, usize> {
     calls
 }
 
-fn lacking(what: &str, wanted: &[String], found: &str) -> Vec<String> {
+/// The texts that are not found, in any case, a line each.
+pub(super) fn lacking(what: &str, wanted: &[String], found: &str) -> Vec<String> {
     let lower = found.to_lowercase();
     let missing = wanted.iter().filter(|text| !lower.contains(&text.to_lowercase()));
     missing.map(|text| format!("{what}: expected to find {text:?} in {found:?}")).collect()

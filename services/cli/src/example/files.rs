@@ -17,8 +17,19 @@ use crate::Error;
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 
 /// The examples in the order in which they are told about.
-pub const NAMES: [&str; 10] =
-    ["morning", "launch", "meeting", "research", "journal", "automation", "team", "council", "composite", "reflect"];
+pub const NAMES: [&str; 11] = [
+    "morning",
+    "launch",
+    "meeting",
+    "research",
+    "journal",
+    "automation",
+    "team",
+    "council",
+    "composite",
+    "reflect",
+    "incident",
+];
 
 /// An example, its dates filled in.
 #[derive(Clone, Debug)]
@@ -39,6 +50,8 @@ pub struct Example {
     pub scenario: String,
     /// What its agent finds in its folder: paths below it, and contents.
     pub workspace: Vec<(PathBuf, String)>,
+    /// What commands find that are run when the conversation is over.
+    pub investigation: Vec<(PathBuf, String)>,
     /// Mails that arrive later.
     pub incoming: Vec<(String, String)>,
     /// What the stand-in for a web search finds; none where the example searches nothing.
@@ -76,6 +89,7 @@ impl Example {
             conversation: yaml(name, "conversation.yaml", &filled_in("conversation.yaml")?)?,
             scenario: text("scenario.yaml")?.to_owned(),
             workspace: tree(folder, "workspace", now)?,
+            investigation: tree(folder, "investigation", now)?,
             incoming: tree(folder, "incoming", now)?
                 .into_iter()
                 .map(|(path, text)| (path.display().to_string(), text))
@@ -101,15 +115,17 @@ impl Example {
     /// Writes what the agent finds in its folder below `root`; returns that folder.
     pub fn furnish(&self, root: &Path) -> Result<PathBuf, Error> {
         let folder = root.join(self.agent());
-        make(&folder)?;
-        for (path, text) in &self.workspace {
-            let path = folder.join(path);
-            make(path.parent().unwrap_or(&folder))?;
-            write(&path, text)?;
-        }
+        lay_out(&folder, &self.workspace)?;
         for part in ["mail/new", "mail/cur", "mail/tmp"] {
             make(&folder.join(part))?;
         }
+        Ok(folder)
+    }
+
+    /// Writes what commands find that are run when the conversation is over below `root`; returns the folder to run them in.
+    pub fn open_case(&self, root: &Path) -> Result<PathBuf, Error> {
+        let folder = root.join("investigation");
+        lay_out(&folder, &self.investigation)?;
         Ok(folder)
     }
 
@@ -159,6 +175,17 @@ fn placed(path: &Path) -> PathBuf {
         true => PathBuf::from(format!("{}:2,S", path.display())),
         false => path.to_owned(),
     }
+}
+
+/// Writes files into a folder, which is made.
+fn lay_out(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), Error> {
+    make(folder)?;
+    for (path, text) in files {
+        let path = folder.join(path);
+        make(path.parent().unwrap_or(folder))?;
+        write(&path, text)?;
+    }
+    Ok(())
 }
 
 /// Makes a folder that is its owner's alone, if it is not there.

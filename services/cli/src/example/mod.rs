@@ -2,11 +2,12 @@
 //!
 //! An example's files are part of this program ([`files`]), their dates counted from today ([`template`]). Its
 //! conversation ([`conversation`]) is played over HTTP as any client would ([`play`]), and what comes of it is shown
-//! ([`show`]) and compared with what should ([`expect`]).
+//! ([`show`]) and compared with what should ([`expect`]). Then commands are run that look into it ([`investigate`]).
 
 pub mod conversation;
 pub mod expect;
 pub mod files;
+pub mod investigate;
 pub mod play;
 pub mod search;
 mod show;
@@ -26,6 +27,7 @@ use crate::{
     terminal,
 };
 use files::Example;
+use investigate::{Investigator, Ran};
 use play::{Played, Player};
 use stage::Stage;
 
@@ -67,13 +69,15 @@ async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Op
         terminal::line(format!("\n{}: it is {}", example.conversation.title, example.now.strftime("%A, %H:%M in %Q")))?;
     }
     let played = player.play(tell).await?;
-    let met = played.iter().all(|played| played.unmet.is_empty());
+    let ran = investigate(example, client, stage, options).await?;
+    let unmet = played.iter().map(|played| &played.unmet).chain(ran.iter().map(|ran| &ran.unmet));
+    let met = unmet.into_iter().all(Vec::is_empty);
     let left = remains(client, example).await;
     let files = stage.files()?;
     if options.json {
         let scenes: Vec<Value> = played.iter().map(as_json).collect();
         terminal::json(&json!({
-            "example": example.name, "met": met, "scenes": scenes, "remains": left, "files": files,
+            "example": example.name, "met": met, "scenes": scenes, "investigation": ran, "remains": left, "files": files,
         }))?;
     } else {
         summary(&left, &files)?;
@@ -82,6 +86,22 @@ async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Op
         }
     }
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the commands that look into what came of it, with this very program.
+async fn investigate(example: &Example, client: &Client, stage: &Stage, options: &Options) -> Result<Vec<Ran>, Error> {
+    let steps = &example.conversation.investigate;
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let program = std::env::current_exe().map_err(Error::file("find", "kairo"))?;
+    let folder = example.open_case(stage.folder())?;
+    let investigator = Investigator { program, folder, url: client.url().to_owned() };
+    let tell = |ran: &Ran| match options.json {
+        true => Ok(()),
+        false => Ok(show::command(ran)?),
+    };
+    investigator.run(steps, tell).await
 }
 
 fn as_json(played: &Played) -> Value {

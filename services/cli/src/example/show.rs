@@ -7,6 +7,7 @@ use kairo_proto::words::StepState;
 use serde_json::Value;
 
 use super::{
+    investigate::Ran,
     play::{Played, agent_of},
     steps::{Chain, Step, chains},
 };
@@ -57,10 +58,21 @@ pub fn scene(agent: &str, played: &Played) -> std::io::Result<()> {
     if let Some(text) = reply {
         speech(&style(agent).bold().green().to_string(), agent.len(), text)?;
     }
-    for unmet in &played.unmet {
-        terminal::line(format!("{:>9} {}", style("✘").red(), printable(unmet)))?;
-    }
-    Ok(())
+    differences(&played.unmet)
+}
+
+/// Writes a command, and what it wrote.
+pub fn command(ran: &Ran) -> std::io::Result<()> {
+    terminal::line("")?;
+    terminal::line(format!("{:<9} {}", style("·").bold(), printable(&ran.title)))?;
+    terminal::line(format!("{} {}", style("$").dim(), style(printable(&ran.command)).bold()))?;
+    ran.output.lines().try_for_each(|line| terminal::line(printable(line)))?;
+    differences(&ran.unmet)
+}
+
+/// What came otherwise than expected.
+fn differences(unmet: &[String]) -> std::io::Result<()> {
+    unmet.iter().try_for_each(|unmet| terminal::line(format!("{:>9} {}", style("✘").red(), printable(unmet))))
 }
 
 /// What an event that is no step of a chain says.

@@ -90,6 +90,11 @@ impl Stage {
         perform(example, &client, self, options).await
     }
 
+    /// The folder that everything is in.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// The agent's own folder.
     pub(super) fn desk(&self) -> &Path {
         &self.desk
