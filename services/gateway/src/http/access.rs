@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use url::form_urlencoded;
 
 use super::{
-    Gateway, agent_state, endpoints, incidents, openai,
+    Gateway, endpoints, openai,
     tickets::{Shown, WEBSOCKET},
 };
 use crate::{
@@ -84,8 +84,8 @@ const TABLE: &[Access] = &[
     row("GET", "/v1/objects/{digest}", READ, Free, Free),
     // It answers with what the agent says.
     // All that was said to an agent, by whomever.
-    row("GET", agent_state::PATH, ADMIN, Closed, Closed),
-    row("GET", incidents::PATH, ADMIN, Closed, Closed),
+    row("GET", "/v1/agents/{agent}/state", ADMIN, Closed, Closed),
+    row("GET", "/v1/incidents/{agent}", ADMIN, Closed, Closed),
     row("POST", "/v1/chat/completions", BOTH, Asked, Asked),
     row("GET", "/v1/models", READ, Asked, Free),
     row("GET", "/v1/models/{model}", READ, Asked, Free),

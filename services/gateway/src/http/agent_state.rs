@@ -16,8 +16,6 @@ use crate::{
     problem::Problem,
 };
 
-pub const PATH: &str = "/v1/agents/{agent}/state";
-
 /// Asked of the log itself, which has it as it was at any place.
 pub async fn get(
     State(gateway): State<Gateway>,

@@ -7,6 +7,10 @@ This is the gateway of Kairo, which runs LLM agents as event-sourced services ov
 ",
     include_str!("generated/endpoints.txt"),
     "
+GET /v1/agents/{agent}/state
+    What an agent knew at a place of the log, for administrators
+GET /v1/incidents/{agent}
+    Its part of the log in one file, for kairo state, replay, whatif and incident
 POST /v1/objects
     Store an image or audio, as it is, with its content-type; its digest goes into the parts of a message
 GET /v1/objects/{digest}

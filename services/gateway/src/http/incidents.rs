@@ -21,8 +21,6 @@ use crate::{
     problem::{FieldError, Problem},
 };
 
-pub const PATH: &str = "/v1/incidents/{agent}";
-
 /// One JSON document a line.
 const MEDIA_TYPE: &str = "application/x-ndjson";
 
