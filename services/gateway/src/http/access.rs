@@ -82,10 +82,10 @@ const TABLE: &[Access] = &[
     row("POST", "/v1/objects", WRITE, Free, Free),
     // Nobody guesses a digest of 256 bits: who can name an object was shown it.
     row("GET", "/v1/objects/{digest}", READ, Free, Free),
-    // It answers with what the agent says.
     // All that was said to an agent, by whomever.
     row("GET", "/v1/agents/{agent}/state", ADMIN, Closed, Closed),
     row("GET", "/v1/incidents/{agent}", ADMIN, Closed, Closed),
+    // It answers with what the agent says.
     row("POST", "/v1/chat/completions", BOTH, Asked, Asked),
     row("GET", "/v1/models", READ, Asked, Free),
     row("GET", "/v1/models/{model}", READ, Asked, Free),

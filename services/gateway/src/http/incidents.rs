@@ -1,5 +1,7 @@
 //! `GET /v1/incidents/{agent}`: an agent's part of the log as an incident file, which needs no server to be looked into.
 
+use std::convert::Infallible;
+
 use axum::{
     body::Body,
     extract::{Path, RawQuery, State, rejection::PathRejection},
@@ -9,10 +11,7 @@ use axum::{
 use bytes::Bytes;
 use kairo_core::ids::Name;
 use kairo_proto::v1::LogMessage;
-use kairo_replay::{
-    incident::{AROUND, Around, Choosing, Writing},
-    timeline::Broken,
-};
+use kairo_replay::incident::{AROUND, Around, Choosing, Writing};
 use tokio::task::spawn_blocking;
 
 use super::{Gateway, log, query};
@@ -49,7 +48,7 @@ pub async fn get(
     // It is in memory until the client has all of it.
     let lines = lines.into_iter().map(move |line| {
         let _held = &permit;
-        Ok::<_, Broken>(line)
+        Ok::<_, Infallible>(line)
     });
     Ok((head, Body::from_stream(futures::stream::iter(lines))).into_response())
 }

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use kairo_replay::report::{Class, Decision, Place, Report};
+use kairo_replay::report::{Class, Decision, Report};
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
 use super::{
-    marks::{Piece, marked},
+    marks::{Marked, Piece, marked},
     show,
 };
 use crate::Error;
 
-const PAGE: &str = include_str!("report.html");
+const PAGE: &str = concat!(include_str!("marks.html"), include_str!("report.html"));
 
 /// All that the page shows.
 #[derive(Serialize)]
@@ -45,19 +45,17 @@ struct Row<'r> {
     places: Vec<Marked<'r>>,
 }
 
-/// A place of difference.
-#[derive(Serialize)]
-struct Marked<'r> {
-    at: &'r str,
-    both: [Vec<Piece>; 2],
-}
-
-/// Writes the page.
+/// Writes the page of a report.
 ///
 /// # Errors
 /// Where the file cannot be written.
 pub fn keep(path: &Path, report: &Report) -> Result<(), Error> {
-    let page = page(report).map_err(|error| Error::Advice(format!("the page cannot be made: {error}")))?;
+    write(path, page(report))
+}
+
+/// Writes a page.
+pub fn write(path: &Path, page: Result<String, minijinja::Error>) -> Result<(), Error> {
+    let page = page.map_err(|error| Error::Advice(format!("the page cannot be made: {error}")))?;
     std::fs::write(path, page).map_err(Error::file("write", path))
 }
 
@@ -86,23 +84,19 @@ fn row(decision: &Decision) -> Row<'_> {
         value.as_ref().and_then(|value| serde_json::to_string_pretty(value).ok()).unwrap_or_default()
     };
     let (recorded, made) = (pretty(&decision.recorded), pretty(&decision.made));
-    let place = |place| {
-        let Place { at, recorded, made }: &Place = place;
-        Marked { at, both: marked(recorded, made) }
-    };
     Row {
         decision,
         class: name(decision.outcome),
         told: decision.outcome.to_string(),
         requests: decision.drifted.iter().map(show::request).collect(),
         both: (!recorded.is_empty() || !made.is_empty()).then(|| marked(&recorded, &made)),
-        places: decision.differences.iter().map(place).collect(),
+        places: decision.differences.iter().map(Marked::from).collect(),
     }
 }
 
-/// As the report has it.
-fn name(class: Class) -> String {
-    serde_json::to_value(class).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+/// A word of a report, as it has it.
+pub fn name(word: impl Serialize) -> String {
+    serde_json::to_value(word).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Two texts side by side, with the words in which they differ. Pure.
 
+use kairo_replay::report::Place;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
@@ -12,6 +13,19 @@ pub struct Piece {
     pub text: String,
     /// Whether the other text has something else there, or nothing.
     pub differs: bool,
+}
+
+/// A place at which two decisions differ, word by word.
+#[derive(Debug, Serialize)]
+pub struct Marked<'p> {
+    at: &'p str,
+    both: [Vec<Piece>; 2],
+}
+
+impl<'p> From<&'p Place> for Marked<'p> {
+    fn from(Place { at, recorded, made }: &'p Place) -> Self {
+        Self { at, both: marked(recorded, made) }
+    }
 }
 
 /// Both texts in pieces, which together are the whole. Of texts that are too long, or of one alone, nothing is marked.

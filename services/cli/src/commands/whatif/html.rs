@@ -2,26 +2,24 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use kairo_replay::whatif::{Cone, Counts, Fate, Reached};
+use kairo_replay::whatif::{Cone, Counts, Reached};
 use serde::Serialize;
 
-use super::{fate, requests, what};
+use super::{DEEPEST, fate, requests, what};
 use crate::{
     Error,
     commands::replay::{
-        html::rendered,
-        marks::{Piece, marked},
+        html::{name, rendered, write},
+        marks::Marked,
     },
 };
 
-const PAGE: &str = include_str!("whatif.html");
+const PAGE: &str = concat!(include_str!("../replay/marks.html"), include_str!("whatif.html"));
 /// Most messages that are drawn; all of them are told below.
 const DRAWN: usize = 500;
-/// Deepest column that is drawn.
-const DEEPEST: u32 = 16;
 /// Between columns and between rows, in pixels.
-const COLUMN: u32 = 40;
-const ROW: u32 = 24;
+const COLUMN: usize = 40;
+const ROW: usize = 24;
 
 /// All that the page shows.
 #[derive(Serialize)]
@@ -29,8 +27,8 @@ struct Page<'c> {
     counts: Counts,
     nodes: Vec<Node>,
     left_out: usize,
-    width: u32,
-    height: u32,
+    width: usize,
+    height: usize,
     rows: Vec<Row<'c>>,
 }
 
@@ -40,9 +38,9 @@ struct Node {
     sequence: u64,
     label: String,
     fate: String,
-    x: u32,
-    y: u32,
-    from: Option<[u32; 2]>,
+    x: usize,
+    y: usize,
+    from: Option<[usize; 2]>,
 }
 
 /// A message that the change reaches.
@@ -57,19 +55,12 @@ struct Row<'c> {
     places: Vec<Marked<'c>>,
 }
 
-#[derive(Serialize)]
-struct Marked<'c> {
-    at: &'c str,
-    both: [Vec<Piece>; 2],
-}
-
 /// Writes the page.
 ///
 /// # Errors
 /// Where the file cannot be written.
 pub fn keep(path: &Path, cone: &Cone) -> Result<(), Error> {
-    let page = page(cone).map_err(|error| Error::Advice(format!("the page cannot be made: {error}")))?;
-    std::fs::write(path, page).map_err(Error::file("write", path))
+    write(path, page(cone))
 }
 
 fn page(cone: &Cone) -> Result<String, minijinja::Error> {
@@ -83,7 +74,7 @@ fn page(cone: &Cone) -> Result<String, minijinja::Error> {
 
 /// One row for each in the order of the log, each to the right of what it hangs on.
 fn drawn(reached: &[Reached]) -> Vec<Node> {
-    let mut places: BTreeMap<u64, (u32, [u32; 2])> = BTreeMap::new();
+    let mut places: BTreeMap<u64, (usize, [usize; 2])> = BTreeMap::new();
     let mut nodes = Vec::new();
     for (at, it) in (0..).zip(reached.iter().take(DRAWN)) {
         let from = it.because.and_then(|because| places.get(&because).copied());
@@ -92,26 +83,20 @@ fn drawn(reached: &[Reached]) -> Vec<Node> {
         places.insert(it.sequence, (depth, [x, y]));
         let label = format!("{} {}, {}: {}", what(it), it.sequence, it.subject, fate(it.fate));
         let from = from.map(|(_, place)| place);
-        nodes.push(Node { sequence: it.sequence, label, fate: class(it.fate), x, y, from });
+        nodes.push(Node { sequence: it.sequence, label, fate: name(it.fate), x, y, from });
     }
     nodes
 }
 
 fn row(reached: &Reached) -> Row<'_> {
-    let places = reached.differences.iter();
-    let places = places.map(|place| Marked { at: &place.at, both: marked(&place.recorded, &place.made) }).collect();
-    let (what, told, class) = (what(reached), fate(reached.fate), class(reached.fate));
+    let places = reached.differences.iter().map(Marked::from).collect();
+    let (what, told, class) = (what(reached), fate(reached.fate), name(reached.fate));
     Row { reached, what, told, class, requests: requests(reached), places }
-}
-
-/// As the report has it.
-fn class(fate: Fate) -> String {
-    serde_json::to_value(fate).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use kairo_replay::whatif::Form;
+    use kairo_replay::whatif::{Fate, Form};
 
     use super::{super::tests::reached, *};
 
