@@ -26,3 +26,13 @@ impl Chance {
         rate > 0 && self.next() % 1_000 < rate
     }
 }
+
+impl kairo_in_memory::chance::Chance for Chance {
+    fn below(&mut self, count: usize) -> usize {
+        Chance::below(self, count)
+    }
+
+    fn permille(&mut self, rate: u64) -> bool {
+        Chance::permille(self, rate)
+    }
+}

@@ -81,7 +81,7 @@ async fn serve(world: Shared, replica: usize, bus: Bus, shutdown: CancellationTo
     let found = kairo_core::service::waiting_for_nats(&bus, &shutdown, async || bus.find_log().await).await;
     let outcome = match found {
         Ok(Some(())) => {
-            let context = Context { bus: bus.clone(), shutdown, readiness: Readiness::default() };
+            let context = Context { bus: bus.clone(), shutdown, readiness: Readiness::silent() };
             run(&world, replica, bus.service, context, little_memory).await
         }
         Ok(None) => Ok(()),

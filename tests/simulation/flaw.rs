@@ -6,9 +6,10 @@ use kairo_core::{
     record::Raw,
     subjects::{Consumer, Service},
 };
+use kairo_in_memory::server::Parcel;
 use kairo_proto::Body;
 
-use crate::{server::Parcel, world::World};
+use crate::world::World;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {

@@ -14,6 +14,7 @@ use kairo_core::{
     subjects::{DLQ_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
     vocabulary,
 };
+use kairo_in_memory::server::Stream;
 use kairo_mind::log::{Log, Ready, Snapshot};
 use kairo_proto::{
     About, Body, ContentType, about,
@@ -77,7 +78,7 @@ fn as_minds_saw_it(world: &World) -> Vec<Record> {
 
 /// Nothing of a run is set aside: all of it can be read, and dealt with.
 fn letters(world: &World) -> Vec<String> {
-    let letters = world.server.streams.get(DLQ_STREAM).into_iter().flat_map(|stream| &stream.messages);
+    let letters = world.server.streams.get(DLQ_STREAM).into_iter().flat_map(Stream::ever);
     let read = letters.filter_map(|stored| {
         let body = Body::decode(DeadLetter::TYPE, ContentType::Protobuf, &stored.payload).ok()?;
         DeadLetter::try_from(body).ok()

@@ -15,7 +15,7 @@
 //! **Real** is all of the four services: what `run` of each does, with the bus beneath it. What it asks of the world goes
 //! through one port ([`kairo_core::bus::port`]), and time is tokio's, paused, so that it passes when everybody waits.
 //!
-//! **In memory** are the server ([`server`]), which behaves as measured on real ones, and the way to it ([`port`]).
+//! **In memory** are the server ([`kairo_in_memory`]), which behaves as measured on real ones, and the way to it ([`port`]).
 //!
 //! **Made up** are the models ([`models`], [`script`]: plans, chains, choices of threads, verdicts on conditions, and
 //! nonsense), the tools ([`tools`]), the guards of processes ([`guards`], which speak the protocol of the real ones), what
@@ -46,7 +46,6 @@ mod port;
 mod replica;
 mod run;
 mod script;
-mod server;
 mod storm;
 mod tools;
 mod world;

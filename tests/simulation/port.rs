@@ -23,16 +23,14 @@ use kairo_core::{
     record::Raw,
     subjects::Consumer,
 };
+use kairo_in_memory::server::{Listener, Stream};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
 };
 use uuid::Uuid;
 
-use crate::{
-    server::Listener,
-    world::{Shared, World},
-};
+use crate::world::{Shared, World};
 
 /// How long a replica waits for the server.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -101,7 +99,7 @@ impl Memory {
         &self,
         stream: &str,
         asked: Asked,
-        read: impl FnOnce(&crate::server::Stream, tokio::time::Instant) -> T + Send + 'static,
+        read: impl FnOnce(&Stream, tokio::time::Instant) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
         let name = stream.to_owned();
         self.store(move |world| {
@@ -143,7 +141,7 @@ impl Streams for Memory {
 
     async fn next_at_leader(&self, stream: &str, filter: &str, after: u64) -> Result<Option<Raw>, StoreError> {
         let filter = filter.to_owned();
-        let next = move |stream: &crate::server::Stream, view| {
+        let next = move |stream: &Stream, view| {
             let page = stream.page(&filter, after, 1, view);
             page.messages.into_iter().next()
         };
@@ -152,14 +150,14 @@ impl Streams for Memory {
 
     async fn page(&self, stream: &str, filter: &str, after: u64, most: usize) -> Result<Page, StoreError> {
         let filter = filter.to_owned();
-        let read = move |stream: &crate::server::Stream, view| stream.page(&filter, after, most, view);
+        let read = move |stream: &Stream, view| stream.page(&filter, after, most, view);
         let Page { messages, more } = self.look(stream, Asked::Any, read).await?;
         Ok(Page { messages: self.seen(messages), more })
     }
 
     async fn last_of_each(&self, stream: &str, filters: &[String]) -> Result<Vec<Raw>, StoreError> {
         let filters = filters.to_vec();
-        let look = move |stream: &crate::server::Stream, view| stream.last_of_each(&filters, view);
+        let look = move |stream: &Stream, view| stream.last_of_each(&filters, view);
         let found = self.look(stream, Asked::Any, look).await?;
         Ok(self.seen(found))
     }

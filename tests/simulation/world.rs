@@ -22,6 +22,7 @@ use kairo_core::{
     subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM},
     vocabulary::{FIRST, READER},
 };
+use kairo_in_memory::server::{Parcel, Server, Stream, View};
 use kairo_proto::v1::{ProcessSpawned, ToolInvoke};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -31,7 +32,6 @@ use crate::{
     faults::Faults,
     flaw::{self, Flaw},
     replica::Replica,
-    server::{Parcel, Server, Stream, View},
 };
 
 pub type Shared = Arc<Mutex<World>>;
@@ -207,7 +207,7 @@ impl World {
             self.server.streams.values_mut().for_each(Stream::expire);
         }
         self.ticks += 1;
-        self.server.go_off(now, lost, again, &mut self.chance.borrow_mut());
+        self.server.go_off(now, lost, again, &mut *self.chance.borrow_mut());
         self.flush();
     }
 
@@ -311,7 +311,7 @@ impl World {
 
     /// Says something to whoever listens; how many those are.
     pub fn say(&mut self, subject: &str, reply: Option<&str>, headers: &Headers, payload: &Bytes) -> usize {
-        let parcels = self.server.say(subject, reply, headers, payload, &mut self.chance.borrow_mut());
+        let parcels = self.server.say(subject, reply, headers, payload, &mut *self.chance.borrow_mut());
         let count = parcels.len();
         self.post(parcels);
         count
@@ -327,7 +327,7 @@ impl World {
         let now = self.now();
         let in_process = self.faults.in_process;
         let changes_owner = message.subject.starts_with(&format!("$KV.{OWNERS_BUCKET}.agent-runtime."));
-        let written = self.server.store(message, now, in_process, &mut self.chance.borrow_mut());
+        let written = self.server.store(message, now, in_process, &mut *self.chance.borrow_mut());
         self.disruptions += u32::from(changes_owner && written.is_ok() && !self.faults.is_fair());
         written
     }
@@ -348,7 +348,7 @@ impl World {
         let stream = self.server.streams.get_mut(EVENTS_STREAM).expect("a log");
         let before = std::mem::take(&mut stream.full);
         let leaderless = stream.leaderless.take();
-        let written = self.server.store(message, now, 0, &mut self.chance.borrow_mut());
+        let written = self.server.store(message, now, 0, &mut *self.chance.borrow_mut());
         let stream = self.server.streams.get_mut(EVENTS_STREAM).expect("a log");
         (stream.full, stream.leaderless) = (before, leaderless);
         self.flush();
@@ -357,7 +357,7 @@ impl World {
 
     /// Writes a copy of a message.
     pub fn copy(&mut self, sequence: u64) -> u64 {
-        let stored = self.server.streams[EVENTS_STREAM].messages[sequence as usize - 1].clone();
+        let stored = self.server.streams[EVENTS_STREAM].stored(sequence).expect("one of the log").clone();
         let now = self.now();
         let copy = self.server.write(Message::new(stored.subject, stored.headers, stored.payload), now);
         self.copies.push(copy);

@@ -1,7 +1,7 @@
 //! Messages as the bus brings them, and the records that are read from them.
 
 use async_nats::{
-    HeaderMap, HeaderName,
+    HeaderMap, HeaderName, HeaderValue,
     jetstream::{Message, message::Info},
 };
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use kairo_events::{
     log_message,
     record::{self, Stored},
 };
-use kairo_proto::v1;
+use kairo_proto::{time, v1};
 use uuid::Uuid;
 
 pub use kairo_events::record::{Place, Record, Unreadable};
@@ -80,6 +80,17 @@ impl Raw {
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
         let values = headers.iter().filter_map(|(name, values)| Some((name.to_string(), values.first()?.to_string())));
         log_message::handed_out(stored, values)
+    }
+
+    /// One that was handed out. None where its headers cannot be headers, or it does not say when it was stored.
+    pub fn of_log_message(message: &v1::LogMessage) -> Option<Self> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &message.headers {
+            headers.insert(name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?);
+        }
+        let (subject, payload) = (message.subject.clone(), Bytes::from(message.data.clone()));
+        let stored = time::read(message.stored.as_ref()?)?;
+        Some(Self { sequence: message.sequence, subject, partition: None, headers, payload, stored })
     }
 
     /// Reads it whole, for whoever acts on it: what takes a newer reader is not passed over. `max_body` is in bytes.

@@ -11,6 +11,8 @@ pub struct Partitions(u32);
 impl Partitions {
     /// As many as a log may have: each costs a replica a consumer, and a checkpoint every few seconds.
     pub const MOST: u32 = 1_024;
+    /// For a log that a single replica works on.
+    pub const ONE: Self = Self(1);
 
     /// `None` unless it is 1 to [`Partitions::MOST`].
     pub fn new(count: u32) -> Option<Self> {

@@ -40,6 +40,8 @@ impl Validate for HealthConfig {
 /// Whether the service takes work right now.
 #[derive(Clone, Default)]
 pub struct Readiness {
+    /// Whether nobody waits for its line.
+    is_silent: bool,
     ready: Arc<watch::Sender<bool>>,
     /// What it needs to start and has not yet.
     waits: Arc<watch::Sender<Option<String>>>,
@@ -50,6 +52,11 @@ pub struct Readiness {
 }
 
 impl Readiness {
+    /// For a service that runs within another program.
+    pub fn silent() -> Self {
+        Self { is_silent: true, ..Self::default() }
+    }
+
     /// True between [`Readiness::announce`] and the end, while there is a connection to NATS and the log takes what is
     /// written.
     pub fn get(&self) -> bool {
@@ -106,7 +113,9 @@ impl Readiness {
     /// Turns readiness on and says so on standard output, in one line that whoever started the service can wait for.
     pub fn announce(&self, more: &str) {
         self.set(true);
-        println!("ready health={}{}{more}", self.url(), if more.is_empty() { "" } else { " " });
+        if !self.is_silent {
+            println!("ready health={}{}{more}", self.url(), if more.is_empty() { "" } else { " " });
+        }
     }
 
     /// Where health is served.

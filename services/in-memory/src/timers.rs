@@ -7,8 +7,10 @@ use kairo_core::{
 };
 use uuid::Uuid;
 
-use super::Server;
-use crate::chance::Chance;
+use crate::{
+    chance::Chance,
+    server::{Server, Stream},
+};
 
 /// How the server is told of them.
 const SCHEDULE: &str = "Nats-Schedule";
@@ -16,11 +18,12 @@ const TARGET: &str = "Nats-Schedule-Target";
 
 impl Server {
     /// Publishes what is due, some of it again later, as a server does that was restarted in between.
-    pub fn go_off(&mut self, now: Timestamp, lost: bool, again: u64, chance: &mut Chance) {
+    pub fn go_off(&mut self, now: Timestamp, lost: bool, again: u64, chance: &mut dyn Chance) {
         let due: Vec<(u64, Message)> = match self.streams.get(TIMERS_STREAM) {
-            Some(timers) => (1..=timers.last_sequence())
-                .filter_map(|sequence| {
-                    let stored = &timers.messages[sequence as usize - 1];
+            Some(timers) => timers
+                .ever()
+                .iter()
+                .filter_map(|stored| {
                     time_of(&stored.headers).filter(|at| stored.gone.is_none() && *at <= now)?;
                     let target = stored.headers.get(TARGET)?.as_str().to_owned();
                     let kept = |name: &str| !name.starts_with("Nats-Schedule");
@@ -28,7 +31,7 @@ impl Server {
                     for (name, values) in stored.headers.iter().filter(|(name, _)| kept(name.as_ref())) {
                         values.iter().for_each(|value| headers.append(name.clone(), value.clone()));
                     }
-                    Some((sequence, Message::new(target, headers, stored.payload.clone())))
+                    Some((stored.sequence, Message::new(target, headers, stored.payload.clone())))
                 })
                 .collect(),
             None => Vec::new(),
@@ -47,7 +50,7 @@ impl Server {
 
     /// The timers that are set, by task and occurrence.
     pub fn timers(&self) -> Vec<((Uuid, u64), Timestamp)> {
-        let stored = self.streams.get(TIMERS_STREAM).into_iter().flat_map(|timers| &timers.messages);
+        let stored = self.streams.get(TIMERS_STREAM).into_iter().flat_map(Stream::ever);
         let set = stored.filter(|stored| stored.gone.is_none()).filter_map(|stored| {
             let mut tokens = stored.subject.rsplit('.');
             let (occurrence, task) = (tokens.next()?.parse().ok()?, tokens.next()?.parse().ok()?);

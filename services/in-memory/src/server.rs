@@ -1,12 +1,8 @@
 //! The server: a nats-server with JetStream, as far as Kairo uses it, behaving as measured on real ones.
 //!
-//! What it stores it stores at once and in one order; what makes life hard is between it and the replicas ([`crate::port`])
-//! and in what it answers: from a server that lags behind, that another guarded write is in process, that a stream has
-//! no leader, or not at all.
-
-mod durable;
-mod stream;
-mod timers;
+//! What it stores it stores at once and in one order. What makes life hard is between it and the replicas, and in what it
+//! answers: from a server that lags behind, that another guarded write is in process, that a stream has no leader, or not at
+//! all.
 
 use std::{
     collections::BTreeMap,
@@ -30,9 +26,11 @@ use kairo_core::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-use self::durable::{Durable, Share};
-pub use self::stream::{Stream, View, matches};
-use crate::chance::Chance;
+pub use crate::stream::{Stored, Stream, View, matches};
+use crate::{
+    chance::Chance,
+    durable::{Durable, Share},
+};
 
 /// How long a member is listed that says nothing any more.
 const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
@@ -97,7 +95,7 @@ impl Server {
                 continue;
             }
             let mut durable = Durable::new(consumer.filters(), ack_wait);
-            let stream = &self.streams[consumer.stream()];
+            let Some(stream) = self.streams.get(consumer.stream()) else { continue };
             let there: Vec<Raw> = stream.named(&consumer.filters(), 0, Instant::now()).collect();
             there.iter().for_each(|raw| durable.add(raw.sequence));
             self.durables.insert(consumer, durable);
@@ -132,7 +130,7 @@ impl Server {
         mut message: Message,
         time: Timestamp,
         in_process: u64,
-        chance: &mut Chance,
+        chance: &mut dyn Chance,
     ) -> Result<Written, StoreError> {
         let lifetime = message.subject.starts_with(&format!("$KV.{MEMBERS_BUCKET}.")).then_some(MEMBERS_LIFETIME);
         message.lifetime = message.lifetime.or(lifetime);
@@ -140,8 +138,10 @@ impl Server {
         let stream = stream.ok_or(StoreError::NoStream)?;
         let is_log = stream.name == EVENTS_STREAM;
         if is_log && message.subject.split('.').count() == 4 && message.subject.starts_with("kairo.system.") {
-            let partitions = stream.metadata["kairo-partitions"].parse().ok().and_then(Partitions::new);
-            message.subject = partitions.expect("as it was made").stored(&message.subject);
+            let partitions = stream.metadata.get("kairo-partitions").and_then(|count| count.parse().ok());
+            if let Some(partitions) = partitions.and_then(Partitions::new) {
+                message.subject = partitions.stored(&message.subject);
+            }
         }
         let written = stream.store(message, time, in_process, chance)?;
         if !written.duplicate {
@@ -151,23 +151,37 @@ impl Server {
         Ok(written)
     }
 
-    /// Stores a message in the log past every guard.
+    /// Puts a message into the log where it stands elsewhere, behind all that is here. Of the durable consumers only these are
+    /// given it.
+    pub fn seed(&mut self, sequence: u64, message: Message, time: Timestamp, consumers: &[Consumer]) {
+        let Some(log) = self.streams.get_mut(EVENTS_STREAM) else { return };
+        let subject = message.subject.clone();
+        log.put(sequence, message, time);
+        for (_, durable) in self.durables.iter_mut().filter(|(consumer, _)| consumers.contains(consumer)) {
+            if durable.filters.iter().any(|filter| matches(filter, &subject)) {
+                durable.add(sequence);
+            }
+        }
+    }
+
+    /// Stores a message in the log past every guard; where it stands, 0 where there is no log.
     pub fn write(&mut self, message: Message, time: Timestamp) -> u64 {
-        let sequence = self.streams.get_mut(EVENTS_STREAM).expect("a log").write(message, time);
+        let Some(log) = self.streams.get_mut(EVENTS_STREAM) else { return 0 };
+        let sequence = log.write(message, time);
         self.stored(EVENTS_STREAM, sequence);
         sequence
     }
 
     fn stored(&mut self, name: &str, sequence: u64) {
-        let raw = self.streams[name].raw(sequence);
-        let subject = &self.streams[name].messages[sequence as usize - 1].subject;
+        let Some(stored) = self.streams.get(name).and_then(|stream| stream.stored(sequence)) else { return };
+        let subject = &stored.subject;
         for (consumer, durable) in &mut self.durables {
             if consumer.stream() == name && durable.filters.iter().any(|filter| matches(filter, subject)) {
                 durable.add(sequence);
             }
         }
         if name == EVENTS_STREAM
-            && let Ok(record) = raw.read(MAX_BODY)
+            && let Ok(record) = stored.raw().read(MAX_BODY)
         {
             self.records.push(record);
         }
@@ -240,11 +254,13 @@ impl Server {
         }
         for (consumer, durable) in &mut self.durables {
             let Some(stream) = self.streams.get(consumer.stream()) else { continue };
-            while let Some((sequence, attempt, share)) = durable.next() {
-                let share = &durable.shares[share];
+            while let Some((sequence, attempt, share)) = durable.deliver() {
+                let (Some(share), Some(stored)) = (durable.shares.get(share), stream.stored(sequence)) else {
+                    continue;
+                };
                 share.waiting.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let receipt = format!("{}/{sequence}/{attempt}", consumer.name());
-                let delivered = Delivered { raw: stream.raw(sequence), attempt, receipt };
+                let delivered = Delivered { raw: stored.raw(), attempt, receipt };
                 parcels.push((share.replica, Parcel::Delivery(share.messages.clone(), delivered)));
             }
         }
@@ -258,7 +274,7 @@ impl Server {
         reply: Option<&str>,
         headers: &Headers,
         payload: &Bytes,
-        chance: &mut Chance,
+        chance: &mut dyn Chance,
     ) -> Vec<(usize, Parcel)> {
         self.listeners.retain(|listener| !listener.heard.is_closed());
         let hearing: Vec<&Listener> = self.listeners.iter().filter(|it| matches(&it.subject, subject)).collect();
@@ -270,7 +286,7 @@ impl Server {
                 None => chosen.push(listener),
             }
         }
-        chosen.extend(groups.values().map(|members| members[chance.below(members.len())]));
+        chosen.extend(groups.values().filter_map(|members| members.get(chance.below(members.len()))));
         let heard = || Heard {
             subject: subject.to_owned(),
             reply: reply.map(str::to_owned),
@@ -293,7 +309,7 @@ impl Server {
 
     /// Every message of the log as it lies in the stream: subject, headers and body.
     pub fn bytes(&self) -> Vec<Vec<u8>> {
-        let stored = self.streams.get(EVENTS_STREAM).into_iter().flat_map(|stream| &stream.messages);
+        let stored = self.streams.get(EVENTS_STREAM).into_iter().flat_map(Stream::ever);
         let bytes = stored.map(|stored| {
             let mut headers: Vec<String> =
                 stored.headers.iter().map(|(name, values)| format!("{name}: {values:?}")).collect();

@@ -58,12 +58,13 @@ impl Durable {
     }
 
     /// What is to be delivered now, and to whom: the share's place, and how often it was delivered.
-    pub fn next(&mut self) -> Option<(u64, u64, usize)> {
+    pub fn deliver(&mut self) -> Option<(u64, u64, usize)> {
         let now = Instant::now();
         self.shares.retain(|share| !share.messages.is_closed());
         let free = |share: &Share| share.waiting.load(Ordering::Relaxed) < BATCH;
         let turns = (0..self.shares.len()).map(|step| (self.turn + step) % self.shares.len());
-        let share = turns.into_iter().find(|at| free(&self.shares[*at]))?;
+        let mut in_turn = turns.filter_map(|at| Some((at, self.shares.get(at)?)));
+        let (share, replica) = in_turn.find(|(_, share)| free(share)).map(|(at, share)| (at, share.replica))?;
         let ready = |item: &&mut Item| match item.state {
             DeliveryState::Waits(from) => from <= now,
             DeliveryState::Out { until, .. } => until <= now,
@@ -71,7 +72,7 @@ impl Durable {
         let (sequence, item) =
             self.items.iter_mut().map(|(sequence, item)| (*sequence, item)).find(|(_, it)| ready(it))?;
         item.attempts += 1;
-        item.state = DeliveryState::Out { replica: self.shares[share].replica, until: now + self.ack_wait };
+        item.state = DeliveryState::Out { replica, until: now + self.ack_wait };
         self.turn = share + 1;
         Some((sequence, item.attempts, share))
     }

@@ -16,11 +16,12 @@ use crate::chance::Chance;
 /// A message as it is stored.
 #[derive(Clone, Debug)]
 pub struct Stored {
+    pub sequence: u64,
     pub subject: String,
     pub headers: Headers,
     pub payload: Bytes,
     pub time: Timestamp,
-    /// When it was stored, by the clock of the simulation.
+    /// When it was stored, by the clock that tokio goes by.
     pub at: Instant,
     /// When it was removed, if it was: a server that lags behind still has it.
     pub gone: Option<Instant>,
@@ -35,7 +36,10 @@ pub type View = Instant;
 pub struct Stream {
     pub name: String,
     filters: Vec<String>,
-    pub messages: Vec<Stored>,
+    /// In their order. Sequences may be missing.
+    messages: Vec<Stored>,
+    /// The last sequence there was, or that is not to be used.
+    last: u64,
     /// Sequences of the messages of each subject, removed ones too.
     by_subject: BTreeMap<String, Vec<u64>>,
     ids: BTreeMap<String, u64>,
@@ -55,6 +59,7 @@ impl Stream {
             name: name.to_owned(),
             filters: filters.iter().map(|filter| (*filter).to_owned()).collect(),
             messages: Vec::new(),
+            last: 0,
             by_subject: BTreeMap::new(),
             ids: BTreeMap::new(),
             metadata: BTreeMap::new(),
@@ -85,7 +90,7 @@ impl Stream {
         message: Message,
         time: Timestamp,
         in_process: u64,
-        chance: &mut Chance,
+        chance: &mut dyn Chance,
     ) -> Result<Written, StoreError> {
         if !self.has_leader() {
             return Err(StoreError::NoStream);
@@ -102,38 +107,71 @@ impl Stream {
         if self.full {
             return Err(StoreError::Full("maximum messages exceeded".to_owned()));
         }
-        let id = message.id.clone();
-        let sequence = self.write(message, time);
-        if let Some(id) = id {
-            self.ids.insert(id, sequence);
-        }
-        Ok(Written { sequence, duplicate: false })
+        Ok(Written { sequence: self.write(message, time), duplicate: false })
     }
 
     /// Stores a message whatever there is.
     pub fn write(&mut self, message: Message, time: Timestamp) -> u64 {
-        let Message { subject, headers, payload, lifetime, .. } = message;
-        let now = Instant::now();
-        let before = self.by_subject.entry(subject.clone()).or_default();
-        if self.is_bucket
-            && let Some(last) = before.last()
-        {
-            self.messages[*last as usize - 1].gone.get_or_insert(now);
-        }
-        let sequence = self.messages.len() as u64 + 1;
-        before.push(sequence);
-        let expires = lifetime.map(|lifetime| now + lifetime);
-        self.messages.push(Stored { subject, headers, payload, time, at: now, gone: None, expires });
+        let sequence = self.last_sequence() + 1;
+        self.put(sequence, message, time);
         sequence
     }
 
+    /// Puts a message where it stands elsewhere: behind all that is here.
+    pub fn put(&mut self, sequence: u64, message: Message, time: Timestamp) {
+        let Message { subject, headers, payload, lifetime, id, .. } = message;
+        self.ids.extend(id.map(|id| (id, sequence)));
+        let now = Instant::now();
+        let before = self.by_subject.entry(subject.clone()).or_default();
+        let last = before.last().copied();
+        before.push(sequence);
+        if self.is_bucket
+            && let Some(last) = last.and_then(|last| self.stored_mut(last))
+        {
+            last.gone.get_or_insert(now);
+        }
+        let expires = lifetime.map(|lifetime| now + lifetime);
+        self.last = sequence;
+        self.messages.push(Stored { sequence, subject, headers, payload, time, at: now, gone: None, expires });
+    }
+
     pub fn last_sequence(&self) -> u64 {
-        self.messages.len() as u64
+        self.last
+    }
+
+    /// What is stored from here on stands behind this sequence.
+    pub fn skip_to(&mut self, sequence: u64) {
+        self.last = self.last.max(sequence);
     }
 
     fn last_sequence_of(&self, subject: &str) -> u64 {
         let sequences = self.by_subject.get(subject).into_iter().flatten().rev();
-        sequences.copied().find(|it| self.messages[*it as usize - 1].gone.is_none()).unwrap_or(0)
+        let is_there = |sequence: &u64| self.stored(*sequence).is_some_and(|stored| stored.gone.is_none());
+        sequences.copied().find(is_there).unwrap_or(0)
+    }
+
+    /// Every message there ever was, removed ones too.
+    pub fn ever(&self) -> &[Stored] {
+        &self.messages
+    }
+
+    /// A message, also one that was removed.
+    pub fn stored(&self, sequence: u64) -> Option<&Stored> {
+        self.messages.get(self.place(sequence)?)
+    }
+
+    fn stored_mut(&mut self, sequence: u64) -> Option<&mut Stored> {
+        let place = self.place(sequence)?;
+        self.messages.get_mut(place)
+    }
+
+    /// Where a sequence is: at once as long as none is missing before it.
+    fn place(&self, sequence: u64) -> Option<usize> {
+        let dense = usize::try_from(sequence).ok()?.checked_sub(1)?;
+        match self.messages.get(dense) {
+            Some(stored) if stored.sequence == sequence => Some(dense),
+            _ => self.messages.binary_search_by_key(&sequence, |stored| stored.sequence).ok(),
+        }
     }
 
     /// The last message of all that a subject names, wildcards allowed.
@@ -150,18 +188,19 @@ impl Stream {
     }
 
     pub fn at(&self, sequence: u64, view: View) -> Option<Raw> {
-        let index = usize::try_from(sequence).ok()?.checked_sub(1)?;
-        let stored = self.messages.get(index)?;
-        (stored.at <= view && stored.gone.is_none_or(|gone| gone > view)).then(|| raw(sequence, stored))
+        self.stored(sequence).filter(|stored| stored.is_seen(view)).map(Stored::raw)
     }
 
     /// Messages above `after` that a filter names.
     pub fn named<'a>(&'a self, filters: &'a [String], after: u64, view: View) -> impl Iterator<Item = Raw> + 'a {
-        let named = move |sequence: &u64| {
-            let subject = &self.messages[*sequence as usize - 1].subject;
-            filters.is_empty() || filters.iter().any(|filter| matches(filter, subject))
+        let first = match usize::try_from(after) {
+            Ok(after) if self.messages.get(after).is_some_and(|stored| stored.sequence == after as u64 + 1) => after,
+            _ => self.messages.partition_point(|stored| stored.sequence <= after),
         };
-        (after + 1..=self.last_sequence()).filter(named).filter_map(move |sequence| self.at(sequence, view))
+        let named =
+            move |stored: &&Stored| filters.is_empty() || filters.iter().any(|filter| matches(filter, &stored.subject));
+        let behind = self.messages.get(first..).unwrap_or_default().iter();
+        behind.filter(named).filter(move |stored| stored.is_seen(view)).map(Stored::raw)
     }
 
     pub fn page(&self, filter: &str, after: u64, most: usize, view: View) -> Page {
@@ -182,8 +221,7 @@ impl Stream {
 
     /// Removes a message; false when it is not there.
     pub fn remove(&mut self, sequence: u64) -> bool {
-        let stored = usize::try_from(sequence).ok().and_then(|it| self.messages.get_mut(it.checked_sub(1)?));
-        match stored {
+        match self.stored_mut(sequence) {
             Some(stored) if stored.gone.is_none() => {
                 stored.gone = Some(Instant::now());
                 true
@@ -207,30 +245,32 @@ impl Stream {
     }
 
     pub fn state(&self) -> StreamState {
-        let first = self.messages.iter().position(|stored| stored.gone.is_none());
+        let first = self.messages.iter().find(|stored| stored.gone.is_none());
         StreamState {
             created: self.created,
             metadata: self.metadata.clone(),
-            first_sequence: first.map_or(self.last_sequence() + 1, |at| at as u64 + 1),
+            first_sequence: first.map_or(self.last_sequence() + 1, |first| first.sequence),
             last_sequence: self.last_sequence(),
         }
     }
-
-    /// A message as everybody but the log's own server knows it.
-    pub fn raw(&self, sequence: u64) -> Raw {
-        raw(sequence, &self.messages[sequence as usize - 1])
-    }
 }
 
-fn raw(sequence: u64, stored: &Stored) -> Raw {
-    let (subject, partition) = partition::split(&stored.subject);
-    Raw {
-        sequence,
-        subject: subject.to_owned(),
-        partition,
-        headers: stored.headers.clone(),
-        payload: stored.payload.clone(),
-        stored: stored.time,
+impl Stored {
+    fn is_seen(&self, view: View) -> bool {
+        self.at <= view && self.gone.is_none_or(|gone| gone > view)
+    }
+
+    /// The message as everybody but the server knows it.
+    pub fn raw(&self) -> Raw {
+        let (subject, partition) = partition::split(&self.subject);
+        Raw {
+            sequence: self.sequence,
+            subject: subject.to_owned(),
+            partition,
+            headers: self.headers.clone(),
+            payload: self.payload.clone(),
+            stored: self.time,
+        }
     }
 }
 
