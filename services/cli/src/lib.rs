@@ -16,6 +16,7 @@ pub mod event_lines;
 pub mod example;
 pub mod exchange;
 mod lapse;
+mod models;
 pub mod order;
 pub mod question;
 mod rows;

@@ -223,6 +223,12 @@ impl Replay {
         !lacks_its_input && log.push(record).is_ok()
     }
 
+    /// Whether any agent has something to decide on.
+    pub fn is_waiting(&self) -> bool {
+        let waits = |log: &Log| log.clone().next_input().is_some() || log.next_work().is_some();
+        self.agents.values().any(waits)
+    }
+
     /// What stands of an agent, after all that was taken in.
     pub fn snapshot(&self, agent: &Name) -> Snapshot {
         self.agents.get(agent).map_or_else(|| Log::default().snapshot(Uuid::nil()), |log| log.snapshot(Uuid::nil()))

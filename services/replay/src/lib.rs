@@ -4,6 +4,7 @@
 //!
 //! * [`whatif`]: what would have been otherwise, had a message not been there or said something else
 //! * [`timeline`]: the messages of one agent, taken in one after the other, and its state behind each
+//! * [`cut`]: what a fork begins with: what stood at one place, what was in flight, and what came of it
 //! * [`difference`]: in what two states differ
 //! * [`expression`]: what is looked for, in the Common Expression Language
 //! * [`wire`]: a model call as the model server was sent it
@@ -12,6 +13,7 @@
 //! * [`incident`]: all of that in one file that needs no server; [`accepted`]: what may come out otherwise
 
 pub mod accepted;
+pub mod cut;
 pub mod diff;
 pub mod difference;
 pub mod expression;

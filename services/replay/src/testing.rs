@@ -51,7 +51,8 @@ pub fn calls(tool: &str) -> Completion {
 }
 
 pub fn tools() -> Vec<ToolSpec> {
-    let tool = |name: &str| ToolSpec { name: name.into(), schema: "{}".into(), ..Default::default() };
+    let schema = r#"{"type":"object"}"#;
+    let tool = |name: &str| ToolSpec { name: name.into(), schema: schema.into(), ..Default::default() };
     ["tools.now", "http.get"].map(tool).into()
 }
 

@@ -29,6 +29,9 @@ use crate::{
     tool::{CallContext, Executor, Tool, ToolError, ToolSpec},
 };
 
+/// The name of the tool that stops calls.
+pub const CANCELING: &str = "action.cancel";
+
 /// What these tools work with.
 pub struct Control {
     bus: Bus,
@@ -73,6 +76,11 @@ impl Control {
             Arc::new(process_list::ProcessList::new(control.clone())),
             Arc::new(action_cancel::ActionCancel::new(control)),
         ]
+    }
+
+    /// Of those, the one that stops calls.
+    pub fn canceling(self) -> Arc<dyn Tool> {
+        Arc::new(action_cancel::ActionCancel::new(Arc::new(self)))
     }
 
     fn spec(&self, name: &str, description: &str, schema: Value) -> ToolSpec {

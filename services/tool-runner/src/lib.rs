@@ -47,6 +47,7 @@ use kairo_core::{
 
 use builtin::memory::MemorySearch;
 pub use config::Config;
+pub use control::CANCELING;
 use tool::Tool;
 
 /// Runs until told to stop.
@@ -56,21 +57,50 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
 
 /// The same with `further` tools, which are treated as built-in ones.
 pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Tool>>) -> Result<(), ServiceError> {
+    start(config, context, Offer::Further(further)).await
+}
+
+/// The same with these tools alone, whatever they are named: nothing is built in, no server or worker is asked, and no mail is
+/// fetched. Nor is it published what there is: whoever names them knows that agents were told of such. In the place of one that is named [`CANCELING`] stands the real one, which stops calls of the others.
+pub async fn run_only(config: Config, context: Context, only: Vec<Arc<dyn Tool>>) -> Result<(), ServiceError> {
+    start(config, context, Offer::Only(only)).await
+}
+
+/// Which tools there are.
+enum Offer {
+    Further(Vec<Arc<dyn Tool>>),
+    Only(Vec<Arc<dyn Tool>>),
+}
+
+async fn start(config: Config, context: Context, offer: Offer) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let tools = &config.tool_runner;
+    let is_whole = matches!(offer, Offer::Only(_));
     let invocations = Arc::new(Ledger::new(&bus, &TOOL_INVOKE));
     let results = Arc::new(results::Results::new(&bus));
     // Others may ask about an action until it has ended, hence longer than until shutdown.
     let liveness = Liveness::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
     let control = control::Control::new(&bus, invocations.clone(), results.clone(), liveness.clone(), tools);
-    let memory = MemorySearch::new(&config.postgres, tools).map_err(|error| ServiceError::Other(error.to_string()))?;
-    let memory: Arc<dyn Tool> = Arc::new(memory);
-    let more = control.tools().into_iter().chain([memory]).chain(further).collect();
-    let toolbox = toolbox::Toolbox::start(tools, more).await;
-    let toolbox = Arc::new(toolbox.map_err(|error| ServiceError::Other(error.to_string()))?);
+    let other = |error: &dyn std::fmt::Display| ServiceError::Other(error.to_string());
+    let toolbox = match offer {
+        Offer::Further(further) => {
+            let memory = MemorySearch::new(&config.postgres, tools).map_err(|error| other(&error))?;
+            let memory: Arc<dyn Tool> = Arc::new(memory);
+            let more = control.tools().into_iter().chain([memory]).chain(further).collect();
+            toolbox::Toolbox::start(tools, more).await.map_err(|error| other(&error))?
+        }
+        Offer::Only(mut only) => {
+            if let Some(canceling) = only.iter_mut().find(|tool| tool.spec().name == CANCELING) {
+                *canceling = control.canceling();
+            }
+            toolbox::Toolbox::only(tools, only)
+        }
+    };
+    let toolbox = Arc::new(toolbox);
     let catalogue = published_catalogue::PublishedCatalogue::new(
         &bus,
         toolbox.clone(),
+        is_whole,
         tools.catalogue_limits(),
         tools.consent(),
         readiness.clone(),
@@ -81,9 +111,15 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
         workers::Attendance::begin(&bus, tools, toolbox.clone(), catalogue.clone()).await
     });
     let Some(workers) = workers.await? else { return Ok(()) };
-    if waiting_for_nats(&bus, &shutdown, async || catalogue.publish().await).await?.is_none() {
+    let publishing = async || if is_whole { catalogue.take_up().await } else { catalogue.publish().await };
+    if waiting_for_nats(&bus, &shutdown, publishing).await?.is_none() {
         return Ok(());
     }
+    let keep_published = async {
+        if !is_whole {
+            catalogue.keep_published(shutdown.clone()).await;
+        }
+    };
     let stop = shutdown.clone();
     let consents = consented::Consents::new(&bus, catalogue.clone(), EpochInForce::follow(&bus, shutdown.clone())?);
     let runner = runner::Runner::new(&bus, toolbox.clone(), invocations, results.clone(), liveness, consents, stop);
@@ -91,7 +127,7 @@ pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Too
     tokio::join!(
         consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),
         consume(&bus, Consumer::ToolRunnerProcesses, Arc::new(processes::Processes { results }), shutdown.clone()),
-        catalogue.keep_published(shutdown.clone()),
+        keep_published,
         arrivals::watch(&bus, tools, &shutdown),
         imap::fetch(tools, &shutdown),
         workers.keep(shutdown.clone()),

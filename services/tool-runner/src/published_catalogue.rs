@@ -28,6 +28,8 @@ use crate::{
 pub struct PublishedCatalogue {
     bus: Bus,
     toolbox: Arc<Toolbox>,
+    /// Whether the toolbox has tools of processes that need no supervisor.
+    is_whole: bool,
     limits: CatalogueLimits,
     consent: Consent,
     supervisors: Newest,
@@ -52,6 +54,7 @@ impl PublishedCatalogue {
     pub fn new(
         bus: &Bus,
         toolbox: Arc<Toolbox>,
+        is_whole: bool,
         limits: CatalogueLimits,
         consent: Consent,
         readiness: Readiness,
@@ -60,7 +63,8 @@ impl PublishedCatalogue {
         let supervisors = Newest::follow(bus, subject(&CAPABILITIES, Service::ProcessSupervisor), shutdown);
         let (empty, _) = Catalogue::build([], limits);
         let current = Current { catalogue: Arc::new(empty), pins: Pins::default(), withheld: BTreeMap::new() };
-        Self { bus: bus.clone(), toolbox, limits, consent, supervisors, readiness, current: Mutex::new(current) }
+        let (bus, current) = (bus.clone(), Mutex::new(current));
+        Self { bus, toolbox, is_whole, limits, consent, supervisors, readiness, current }
     }
 
     /// What is known of a tool. One that is not known here may have come up just now, and another replica told agents
@@ -113,6 +117,13 @@ impl PublishedCatalogue {
         }
     }
 
+    /// Puts the tools together for whoever calls them here, and publishes nothing: agents know them already.
+    pub async fn take_up(&self) -> Result<(), BusError> {
+        let assembled = self.assemble(Pins::default()).await?;
+        self.put_in_force(assembled);
+        Ok(())
+    }
+
     /// Puts the tools together, and publishes them if they are not what was published last.
     pub async fn publish(&self) -> Result<(), BusError> {
         let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(()) };
@@ -146,7 +157,9 @@ impl PublishedCatalogue {
         let supervised = self.supervisors.read().await?;
         let supervised = supervised.and_then(|record| ProcessCapabilities::try_from(record.body).ok());
         let supervised = supervised.map(|capabilities| capabilities.tools).unwrap_or_default();
-        let supervised: Vec<ToolSpec> = supervised.into_iter().filter_map(spec).collect();
+        let told = |tool| ToolSpec::told(tool, Executor::ProcessSupervisor);
+        let supervised: Vec<ToolSpec> = supervised.into_iter().filter_map(told).collect();
+        let has_processes = self.is_whole || !supervised.is_empty();
         let mut withheld = BTreeMap::new();
         let admitted = |spec: &ToolSpec| match pins.admit(spec) {
             Ok(()) => true,
@@ -155,7 +168,7 @@ impl PublishedCatalogue {
                 false
             }
         };
-        let specs = assembled(own.specs().cloned(), supervised).filter(admitted);
+        let specs = assembled(own.specs().cloned(), supervised, has_processes).filter(admitted);
         let specs: Vec<ToolSpec> = specs.map(|spec| self.consent.applied_to(spec)).collect();
         let (catalogue, rejections) = Catalogue::build(specs, self.limits);
         for Rejection { name, reason } in rejections {
@@ -190,25 +203,12 @@ fn message(Current { catalogue, pins, .. }: &Current) -> ToolCatalogue {
 }
 
 /// Our tools and those of the supervisors, without those that would have no processes to look after.
-fn assembled(own: impl Iterator<Item = ToolSpec>, supervised: Vec<ToolSpec>) -> impl Iterator<Item = ToolSpec> {
-    let processes = !supervised.is_empty();
-    own.filter(move |spec| processes || !spec.name.starts_with(OF_PROCESSES)).chain(supervised)
-}
-
-/// A tool of the process supervisors. One whose schema cannot be read is left out.
-fn spec(tool: v1::ToolSpec) -> Option<ToolSpec> {
-    Some(ToolSpec {
-        schema: serde_json::from_str(&tool.schema).ok()?,
-        name: tool.name,
-        description: tool.description,
-        idempotent: tool.idempotent,
-        timeout: Duration::from_millis(tool.timeout_ms),
-        executor: Executor::ProcessSupervisor,
-        needs_approval: tool.needs_approval,
-        needs_approval_with: tool.needs_approval_with,
-        acts_outside: tool.acts_outside,
-        definition: None,
-    })
+fn assembled(
+    own: impl Iterator<Item = ToolSpec>,
+    supervised: Vec<ToolSpec>,
+    has_processes: bool,
+) -> impl Iterator<Item = ToolSpec> {
+    own.filter(move |spec| has_processes || !spec.name.starts_with(OF_PROCESSES)).chain(supervised)
 }
 
 #[cfg(test)]
@@ -230,7 +230,9 @@ mod tests {
             acts_outside: false,
             definition: None,
         };
-        assembled(own.iter().map(spec), supervised.iter().map(spec).collect()).map(|spec| spec.name).collect()
+        assembled(own.iter().map(spec), supervised.iter().map(spec).collect(), !supervised.is_empty())
+            .map(|spec| spec.name)
+            .collect()
     }
 
     #[test]

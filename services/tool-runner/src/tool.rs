@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kairo_proto::v1::ToolArgument;
+use kairo_proto::v1::{self, ToolArgument};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +56,24 @@ pub struct ToolSpec {
     pub acts_outside: bool,
     /// What an MCP server or a worker said it is; none for tools that come with this service.
     pub definition: Option<Definition>,
+}
+
+impl ToolSpec {
+    /// A tool as messages tell of it. None where its schema cannot be read.
+    pub fn told(tool: v1::ToolSpec, executor: Executor) -> Option<Self> {
+        Some(Self {
+            schema: serde_json::from_str(&tool.schema).ok()?,
+            name: tool.name,
+            description: tool.description,
+            idempotent: tool.idempotent,
+            timeout: Duration::from_millis(tool.timeout_ms),
+            executor,
+            needs_approval: tool.needs_approval,
+            needs_approval_with: tool.needs_approval_with,
+            acts_outside: tool.acts_outside,
+            definition: None,
+        })
+    }
 }
 
 /// A tool as somebody else defines it, who may define it otherwise later.

@@ -88,30 +88,33 @@ impl Toolbox {
             return Err(ToolboxError::Configuration(mistakes));
         }
         let builtin = builtin_tools(config)?.into_iter().chain(further).collect();
-        let registry = Arc::new(Registry::new(builtin, config.catalogue_limits()));
-        registry.replace(WEB_APIS, web_api::tools(config)?);
-        let stop = CancellationToken::new();
-        let servers: Vec<McpServer> = config
+        let mut toolbox = Self::only(config, builtin);
+        toolbox.registry.replace(WEB_APIS, web_api::tools(config)?);
+        toolbox.servers = config
             .mcp
             .iter()
             .map(|server| {
-                let (registry, name) = (Arc::clone(&registry), server.name.clone());
+                let (registry, name) = (Arc::clone(&toolbox.registry), server.name.clone());
                 let on_tools = Box::new(move |tools| drop(registry.replace(&name, tools)));
-                mcp::start(server.clone(), config, stop.clone(), on_tools)
+                mcp::start(server.clone(), config, toolbox.stop.clone(), on_tools)
             })
             .collect();
-        let toolbox = Self {
-            registry,
+        join_all(toolbox.servers.iter().map(McpServer::first_start)).await;
+        Ok(toolbox)
+    }
+
+    /// One that has these tools and no others.
+    pub fn only(config: &ToolsConfig, tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self {
+            registry: Arc::new(Registry::new(tools, config.catalogue_limits())),
             permits: Semaphore::new(config.parallel),
             control_permits: Semaphore::new(config.parallel),
             cancel_grace: Duration::from_millis(config.cancel_grace_ms),
             stop_timeout: Duration::from_millis(config.mcp_lifecycle.stop_timeout_ms),
             max_result_bytes: config.max_result_bytes,
-            stop,
-            servers,
-        };
-        join_all(toolbox.servers.iter().map(McpServer::first_start)).await;
-        Ok(toolbox)
+            stop: CancellationToken::new(),
+            servers: Vec::new(),
+        }
     }
 
     /// Replaces all tools of an owner, and says which of all tools are left out.

@@ -65,7 +65,8 @@ pub(super) fn read_line() -> io::Result<Option<String>> {
     Ok((read > 0).then(|| line.trim_end().to_owned()))
 }
 
-fn meant(typed: &str) -> Option<bool> {
+/// Whether a line says yes or no.
+pub(super) fn meant(typed: &str) -> Option<bool> {
     match typed.trim().to_lowercase().as_str() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),

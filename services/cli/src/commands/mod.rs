@@ -16,6 +16,7 @@ mod diff;
 mod events;
 mod example;
 mod fleet;
+mod fork;
 mod id;
 mod inbox;
 mod incident;
@@ -127,6 +128,7 @@ enum Command {
     Diff(diff::Arguments),
     Whatif(whatif::Arguments),
     Incident(incident::Arguments),
+    Fork(fork::Arguments),
     State(state::Arguments),
 }
 
@@ -191,6 +193,7 @@ impl Arguments {
             Command::Replay(arguments) => replay::run(arguments, &session).await,
             Command::Whatif(arguments) => whatif::run(arguments, &session).await,
             Command::Incident(arguments) => incident::run(arguments, &session).await,
+            Command::Fork(arguments) => fork::run(arguments, &session).await,
             Command::State(arguments) => state::run(arguments, &session).await,
         }
     }
@@ -227,6 +230,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a length of time such as 90s, 2m or 1h30m".to_owned();
     let duration: SignedDuration = text.parse().map_err(|_| expected())?;
     Duration::try_from(duration).map_err(|_| expected())
+}
+
+/// The same, for a clock.
+fn ahead(text: &str) -> Result<SignedDuration, String> {
+    duration(text).and_then(|duration| SignedDuration::try_from(duration).map_err(|error| error.to_string()))
 }
 
 #[cfg(test)]

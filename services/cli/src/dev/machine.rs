@@ -11,7 +11,7 @@ use super::{
     servers::Servers,
     settings::{self, Wiring},
 };
-use crate::{Error, secret_key};
+use crate::{Error, models::Published, secret_key};
 
 const DATABASE: &str = "kairo";
 
@@ -56,12 +56,14 @@ pub(crate) struct Machine {
     nats: Option<NatsServer>,
     postgres: Option<Postgres>,
     stack: Stack,
+    /// What commands are told of its models.
+    models: Option<Published>,
 }
 
 impl Machine {
     /// Nothing runs yet.
     pub(crate) fn new(data_folder: &DataFolder) -> Result<Self, Error> {
-        Ok(Self { nats: None, postgres: None, stack: Stack::of_this_build(data_folder.logs())? })
+        Ok(Self { nats: None, postgres: None, stack: Stack::of_this_build(data_folder.logs())?, models: None })
     }
 
     /// Starts everything, each part when what it needs is ready.
@@ -90,6 +92,8 @@ impl Machine {
             workspaces: plan.data_folder.workspaces(),
             secret_key: secret_key::kept(&plan.data_folder.data_dir)?,
         };
+        let (folder, models) = (&plan.data_folder.data_dir, plan.model.settings(wiring.simulator_url.as_deref()));
+        self.models = Some(Published::new(folder, &models).map_err(Error::file("write to", folder))?);
         for (name, value) in settings::of_provisioner(&wiring, &plan.environment) {
             self.stack.provisioner().env(name, value);
         }

@@ -51,6 +51,12 @@ pub struct Options {
     pub environment: BTreeMap<String, String>,
 }
 
+/// The settings of the endpoint that the environment names for models, if it names one.
+pub fn endpoint_settings(environment: &BTreeMap<String, String>) -> Option<Vec<(String, String)>> {
+    let model = Model::choose(environment);
+    (model != Model::Simulator).then(|| model.settings(None))
+}
+
 /// Runs until Ctrl-C or SIGTERM, or with `once` until the first reply. No process is left behind.
 pub async fn run(options: Options) -> Result<ExitCode, Error> {
     let mut signals = Signals::listen().map_err(Error::file("listen to", "signals"))?;

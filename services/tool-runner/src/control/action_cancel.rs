@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::{Control, Target, control_tool, describe, supervisors::Answer, unavailable};
+use super::{CANCELING, Control, Target, control_tool, describe, supervisors::Answer, unavailable};
 use crate::{
     log,
     plan::{Asked, NOBODY, asked},
@@ -79,7 +79,7 @@ impl ActionCancel {
             "required": ["action_id"],
             "additionalProperties": false,
         });
-        let spec = control.spec("action.cancel", description, schema);
+        let spec = control.spec(CANCELING, description, schema);
         Self { control, spec }
     }
 

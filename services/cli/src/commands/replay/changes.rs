@@ -38,9 +38,7 @@ pub struct Options {
 impl Options {
     /// Reads what they name.
     pub fn read(&self) -> Result<Changes, Error> {
-        let prompt = self.prompt.as_deref().map(text).transpose()?;
-        // Editors end a file with a line end that no prompt has.
-        let prompt = prompt.map(|prompt| prompt.trim_end_matches(['\r', '\n']).to_owned());
+        let prompt = self.prompt.as_deref().map(words).transpose()?;
         let tools = self.catalogue.as_deref().map(tools).transpose()?;
         Ok(Changes { prompt, tools, limits: self.limits.clone() })
     }
@@ -57,8 +55,13 @@ impl Options {
     }
 }
 
+/// What a file says, without the line end that editors put there.
+pub(in crate::commands) fn words(path: &Path) -> Result<String, Error> {
+    text(path).map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
 /// The text of a file of a bounded size.
-fn text(path: &Path) -> Result<String, Error> {
+pub(in crate::commands) fn text(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
     match read.map_err(Error::file("read", path))? as u64 > LARGEST {

@@ -1,0 +1,175 @@
+//! `kairo fork`
+
+mod show;
+mod talk;
+mod typed;
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
+use kairo_agent_runtime::{Models, NoParts};
+use kairo_core::{ids::Name, log_message};
+use kairo_fork::{Fork, Keep, Settings, mocks::Mocks};
+use kairo_proto::{Body, v1::LogMessage};
+use kairo_replay::cut::{Cut, NoCut, Parts};
+
+use self::{show::Screen, talk::Talk, typed::Typed};
+use super::{
+    Session, ahead, duration, name,
+    replay::changes::{text, words},
+};
+use crate::{Error, agent_log::Source, models};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo fork default --at 120                        talk to the agent as it was behind message 120
+  kairo fork default --at 120 --prompt new.md        and with another prompt
+  kairo fork lead,ann,bob --at 120 --pending lost    a team; what was in flight is lost
+  kairo fork booker --at 3 --file slot.kairo --message again.txt --mocks tools.yaml
+  kairo fork default --at 120 --export fork.log      and keep the log of the fork, for `kairo replay` and others
+
+What a fork does reaches nobody: it lives in the memory of this command. Models are asked only what the log has no answer
+to. A call of a tool is answered from --mocks, else with the result that the log has of the same call, else you are asked,
+if you sit at a terminal, and else it fails as `locked`. Agents that are not in the fork answer what they answered before.
+
+Lines are typed as in `kairo chat`. `:wait 1h` lets an hour pass, `:state` shows what the agent knows, `:export FILE`
+keeps the log, `:help` lists all of it; Ctrl-D ends the fork. Where standard input is no terminal, its lines are taken
+one after the other, whenever nothing is left to be done.
+
+The status is 0 when it came to its end, and 1 when it did not, or the log cannot be followed; 64 if a file that is
+named cannot be used.";
+
+/// Talk to agents as they were at a place in their log, apart from it
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The agents, with commas between, the one that is spoken with first; without --file, their part of the log is read from
+    /// the gateway, which takes an administrator's key
+    #[arg(value_parser = name, value_delimiter = ',', required = true, value_name = "AGENT,…")]
+    agents: Vec<Name>,
+    /// Behind which message of the log they begin
+    #[arg(long, value_name = "SEQUENCE")]
+    at: u64,
+    /// Read the log from a file that `kairo replay --save` or `kairo incident export` wrote
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Say what stands in this file, once, and end when all that comes of it is done
+    #[arg(long, value_name = "FILE")]
+    message: Option<PathBuf>,
+    /// Who talks; by default whoever spoke with the first agent last
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
+    /// A file with the prompt that the agents are to have
+    #[arg(long, value_name = "FILE")]
+    prompt: Option<PathBuf>,
+    /// What becomes of what was in flight
+    #[arg(long, value_enum, default_value_t = Pending::Recorded, value_name = "WHAT")]
+    pending: Pending,
+    /// A YAML file with what tools answer: a list of `tool`, `result` or `error`, and the `arguments` it is for
+    #[arg(long, value_name = "FILE")]
+    mocks: Option<PathBuf>,
+    /// Let this time pass when nothing is left to be done, before the end
+    #[arg(long, value_parser = ahead, value_name = "TIME")]
+    wait: Option<SignedDuration>,
+    /// Keep the log of the fork in this file, what stood before it included
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+    /// Show every event
+    #[arg(long)]
+    events: bool,
+    /// How long all that comes of one thing said may take
+    #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
+    timeout: Duration,
+    #[command(flatten)]
+    models: models::Options,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Pending {
+    /// It comes to what the log says of it later; what the log says nothing of is lost
+    Recorded,
+    /// Nobody knows what came of it
+    Lost,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let prompt = arguments.prompt.as_deref().map(words).transpose()?;
+    let mocks = arguments.mocks.as_deref().map(mocks).transpose()?.unwrap_or_default();
+    let message = arguments.message.as_deref().map(words).transpose()?;
+    let (config, has_models) = arguments.models.load()?;
+    let parts = cut(&arguments, session).await?;
+    let user = arguments.user.clone().or_else(|| spoke_last(&parts, arguments.agents.first())).unwrap_or_else(you);
+    let room = config.agent_runtime.max_loaded_bytes;
+    let model = has_models.then(|| format!("{} at {}", config.models.heavy.model, config.models.heavy.base_url));
+    let models = has_models.then(|| Arc::new(Models::new(&config.models, Arc::new(NoParts), room)) as _);
+    let (typed, asked) = Typed::begin(message, session.json);
+    let settings = Settings {
+        pending: match arguments.pending {
+            Pending::Recorded => Keep::Recorded,
+            Pending::Lost => Keep::Lost,
+        },
+        mocks,
+        asked,
+        config,
+        models,
+        prompt,
+    };
+    let screen = Screen::new(session, arguments.events, arguments.agents.len() > 1);
+    screen.begin(&parts, &user, model.as_deref())?;
+    let fork = Fork::begin(parts, settings).await.map_err(failed)?;
+    let talk = Talk {
+        fork,
+        user,
+        agents: arguments.agents,
+        typed,
+        screen,
+        timeout: arguments.timeout,
+        asked: VecDeque::new(),
+    };
+    talk.run(arguments.wait, arguments.export.as_deref()).await
+}
+
+/// What the fork begins with.
+async fn cut(arguments: &Arguments, session: &Session) -> Result<Parts, Error> {
+    let Arguments { agents, at, file, .. } = arguments;
+    let mut cut = Cut::new(*at, agents.iter().cloned().collect::<BTreeSet<_>>());
+    let source = Source::of(file.as_deref(), &session.client, agents, None);
+    let take = |message: &LogMessage| {
+        cut.take(message.clone()).map_err(|broken| Error::Advice(broken.to_string()))?;
+        Ok(ControlFlow::Continue(()))
+    };
+    source.read(take).await?;
+    cut.parts().map_err(|error: NoCut| Error::Advice(error.to_string()))
+}
+
+/// Who said something to the agent last.
+fn spoke_last(parts: &Parts, agent: Option<&Name>) -> Option<Name> {
+    let of = |message: &&LogMessage| {
+        Some(message.subject.as_str()) == agent.map(|it| format!("kairo.agent.{it}.message")).as_deref()
+    };
+    let last = parts.before.iter().rev().find(of)?;
+    match log_message::understand(last).ok()?.ok()?.body {
+        Body::AgentMessage(said) => Name::parse(&said.user).ok(),
+        _ => None,
+    }
+}
+
+fn you() -> Name {
+    Name::parse("you").expect("a name")
+}
+
+fn mocks(path: &Path) -> Result<Mocks, Error> {
+    Mocks::read(&text(path)?).map_err(|error| Error::Usage(format!("{}: {error}", path.display())))
+}
+
+fn failed(error: kairo_fork::ForkError) -> Error {
+    Error::Advice(error.to_string())
+}

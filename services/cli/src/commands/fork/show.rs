@@ -1,0 +1,153 @@
+//! What is shown of a fork.
+
+use std::collections::BTreeMap;
+
+use kairo_core::{
+    event_json::{self, EventJson},
+    ids::Name,
+    record::Record,
+};
+use kairo_fork::{Answer, Told};
+use kairo_proto::v1;
+use kairo_replay::cut::Parts;
+use serde_json::json;
+
+use crate::commands::Session;
+use crate::{
+    Error,
+    event_lines::{EventLines, printable},
+    terminal,
+    turn::is_say,
+};
+
+/// Characters of arguments that are shown.
+const ARGUMENTS: usize = 200;
+
+pub struct Screen {
+    json: bool,
+    /// Where every event is shown.
+    lines: Option<EventLines>,
+    /// Whether it is to be said who speaks.
+    names: bool,
+    /// How often answers came from where.
+    counts: BTreeMap<(&'static str, &'static str), usize>,
+}
+
+impl Screen {
+    pub fn new(session: &Session, events: bool, names: bool) -> Self {
+        let lines = events.then(terminal::event_lines);
+        Self { json: session.json, lines, names, counts: BTreeMap::new() }
+    }
+
+    /// What begins.
+    pub fn begin(&self, parts: &Parts, user: &Name, model: Option<&str>) -> Result<(), Error> {
+        if self.json {
+            return Ok(());
+        }
+        let agents: Vec<&str> = parts.agents.iter().map(Name::as_str).collect();
+        let (lost, later) = (parts.pending.iter().filter(|it| !it.ends()).count(), parts.pending.len());
+        terminal::line(format!(
+            "A fork of {} behind message {}, in memory. You speak as {user}.",
+            agents.join(", "),
+            parts.at
+        ))?;
+        if later > 0 {
+            let told = format!("{later} in flight, of which the log knows what came of {}", later - lost);
+            terminal::line(told)?;
+        }
+        terminal::line(match model {
+            Some(model) => format!("What the log has no answer to, {model} is asked."),
+            None => "No model is configured: what the log has no answer to, nobody answers.".to_owned(),
+        })?;
+        Ok(())
+    }
+
+    /// A message of the log of the fork.
+    pub fn record(&mut self, record: &Record) -> Result<Vec<EventJson>, Error> {
+        let events = event_json::events(record);
+        for event in &events {
+            if self.json {
+                terminal::json(event)?;
+            } else if let Some(lines) = &mut self.lines {
+                terminal::line(lines.line(event))?;
+            } else if let Some(line) = self.said(event) {
+                terminal::line(line)?;
+            }
+        }
+        Ok(events)
+    }
+
+    fn said(&self, event: &EventJson) -> Option<String> {
+        let text = printable(event.text());
+        let agent = event.subject.split('.').nth(2).unwrap_or_default();
+        match event.type_name.as_str() {
+            v1::UserMessageUndelivered::TYPE => Some(format!("not delivered: {text}")),
+            v1::AgentFailed::TYPE => Some(format!("{agent} failed: {text}")),
+            _ if is_say(event) && self.names => Some(format!("{agent}: {text}")),
+            _ if is_say(event) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// An answer that no tool, agent or model outside gave.
+    pub fn answered(&mut self, told: &Told) -> Result<(), Error> {
+        let (kind, answer) = match told {
+            Told::Tool { answer, .. } => ("tools", answer),
+            Told::Agent { answer, .. } => ("agents", answer),
+            Told::Model { answer, .. } => ("models", answer),
+        };
+        *self.counts.entry((kind, from(answer))).or_default() += 1;
+        if self.json {
+            return Ok(terminal::json(told)?);
+        }
+        let what = match told {
+            Told::Model { .. } => return Ok(()),
+            Told::Agent { agent, .. } => format!("asked {agent}"),
+            Told::Tool { tool, arguments, .. } => {
+                let arguments: String = arguments.to_string().chars().take(ARGUMENTS).collect();
+                format!("{tool} {}", printable(&arguments))
+            }
+        };
+        let place = match answer {
+            Answer::Recorded { at } => format!(" at {at}"),
+            _ => String::new(),
+        };
+        Ok(terminal::line(format!("  {what}: {}{place}", from(answer)))?)
+    }
+
+    /// Words about the fork itself.
+    pub fn note(&self, text: impl AsRef<str>) -> Result<(), Error> {
+        if self.json { Ok(()) } else { Ok(terminal::line(text)?) }
+    }
+
+    /// What waits for whoever types.
+    pub fn prompt(&self, text: &str) -> Result<(), Error> {
+        if self.json { Ok(()) } else { Ok(terminal::piece(text)?) }
+    }
+
+    /// How it ended.
+    pub fn end(&self, at_rest: bool, now: jiff::Timestamp) -> Result<(), Error> {
+        if self.json {
+            let counts: BTreeMap<String, usize> =
+                self.counts.iter().map(|((kind, from), count)| (format!("{kind}_{from}"), *count)).collect();
+            return Ok(terminal::json(&json!({ "at_rest": at_rest, "now": now, "answers": counts }))?);
+        }
+        let of = |kind: &str| {
+            let of = self.counts.iter().filter(|((of, _), _)| *of == kind);
+            let told: Vec<String> = of.map(|((_, from), count)| format!("{count} {from}")).collect();
+            (!told.is_empty()).then(|| format!("{kind}: {}", told.join(", ")))
+        };
+        let told: Vec<String> = ["models", "tools", "agents"].into_iter().filter_map(of).collect();
+        let told = if told.is_empty() { "nothing was asked or called".to_owned() } else { told.join("; ") };
+        Ok(terminal::line(format!("The fork has ended. {told}"))?)
+    }
+}
+
+fn from(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Recorded { .. } => "recorded",
+        Answer::Mocked => "mocked",
+        Answer::Asked => "asked",
+        Answer::Locked => "locked",
+    }
+}

@@ -1,0 +1,83 @@
+//! What is typed in a fork, and what whoever types it is asked.
+
+use std::{
+    io::{self, BufRead},
+    sync::Arc,
+    thread,
+};
+
+use futures::future::BoxFuture;
+use kairo_fork::tools::Asked;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::commands::ask;
+
+/// Calls that may wait for an answer at once; of more whoever asks waits.
+const CALLS: usize = 16;
+
+/// A call that somebody is asked about.
+pub struct Call {
+    pub tool: String,
+    pub arguments: Value,
+    /// Where what it comes to is told; nothing when nobody knows.
+    pub result: oneshot::Sender<Option<Value>>,
+}
+
+/// Where lines come from.
+pub struct Typed {
+    lines: mpsc::Receiver<io::Result<String>>,
+    calls: mpsc::Receiver<Call>,
+    /// Whether somebody sits there.
+    pub is_terminal: bool,
+}
+
+struct Here(mpsc::Sender<Call>);
+
+impl Typed {
+    /// The one message, if there is one, else the lines of standard input; and whoever can be asked about calls.
+    pub fn begin(message: Option<String>, json: bool) -> (Self, Option<Arc<dyn Asked>>) {
+        let (send, lines) = mpsc::channel(1);
+        let (ask, calls) = mpsc::channel(CALLS);
+        let is_terminal = message.is_none() && !json && ask::is_possible();
+        match message {
+            Some(message) => _ = send.try_send(Ok(message)),
+            None => _ = thread::spawn(move || read(&send)),
+        }
+        let asked = is_terminal.then(|| Arc::new(Here(ask)) as _);
+        (Self { lines, calls, is_terminal }, asked)
+    }
+
+    /// The next line; none when there are no more. Nothing is lost if it is dropped.
+    pub async fn line(&mut self) -> io::Result<Option<String>> {
+        self.lines.recv().await.transpose()
+    }
+
+    /// The next call that is asked about. Nothing is lost if it is dropped.
+    pub async fn call(&mut self) -> Call {
+        match self.calls.recv().await {
+            Some(call) => call,
+            // Nobody will ask.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn read(send: &mpsc::Sender<io::Result<String>>) {
+    for line in io::stdin().lock().lines() {
+        if send.blocking_send(line).is_err() {
+            return;
+        }
+    }
+}
+
+impl Asked for Here {
+    fn about<'a>(&'a self, tool: &'a str, arguments: &'a Value) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(async move {
+            let (result, told) = oneshot::channel();
+            let call = Call { tool: tool.to_owned(), arguments: arguments.clone(), result };
+            self.0.send(call).await.ok()?;
+            told.await.ok().flatten()
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! Who answers for models in a fork: the log, to what it has an answer to, else a model, if there is one.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::future::BoxFuture;
+use kairo_agent_runtime::{Answers, Live, Received};
+use kairo_mind::request::ModelRequest;
+use kairo_proto::v1::{Completion, CompletionError};
+use tokio::sync::mpsc;
+
+use crate::{Answer, Told};
+
+pub(crate) struct Remembering {
+    pub recorded: Mutex<BTreeMap<String, VecDeque<Completion>>>,
+    pub models: Option<Arc<dyn Answers>>,
+    pub told: mpsc::UnboundedSender<Told>,
+}
+
+impl Remembering {
+    /// The next answer that the log has to this; the last one again and again, unless it is a failure.
+    fn recorded(&self, digest: &str) -> Option<Completion> {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = recorded.get_mut(digest)?;
+        let answer = answers.pop_front()?;
+        if answers.is_empty() && answer.error.is_none() {
+            answers.push_back(answer.clone());
+        }
+        Some(answer)
+    }
+}
+
+impl Answers for Remembering {
+    fn complete<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        received: &'a Received,
+        live: Option<Live<'a>>,
+    ) -> BoxFuture<'a, Completion> {
+        Box::pin(async move {
+            let digest = request.digest();
+            if let Some(completion) = self.recorded(&digest) {
+                let _ = self.told.send(Told::Model { tier: request.tier, answer: Answer::Recorded { at: 0 } });
+                return completion;
+            }
+            let Some(models) = &self.models else {
+                let _ = self.told.send(Told::Model { tier: request.tier, answer: Answer::Locked });
+                return unanswered(request, digest);
+            };
+            let _ = self.told.send(Told::Model { tier: request.tier, answer: Answer::Asked });
+            models.complete(request, received, live).await
+        })
+    }
+}
+
+fn unanswered(request: &ModelRequest, request_digest: String) -> Completion {
+    let message = "the log has no answer to this, and no model is configured: name a configuration with --config";
+    let error = CompletionError { kind: "model_refused".to_owned(), message: message.to_owned(), transient: false };
+    Completion { tier: request.tier.to_owned(), request_digest, error: Some(error), ..Completion::default() }
+}

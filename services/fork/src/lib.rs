@@ -1,0 +1,363 @@
+//! A fork: agents of a log as they were at one place of it, going on apart from it.
+//!
+//! The services are those of production, on a server in memory ([`kairo_in_memory`]) that holds the log up to the cut
+//! ([`kairo_replay::cut`]). Nothing reaches the world: tools answer what was recorded, mocked or said on being asked, else that
+//! they are locked ([`tools`]); agents that are not in the fork answer what they answered before ([`others`]); models are asked
+//! only what the log has no answer to ([`answers`]); what was in flight at the cut ends as it ended, or is lost ([`pending`]).
+//! Timers go off by the clock of the fork, which begins at the cut.
+
+mod answers;
+pub mod mocks;
+mod others;
+mod pending;
+mod services;
+pub mod tools;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use kairo_agent_runtime::Answers;
+use kairo_core::{
+    bus::{
+        LogIdentity,
+        append::Outgoing,
+        port::{Cause, Message, Start, Streams, Tail},
+    },
+    envelope::{Envelope, Origin},
+    ids::Name,
+    partition::Partitions,
+    record::{Raw, Record},
+    subjects::{
+        AGENT_DEFINED, Consumer, EVENTS_STREAM, Route, Service, USER_APPROVAL, USER_CHOICE, USER_COMMAND, USER_MESSAGE,
+    },
+    vocabulary::READER,
+};
+use kairo_in_memory::{
+    chance::Calm,
+    durable::Durable,
+    port::InMemory,
+    server::{Server, Stream},
+};
+use kairo_mind::replay::Replay;
+use kairo_proto::{
+    Body, time,
+    v1::{AgentDefined, AgentProfile, LogMessage, UserApproval, UserChoice, UserCommand, UserMessage},
+};
+use kairo_replay::cut;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use uuid::Uuid;
+
+use self::{answers::Remembering, mocks::Mocks, others::Others, services::Running, tools::Asked};
+
+/// Largest message that is read, in bytes.
+const MAX_BODY: usize = 1024 * 1024;
+/// How long services may take to stop.
+const STOPPING: Duration = Duration::from_secs(5);
+
+/// What becomes of what was in flight at the cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// What the log says became of it, where it does.
+    Recorded,
+    Lost,
+}
+
+/// What a fork is to be beside what the log says.
+pub struct Settings {
+    pub pending: Keep,
+    pub mocks: Mocks,
+    /// Who is asked for what neither the log nor a mock has an answer to.
+    pub asked: Option<Arc<dyn Asked>>,
+    /// What agents are configured with; its limits are those of the log.
+    pub config: kairo_agent_runtime::Config,
+    /// Who answers what the log has no answer to.
+    pub models: Option<Arc<dyn Answers>>,
+    /// The system prompt of all agents, in place of their own.
+    pub prompt: Option<String>,
+}
+
+/// Where an answer comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum Answer {
+    /// The log: the place of the result; 0 for a model's.
+    Recorded {
+        at: u64,
+    },
+    Mocked,
+    /// A model, or somebody who was asked.
+    Asked,
+    /// There is none.
+    Locked,
+}
+
+/// What was answered that reaches no further than the fork.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "answered", rename_all = "snake_case")]
+pub enum Told {
+    Tool { action: String, tool: String, arguments: Value, answer: Answer },
+    Agent { action: String, agent: String, answer: Answer },
+    Model { tier: &'static str, answer: Answer },
+}
+
+/// Something that happened in a fork.
+#[derive(Debug)]
+pub enum Happened {
+    /// A message stands in its log.
+    Record(Box<Record>),
+    Answered(Told),
+    /// Nothing is left to be done until somebody says something, or time passes.
+    AtRest,
+}
+
+/// Why there is no fork, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    #[error("message {0} of the log cannot be put into a fork: expected headers, and when it was stored")]
+    Log(u64),
+    #[error("a service of the fork has stopped: {0}")]
+    Stopped(String),
+    #[error("the log of the fork broke off: {0}")]
+    BrokeOff(Cause),
+}
+
+/// Agents that go on apart from their log.
+pub struct Fork {
+    server: InMemory,
+    tail: Box<dyn Tail>,
+    /// What the tail brought and was not told yet.
+    arrived: VecDeque<Raw>,
+    told: mpsc::UnboundedReceiver<Told>,
+    others: Others,
+    /// The agents, as far as was told.
+    state: Replay,
+    /// Where the last message stands that was told.
+    read: u64,
+    /// What users said that no agent was told of yet.
+    unrouted: Vec<Uuid>,
+    is_resting: bool,
+    changes: watch::Receiver<()>,
+    services: Running,
+}
+
+impl Fork {
+    /// Lets agents go on from the cut.
+    ///
+    /// # Errors
+    /// Where the log has what no server holds.
+    pub async fn begin(parts: cut::Parts, settings: Settings) -> Result<Self, ForkError> {
+        let Settings { pending, mocks, asked, config, models, prompt } = settings;
+        let profiles = prompt.map(|prompt| profiles(&parts, &prompt)).unwrap_or_default();
+        let cut::Parts { at, agents, before, state, pending: in_flight, recorded, catalogue, basis } = parts;
+        let server = seeded(at, &before)?;
+        let (tell, told) = mpsc::unbounded_channel();
+        let tail = server.tail(EVENTS_STREAM, &[], Start::After(at)).await;
+        let tail = tail.map_err(|error| ForkError::BrokeOff(error.into()))?;
+        server.with(|server, now| {
+            profiles.iter().for_each(|(agent, profile)| store(server, &defined(agent, profile, now), now));
+            pending::ends(&in_flight, pending, now).iter().for_each(|end| store(server, end, now));
+        });
+        let answers = Remembering { recorded: Mutex::new(recorded.completions.clone()), models, told: tell.clone() };
+        let recorded = Arc::new(recorded);
+        let answering = tools::Answering {
+            at,
+            recorded: recorded.clone(),
+            mocks,
+            asked,
+            told: tell.clone(),
+            made: Mutex::default(),
+        };
+        let tools = tools::of(catalogue.as_ref(), &Arc::new(answering));
+        let of_services = services::Parts { config, basis, answers: Arc::new(answers), tools };
+        let services =
+            Running::start(server.clone(), of_services).map_err(|error| ForkError::Stopped(error.to_string()))?;
+        let agents = agents.into_iter().collect();
+        let others = Others { at, agents, recorded, told: tell, made: Mutex::new(BTreeMap::new()) };
+        let (arrived, unrouted, changes) = (VecDeque::new(), Vec::new(), server.changes());
+        Ok(Self {
+            server,
+            tail,
+            arrived,
+            told,
+            others,
+            state,
+            read: at,
+            unrouted,
+            is_resting: false,
+            changes,
+            services,
+        })
+    }
+
+    /// The agents that are here.
+    pub fn agents(&self) -> &[Name] {
+        &self.others.agents
+    }
+
+    /// The clock of the fork.
+    pub fn now(&self) -> Timestamp {
+        self.server.look_at(|_, now| now)
+    }
+
+    /// Moves its clock on, so that what is due by then happens.
+    pub fn advance(&mut self, by: SignedDuration) {
+        self.server.advance(by);
+        self.is_resting = false;
+    }
+
+    /// A user says something.
+    pub fn say(&mut self, user: &Name, message: UserMessage) {
+        self.enter(&USER_MESSAGE, user, message);
+    }
+
+    /// A human's verdict on an action.
+    pub fn approve(&mut self, user: &Name, approval: UserApproval) {
+        self.enter(&USER_APPROVAL, user, approval);
+    }
+
+    /// A user's answer to something an agent put to them.
+    pub fn choose(&mut self, user: &Name, choice: UserChoice) {
+        self.enter(&USER_CHOICE, user, choice);
+    }
+
+    /// A direct order.
+    pub fn order(&mut self, user: &Name, command: UserCommand) {
+        self.enter(&USER_COMMAND, user, command);
+    }
+
+    fn enter(&mut self, route: &Route, user: &Name, body: impl Into<Body>) {
+        let id = Uuid::now_v7();
+        self.server.with(|server, now| {
+            let envelope = Envelope::entering(id, Service::Gateway, Origin::User, now);
+            store(server, &Outgoing::new(route, user, envelope, body), now);
+        });
+        self.unrouted.push(id);
+        self.is_resting = false;
+    }
+
+    /// What happens next. It says once that all is at rest, and then waits until something happens.
+    ///
+    /// # Errors
+    /// When a service has stopped by itself.
+    pub async fn next(&mut self) -> Result<Happened, ForkError> {
+        loop {
+            if let Some(raw) = self.arrived.pop_front() {
+                if let Some(record) = self.read(&raw) {
+                    return Ok(Happened::Record(Box::new(record)));
+                }
+                continue;
+            }
+            if let Ok(told) = self.told.try_recv() {
+                return Ok(Happened::Answered(told));
+            }
+            self.changes.borrow_and_update();
+            if !self.is_resting && self.is_at_rest() {
+                self.is_resting = true;
+                return Ok(Happened::AtRest);
+            }
+            tokio::select! {
+                biased;
+                why = self.services.stopped() => return Err(ForkError::Stopped(why)),
+                raws = self.tail.next() => self.arrived.extend(raws.map_err(ForkError::BrokeOff)?),
+                Some(told) = self.told.recv() => return Ok(Happened::Answered(told)),
+                _ = self.changes.changed() => {}
+            }
+        }
+    }
+
+    /// Takes in a message of the log.
+    fn read(&mut self, raw: &Raw) -> Option<Record> {
+        self.read = raw.sequence;
+        self.is_resting = false;
+        let record = match raw.read(MAX_BODY) {
+            Ok(record) => record,
+            Err(_) => {
+                self.state.pass_over(raw.sequence, &raw.subject);
+                return None;
+            }
+        };
+        let cause = record.envelope.causation_id;
+        self.unrouted.retain(|id| Some(*id) != cause);
+        self.others.hear(&self.server, &record);
+        self.state.follow(record.clone());
+        Some(record)
+    }
+
+    /// Whether nothing is left to be done.
+    fn is_at_rest(&mut self) -> bool {
+        let at_work = [Consumer::ToolRunner, Consumer::ToolRunnerProcesses, Consumer::AgentRuntimeEffects];
+        let (end, is_settled) = self.server.look_at(|server, _| {
+            let end = server.streams.get(EVENTS_STREAM).map_or(0, Stream::last_sequence);
+            let settled = |consumer| server.durables.get(consumer).is_some_and(Durable::is_settled);
+            (end, at_work.iter().all(settled))
+        });
+        is_settled && self.read >= end && self.unrouted.is_empty() && !self.state.is_waiting()
+    }
+
+    /// What an agent knows.
+    pub fn state(&self, agent: &Name) -> kairo_mind::log::Snapshot {
+        self.state.snapshot(agent)
+    }
+
+    /// The log of the fork: what stood before the cut, and what has happened since.
+    pub fn export(&self) -> Vec<LogMessage> {
+        self.server.look_at(|server, _| {
+            let Some(stream) = server.streams.get(EVENTS_STREAM) else { return Vec::new() };
+            stream.ever().iter().map(|stored| stored.raw().to_log_message()).collect()
+        })
+    }
+
+    /// Ends it.
+    pub async fn end(self) {
+        let _ = tokio::time::timeout(STOPPING, self.services.stop()).await;
+    }
+}
+
+/// A server that has the log up to the cut.
+fn seeded(at: u64, before: &[LogMessage]) -> Result<InMemory, ForkError> {
+    let log = LogIdentity { id: Uuid::now_v7(), partitions: Partitions::ONE, epoch: READER };
+    let stored = |message: &LogMessage| message.stored.as_ref().and_then(time::read);
+    let now = before.iter().rev().find_map(stored).unwrap_or_else(Timestamp::now);
+    let server = InMemory::new(log, services::ACK_WAIT, now);
+    server.with(|server, _| {
+        for message in before {
+            let raw = Raw::of_log_message(message).ok_or(ForkError::Log(message.sequence))?;
+            let id = message.headers.get("ce-id").cloned();
+            let stored = Message::new(Partitions::ONE.stored(&raw.subject), raw.headers, raw.payload);
+            // Timers are set again by it, and agents that are here asked what they did not hear yet.
+            let effects = [Consumer::AgentRuntimeEffects];
+            server.seed(message.sequence, Message { id, ..stored }, raw.stored, &effects);
+        }
+        if let Ok(log) = server.stream(EVENTS_STREAM) {
+            log.skip_to(at);
+        }
+        Ok::<(), ForkError>(())
+    })?;
+    Ok(server)
+}
+
+/// Stores an event of the fork itself.
+pub(crate) fn store(server: &mut Server, event: &Outgoing, now: Timestamp) {
+    let subject = Partitions::ONE.stored(&event.subject);
+    let message = Message::new(subject, event.headers(), event.body.encode()).once(event.envelope.id.to_string());
+    if let Err(error) = server.store(message, now, 0, &mut Calm) {
+        tracing::error!(%error, subject = event.subject, "not stored");
+    }
+}
+
+/// Their profiles with another prompt.
+fn profiles(parts: &cut::Parts, prompt: &str) -> Vec<(Name, AgentProfile)> {
+    let profile = |agent: &Name| Some(AgentProfile { prompt: prompt.to_owned(), ..parts.profile(agent)? });
+    parts.agents.iter().filter_map(|agent: &Name| Some((agent.clone(), profile(agent)?))).collect()
+}
+
+fn defined(agent: &Name, profile: &AgentProfile, now: Timestamp) -> Outgoing {
+    let envelope = Envelope::entering(Uuid::now_v7(), Service::Gateway, Origin::System, now);
+    Outgoing::new(&AGENT_DEFINED, agent, envelope, AgentDefined { profile: Some(profile.clone()) })
+}

@@ -1,0 +1,142 @@
+//! The services of a fork, as they run in production, one replica of each, on the server in memory.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{FutureExt, future::LocalBoxFuture};
+use kairo_agent_runtime::{Answers, ModelConfig};
+use kairo_core::{
+    bus::{Bus, BusConfig},
+    ids::Name,
+    service::{Context, Readiness, ServiceError},
+    subjects::Service,
+};
+use kairo_in_memory::port::InMemory;
+use kairo_proto::v1::DecisionBasis;
+use kairo_tool_runner::tool::Tool;
+use tokio::{sync::mpsc, task::LocalSet};
+use tokio_util::sync::CancellationToken;
+
+/// What is delivered and not settled by then is delivered again; whoever is at work says so more often.
+pub(crate) const ACK_WAIT: Duration = Duration::from_secs(5);
+
+/// Nobody else is there, so nothing is waited for.
+fn limits() -> BusConfig {
+    BusConfig {
+        ack_wait_ms: u64::try_from(ACK_WAIT.as_millis()).unwrap_or(u64::MAX),
+        beat_ms: 50,
+        // As long as a machine may stand still, after which it would read everything again.
+        member_expiry_ms: 60_000,
+        handover_ms: 1_000,
+        ..BusConfig::default()
+    }
+}
+
+/// What the services of a fork have.
+pub(crate) struct Parts {
+    pub config: kairo_agent_runtime::Config,
+    pub basis: Option<DecisionBasis>,
+    pub answers: Arc<dyn Answers>,
+    pub tools: Vec<Arc<dyn Tool>>,
+}
+
+/// Services at work, on a thread of their own.
+pub(crate) struct Running {
+    shutdown: CancellationToken,
+    /// Why one of them stopped, when that was not asked for; it ends when all have.
+    stopped: mpsc::UnboundedReceiver<String>,
+}
+
+impl Running {
+    /// Starts them.
+    pub fn start(server: InMemory, parts: Parts) -> std::io::Result<Self> {
+        let (tell, stopped) = mpsc::unbounded_channel();
+        let shutdown = CancellationToken::new();
+        let until = shutdown.clone();
+        std::thread::Builder::new().name("fork".to_owned()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => LocalSet::new().block_on(&runtime, run(&server, parts, &until, &tell)),
+                Err(error) => _ = tell.send(error.to_string()),
+            }
+        })?;
+        Ok(Self { shutdown, stopped })
+    }
+
+    /// Waits until one of them stops by itself, and says why.
+    pub async fn stopped(&mut self) -> String {
+        self.stopped.recv().await.unwrap_or_else(|| "it came to an end".to_owned())
+    }
+
+    /// Stops them, however long that takes.
+    pub async fn stop(mut self) {
+        self.shutdown.cancel();
+        while self.stopped.recv().await.is_some() {}
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+async fn run(server: &InMemory, parts: Parts, shutdown: &CancellationToken, tell: &mpsc::UnboundedSender<String>) {
+    let Parts { config, basis, answers, tools } = parts;
+    let router = async {
+        let context = context(server, Service::Router, shutdown).await?;
+        kairo_router::run(kairo_router::Config::default(), context).await
+    };
+    let agents = async {
+        let context = context(server, Service::AgentRuntime, shutdown).await?;
+        kairo_agent_runtime::run_with(as_it_was(config, basis.as_ref()), context, answers).await
+    };
+    let tools = async {
+        let context = context(server, Service::ToolRunner, shutdown).await?;
+        kairo_tool_runner::run_only(kairo_tool_runner::Config::default(), context, tools).await
+    };
+    let watched = async |name: &str, service: BoxLocalFuture<'_>| {
+        let ended = service.await;
+        if !shutdown.is_cancelled() {
+            let why = ended.err().map_or_else(|| "it came to an end".to_owned(), |error| error.to_string());
+            let _ = tell.send(format!("{name}: {why}"));
+        }
+    };
+    tokio::join!(
+        watched("router", router.boxed_local()),
+        watched("agent-runtime", agents.boxed_local()),
+        watched("tool-runner", tools.boxed_local()),
+        async { _ = shutdown.run_until_cancelled(server.keep_time()).await },
+    );
+}
+
+type BoxLocalFuture<'f> = LocalBoxFuture<'f, Result<(), ServiceError>>;
+
+async fn context(server: &InMemory, service: Service, shutdown: &CancellationToken) -> Result<Context, ServiceError> {
+    let instance =
+        Name::parse(&format!("{}-fork", service.name())).map_err(|error| ServiceError::Other(error.to_string()))?;
+    let bus = Bus::on(Arc::new(server.clone()), service, instance, &limits());
+    bus.find_log().await?;
+    Ok(Context { bus, shutdown: shutdown.clone(), readiness: Readiness::silent() })
+}
+
+/// The configuration with the limits that decisions rested on, so that what is asked again is asked as it was.
+fn as_it_was(mut config: kairo_agent_runtime::Config, basis: Option<&DecisionBasis>) -> kairo_agent_runtime::Config {
+    let Some(basis) = basis else { return config };
+    let own = &mut config.agent_runtime;
+    (own.max_steps, own.model_tries) = (basis.max_steps, basis.model_tries);
+    (own.parallel_tools, own.chain_steps) = (basis.parallel_tools as usize, basis.chain_steps as usize);
+    let heavy = config.models.heavy.clone();
+    let fast = config.models.fast.clone().unwrap_or_else(|| heavy.clone());
+    let light = config.models.light.clone().unwrap_or_else(|| fast.clone());
+    let counted = |model: ModelConfig, tier: &str| {
+        let recorded = basis.models.iter().find(|recorded| recorded.tier == tier);
+        match recorded.filter(|recorded| recorded.context_tokens > 0) {
+            Some(recorded) => ModelConfig { context_tokens: recorded.context_tokens, token_factor: Some(1.0), ..model },
+            None => model,
+        }
+    };
+    config.models.heavy = counted(heavy, "heavy");
+    config.models.fast = Some(counted(fast, "fast"));
+    config.models.light = Some(counted(light, "light"));
+    config
+}
