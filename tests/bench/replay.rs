@@ -1,6 +1,7 @@
 //! Every decision of a short run of everything made again ([`kairo_mind::replay`]): whether it comes out the same, and how
 //! fast that goes.
 
+mod forking;
 mod live;
 mod long;
 
@@ -11,6 +12,7 @@ use kairo_tests::audit;
 use serde::Serialize;
 
 use crate::{Outcome, arguments::Replay, projection::record, rounds::progress, ticks::Figures};
+use forking::Forking;
 use live::Live;
 use long::Long;
 
@@ -24,6 +26,7 @@ pub struct Report {
     decisions: usize,
     decisions_per_s: f64,
     long: Long,
+    forking: Forking,
     live: Live,
 }
 
@@ -46,13 +49,14 @@ pub async fn measure(wanted: &Replay) -> Outcome<Report> {
         .into());
     }
     let long = long::measure(wanted).await?;
+    let forking = forking::measure().await?;
     let live = live::measure(wanted).await?;
-    Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds, long, live })
+    Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds, long, forking, live })
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { messages, decisions, decisions_per_s, long, live } = self;
+        let Self { messages, decisions, decisions_per_s, long, forking, live } = self;
         writeln!(out, "{decisions} decisions in {messages} messages, all the same; {decisions_per_s:.0} a second")?;
         let megabytes = |bytes: u64| bytes / 1_000_000;
         let (file, resident) = (megabytes(long.bytes), megabytes(long.resident));
@@ -67,6 +71,11 @@ impl fmt::Display for Report {
             "  kairo replay           {:>7.1} s {:>9.0} messages/s, at most {resident} MB",
             long.seconds,
             long.per_s()
+        )?;
+        let Forking { messages, one, team } = forking;
+        writeln!(
+            out,
+            "kairo fork until all is at rest: of an agent with {messages} messages {one:.2} s, of 8 of them {team:.2} s"
         )?;
         let Live { turns, replays, publish_quiet, publish_replaying } = live;
         writeln!(out, "acknowledged publishes beside {replays} replays of an agent with {turns} turns:")?;

@@ -1,5 +1,6 @@
 //! `kairo replay`: every decision of an agent made again from the log, and what it says of a log that was tampered with.
 
+pub mod fork;
 mod offline;
 mod over_http;
 mod pages;
@@ -391,6 +392,7 @@ async fn the_decisions_of_a_log_are_made_again() {
     changes_are_tried(&world, &file).await;
     changes_to_the_log_reach_what_rests_on_it(&world, &file).await;
     incidents_are_kept_and_tested(&world, &file).await;
+    fork::forks_go_on_apart_from_their_log(&world, &file).await;
     over_http::others_are_told_the_same(&world, &file).await;
     offline::no_network_is_needed(&file).await;
     revision::a_revision_is_built_once_and_compared(&file).await;

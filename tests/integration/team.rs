@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     faults::audit,
+    replay::fork::fork,
     world::{Wanted, World},
 };
 
@@ -127,6 +128,7 @@ async fn a_new_team_gets_to_work_delegates_compacts_briefs_and_wakes_for_its_mis
     }
     let compacted = of_type(&world, "research-web", v1::ThreadCompacted::TYPE, 1).await;
     assert!(!compacted.is_empty());
+    forks_go_on_as_it_did(&world).await;
 
     // What was summed up stands among what was said, all of which is still there.
     let thread = compacted[0].thread_id.clone().unwrap();
@@ -179,6 +181,26 @@ async fn a_new_team_gets_to_work_delegates_compacts_briefs_and_wakes_for_its_mis
     audit::passes(&world).await;
     world.verified().await;
     world.end().await;
+}
+
+/// The whole team goes on from where its lead was asked to get to work, and does all of it again without a model; its lead alone
+/// is answered what its workers answered then.
+async fn forks_go_on_as_it_did(world: &World) {
+    let requests = world.model_requests().await.len();
+    let begun = of_type(world, TEAM, v1::TaskScheduled::TYPE, 1).await[0].sequence.to_string();
+    let team = "research,research-web,research-writer";
+    for (agents, others) in [(team, 0), (TEAM, 2)] {
+        let forked = fork(world, &[agents, "--at", &begun], "").await;
+        assert_eq!(forked.code, Some(0), "{}", forked.told);
+        assert_eq!(forked.said, ["NVIDIA jumps 9 %; the whole report is in the thread."], "{}", forked.told);
+        assert_eq!(
+            (forked.count("models_asked"), forked.count("agents_recorded")),
+            (0, others),
+            "{:?}",
+            forked.answers
+        );
+    }
+    assert_eq!(world.model_requests().await.len(), requests);
 }
 
 #[tokio::test]

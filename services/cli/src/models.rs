@@ -32,7 +32,7 @@ impl Options {
     /// # Errors
     /// All mistakes in it.
     pub fn load(&self) -> Result<(Config, bool), Error> {
-        let mut environment: BTreeMap<String, String> = config::environment().into_iter().collect();
+        let mut environment: BTreeMap<String, String> = config::environment().collect();
         let is_named = self.config.is_some() || environment.keys().any(|name| name.starts_with(VARIABLES));
         let here = match is_named {
             true => BTreeMap::new(),

@@ -32,7 +32,8 @@ use kairo_core::{
     partition::Partitions,
     record::{Raw, Record},
     subjects::{
-        AGENT_DEFINED, Consumer, EVENTS_STREAM, Route, Service, USER_APPROVAL, USER_CHOICE, USER_COMMAND, USER_MESSAGE,
+        self, AGENT_DEFINED, Consumer, EVENTS_STREAM, Route, Service, USER_APPROVAL, USER_CHOICE, USER_COMMAND,
+        USER_MESSAGE,
     },
     vocabulary::READER,
 };
@@ -174,10 +175,13 @@ impl Fork {
             made: Mutex::default(),
         };
         let tools = tools::of(catalogue.as_ref(), &Arc::new(answering));
+        let agents: Vec<Name> = agents.into_iter().collect();
+        let here = agents.clone();
+        // Whoever is not here would come to life without a past.
+        server.lose(move |subject| is_of_others(subject, &here));
         let of_services = services::Parts { config, basis, answers: Arc::new(answers), tools };
         let services =
             Running::start(server.clone(), of_services).map_err(|error| ForkError::Stopped(error.to_string()))?;
-        let agents = agents.into_iter().collect();
         let others = Others { at, agents, recorded, told: tell, made: Mutex::new(BTreeMap::new()) };
         let (arrived, unrouted, changes) = (VecDeque::new(), Vec::new(), server.changes());
         Ok(Self {
@@ -340,6 +344,11 @@ fn seeded(at: u64, before: &[LogMessage]) -> Result<InMemory, ForkError> {
         Ok::<(), ForkError>(())
     })?;
     Ok(server)
+}
+
+/// Whether it is a subject of an agent that is not among these.
+fn is_of_others(subject: &str, here: &[Name]) -> bool {
+    subjects::route(subject).is_some_and(|(route, owner)| subjects::is_of_agents(route) && !here.contains(&owner))
 }
 
 /// Stores an event of the fork itself.

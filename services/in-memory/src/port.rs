@@ -21,6 +21,7 @@ use kairo_core::{
             Settlement, Start, StoreError, StreamState, Streams, Subscription, Tail, Wire, Written,
         },
     },
+    partition,
     record::Raw,
     subjects::Consumer,
 };
@@ -51,6 +52,8 @@ struct Inner {
     started: Instant,
     inboxes: u64,
     changes: watch::Sender<()>,
+    /// Subjects of which nothing is stored, though whoever writes is told that it is.
+    is_lost: Box<dyn Fn(&str) -> bool + Send>,
 }
 
 impl fmt::Debug for InMemory {
@@ -66,7 +69,15 @@ impl InMemory {
         let mut server = Server::default();
         server.provision(log, ack_wait, now);
         let (changes, _) = watch::channel(());
-        Self(Arc::new(Mutex::new(Inner { server, begin: now, started: Instant::now(), inboxes: 0, changes })))
+        let inner =
+            Inner { server, begin: now, started: Instant::now(), inboxes: 0, changes, is_lost: Box::new(|_| false) };
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
+    /// From here on nothing is stored that services write on such subjects, which are given without their partition; they are
+    /// told that it is.
+    pub fn lose(&self, is_lost: impl Fn(&str) -> bool + Send + 'static) {
+        self.inner().is_lost = Box::new(is_lost);
     }
 
     /// Does what becomes due as time passes, until it is dropped.
@@ -160,6 +171,9 @@ impl Port for InMemory {}
 #[async_trait]
 impl Streams for InMemory {
     async fn publish(&self, message: Message) -> Result<Written, StoreError> {
+        if (self.inner().is_lost)(partition::split(&message.subject).0) {
+            return Ok(Written { sequence: 0, duplicate: false });
+        }
         self.with(|server, now| server.store(message, now, 0, &mut Calm))
     }
 

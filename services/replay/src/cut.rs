@@ -13,8 +13,8 @@ use kairo_mind::replay::Replay;
 use kairo_proto::{
     Body,
     v1::{
-        AgentAnswer, AgentDecision, AgentProfile, Ask, Completion, DecisionBasis, LogMessage, ProcessExited,
-        ProcessSpawned, ToolCatalogue, ToolResult,
+        AgentAnswer, AgentDecision, AgentDefined, AgentProfile, Ask, Completion, DecisionBasis, LogMessage,
+        ProcessExited, ProcessSpawned, ToolCatalogue, ToolResult,
     },
     words::RequestKind,
 };
@@ -150,10 +150,7 @@ impl Parts {
     pub fn profile(&self, agent: &Name) -> Option<AgentProfile> {
         let defined = self.before.iter().rev().filter_map(|message| log_message::understand(message).ok()?.ok());
         let of = |record: &Record| subjects::route(&record.subject).is_some_and(|(_, owner)| owner == *agent);
-        defined.filter(of).find_map(|record| match record.body {
-            Body::AgentDefined(defined) => defined.profile,
-            _ => None,
-        })
+        defined.filter(of).find_map(|record| AgentDefined::of(&record.body)?.profile.clone())
     }
 }
 
@@ -247,26 +244,27 @@ impl Cut {
 
     /// Notes what was asked, what came of it, and what models answered.
     fn note(&mut self, agent: &Name, record: &Record, is_before: bool) {
-        match &record.body {
-            Body::AgentDecision(decision) => self.decided(agent, decision, is_before),
-            Body::ToolResult(result) => {
-                self.ended(&result.action_id, record, is_before);
-                self.called(result, record.sequence);
-            }
-            Body::AgentAnswer(answer) => {
-                self.ended(&answer.request_id, record, is_before);
-                self.answered(answer, record.sequence);
-            }
-            Body::ProcessSpawned(spawned) => {
-                let Some(begun) = self.begun.get_mut(&spawned.action_id) else { return };
-                match is_before {
-                    true => begun.process = Some(spawned.clone()),
-                    false if begun.is_before => begun.later.push(record.clone()),
-                    false => {}
-                }
-            }
-            Body::ProcessExited(exited) => self.exited(exited, record, is_before),
-            _ => {}
+        if let Some(decision) = AgentDecision::of(&record.body) {
+            self.decided(agent, decision, is_before);
+        } else if let Some(result) = ToolResult::of(&record.body) {
+            self.ended(&result.action_id, record, is_before);
+            self.called(result, record.sequence);
+        } else if let Some(answer) = AgentAnswer::of(&record.body) {
+            self.ended(&answer.request_id, record, is_before);
+            self.answered(answer, record.sequence);
+        } else if let Some(spawned) = ProcessSpawned::of(&record.body) {
+            self.spawned(spawned, record, is_before);
+        } else if let Some(exited) = ProcessExited::of(&record.body) {
+            self.exited(exited, record, is_before);
+        }
+    }
+
+    fn spawned(&mut self, spawned: &ProcessSpawned, record: &Record, is_before: bool) {
+        let Some(begun) = self.begun.get_mut(&spawned.action_id) else { return };
+        match is_before {
+            true => begun.process = Some(spawned.clone()),
+            false if begun.is_before => begun.later.push(record.clone()),
+            false => {}
         }
     }
 

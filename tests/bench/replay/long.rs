@@ -65,14 +65,8 @@ fn write(path: &Path, wanted: &Replay) -> Outcome<u64> {
     let mut file = BufWriter::new(File::create(path)?);
     let mut written = 0;
     while written < wanted.messages {
-        let mut agent = Agent::beginning_at(&format!("agent-{written}"), written + 1);
-        for turn in 0..wanted.agent_messages.min(wanted.messages - written).div_ceil(4) {
-            agent.hears("", &format!("what is the time? I ask for the {turn}. time"));
-            let looks = agent.decides(&[calls("tools.now")]);
-            agent.learns(looks, "\"2026-01-01T00:00:00Z\"");
-            agent.decides(&[says("It is midnight, and the year has just begun.")]);
-        }
-        for message in agent.messages() {
+        let count = wanted.agent_messages.min(wanted.messages - written).div_ceil(4);
+        for message in turns(&format!("agent-{written}"), written + 1, count).messages() {
             serde_json::to_writer(&mut file, &message)?;
             file.write_all(b"\n")?;
             written = message.sequence;
@@ -80,6 +74,18 @@ fn write(path: &Path, wanted: &Replay) -> Outcome<u64> {
     }
     file.flush()?;
     Ok(written)
+}
+
+/// An agent that is asked for the time so often, in a log in which this is the next sequence.
+pub fn turns(name: &str, next: u64, count: u64) -> Agent {
+    let mut agent = Agent::beginning_at(name, next);
+    for turn in 0..count {
+        agent.hears("", &format!("what is the time? I ask for the {turn}. time"));
+        let looks = agent.decides(&[calls("tools.now")]);
+        agent.learns(looks, "\"2026-01-01T00:00:00Z\"");
+        agent.decides(&[says("It is midnight, and the year has just begun.")]);
+    }
+    agent
 }
 
 /// What any reader has to do; how many messages there were.

@@ -18,7 +18,7 @@ use jiff::SignedDuration;
 use kairo_agent_runtime::{Models, NoParts};
 use kairo_core::{ids::Name, log_message};
 use kairo_fork::{Fork, Keep, Settings, mocks::Mocks};
-use kairo_proto::{Body, v1::LogMessage};
+use kairo_proto::v1::{AgentMessage, LogMessage};
 use kairo_replay::cut::{Cut, NoCut, Parts};
 
 use self::{show::Screen, talk::Talk, typed::Typed};
@@ -64,7 +64,7 @@ pub(super) struct Arguments {
     /// Say what stands in this file, once, and end when all that comes of it is done
     #[arg(long, value_name = "FILE")]
     message: Option<PathBuf>,
-    /// Who talks; by default whoever spoke with the first agent last
+    /// Who talks; by default whoever spoke with the first agent last, or you
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
     /// A file with the prompt that the agents are to have
@@ -106,7 +106,10 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     let message = arguments.message.as_deref().map(words).transpose()?;
     let (config, has_models) = arguments.models.load()?;
     let parts = cut(&arguments, session).await?;
-    let user = arguments.user.clone().or_else(|| spoke_last(&parts, arguments.agents.first())).unwrap_or_else(you);
+    let user = arguments.user.clone().or_else(|| spoke_last(&parts, arguments.agents.first()));
+    // As in `kairo chat`, where nobody has yet.
+    let user =
+        user.or_else(|| Name::parse("you").ok()).ok_or_else(|| Error::Usage("--user: expected a name".to_owned()))?;
     let room = config.agent_runtime.max_loaded_bytes;
     let model = has_models.then(|| format!("{} at {}", config.models.heavy.model, config.models.heavy.base_url));
     let models = has_models.then(|| Arc::new(Models::new(&config.models, Arc::new(NoParts), room)) as _);
@@ -156,14 +159,8 @@ fn spoke_last(parts: &Parts, agent: Option<&Name>) -> Option<Name> {
         Some(message.subject.as_str()) == agent.map(|it| format!("kairo.agent.{it}.message")).as_deref()
     };
     let last = parts.before.iter().rev().find(of)?;
-    match log_message::understand(last).ok()?.ok()?.body {
-        Body::AgentMessage(said) => Name::parse(&said.user).ok(),
-        _ => None,
-    }
-}
-
-fn you() -> Name {
-    Name::parse("you").expect("a name")
+    let said = log_message::understand(last).ok()?.ok()?;
+    Name::parse(&AgentMessage::of(&said.body)?.user).ok()
 }
 
 fn mocks(path: &Path) -> Result<Mocks, Error> {

@@ -10,7 +10,7 @@ use kairo_core::{
 use kairo_fork::{Answer, Told};
 use kairo_proto::v1;
 use kairo_replay::cut::Parts;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::Session;
 use crate::{
@@ -30,7 +30,7 @@ pub struct Screen {
     /// Whether it is to be said who speaks.
     names: bool,
     /// How often answers came from where.
-    counts: BTreeMap<(&'static str, &'static str), usize>,
+    counts: BTreeMap<(&'static str, String), usize>,
 }
 
 impl Screen {
@@ -143,11 +143,8 @@ impl Screen {
     }
 }
 
-fn from(answer: &Answer) -> &'static str {
-    match answer {
-        Answer::Recorded { .. } => "recorded",
-        Answer::Mocked => "mocked",
-        Answer::Asked => "asked",
-        Answer::Locked => "locked",
-    }
+/// Where it is from, as `--json` says it.
+fn from(answer: &Answer) -> String {
+    let told = serde_json::to_value(answer).unwrap_or_default();
+    told.get("from").and_then(Value::as_str).unwrap_or_default().to_owned()
 }

@@ -162,7 +162,10 @@ impl Talk {
             self.prompt()?;
             match self.typed.line().await? {
                 Some(line) => self.typed(&line)?,
-                None => return Ok(self.asked.clear()),
+                None => {
+                    self.asked.clear();
+                    return Ok(());
+                }
             }
         }
         Ok(())

@@ -1,0 +1,65 @@
+//! How long `kairo fork` takes until the agents are at rest behind the end of their logs.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::Path,
+    process::Stdio,
+    time::Instant,
+};
+
+use kairo_local::StackOptions;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::process::Command;
+
+use super::long;
+use crate::{Outcome, rounds::progress};
+
+/// Messages of each agent.
+const MESSAGES: u64 = 10_000;
+/// Agents of a team.
+const TEAM: usize = 8;
+
+/// How long it took, in seconds.
+#[derive(Serialize)]
+pub struct Forking {
+    pub messages: u64,
+    pub one: f64,
+    pub team: f64,
+}
+
+pub async fn measure() -> Outcome<Forking> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("team.log");
+    progress(&format!("forking an agent with {MESSAGES} messages, and {TEAM} of them"));
+    let names: Vec<String> = (0..TEAM).map(|number| format!("agent-{number}")).collect();
+    let mut file = BufWriter::new(File::create(&path)?);
+    let mut last = 0;
+    for name in &names {
+        for message in long::turns(name, last + 1, MESSAGES / 4).messages() {
+            serde_json::to_writer(&mut file, &message)?;
+            file.write_all(b"\n")?;
+            last = message.sequence;
+        }
+    }
+    file.flush()?;
+    let one = forked(&path, last, &names[..1]).await?;
+    let team = forked(&path, last, &names).await?;
+    Ok(Forking { messages: MESSAGES, one, team })
+}
+
+async fn forked(path: &Path, at: u64, agents: &[String]) -> Outcome<f64> {
+    let program = StackOptions::bin_dir_of_this_build()?.join("kairo");
+    let started = Instant::now();
+    let mut command = Command::new(program);
+    command.args(["--json", "fork", &agents.join(","), "--at", &at.to_string(), "--file"]).arg(path);
+    let output = command.stdin(Stdio::null()).output().await?;
+    let seconds = started.elapsed().as_secs_f64();
+    let text = String::from_utf8(output.stdout)?;
+    let last: Value = serde_json::from_str(text.lines().last().unwrap_or_default())?;
+    match output.status.success() && last["at_rest"] == true {
+        true => Ok(seconds),
+        false => Err(format!("the fork did not come to rest: {last}").into()),
+    }
+}

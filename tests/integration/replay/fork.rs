@@ -1,0 +1,108 @@
+//! Forks: agents of a real log that go on apart from it.
+
+use std::{collections::BTreeMap, path::Path, process::Stdio};
+
+use kairo_local::{Service, StackOptions};
+use kairo_proto::v1::LogMessage;
+use serde_json::Value;
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use super::{AGENT, replay};
+use crate::{command_line::kairo, world::World};
+
+/// What came of a fork.
+pub struct Forked {
+    pub code: Option<i32>,
+    /// What was said by anybody.
+    pub said: Vec<String>,
+    /// How often answers came from where, such as `models_asked`.
+    pub answers: BTreeMap<String, u64>,
+    pub told: String,
+}
+
+impl Forked {
+    pub fn count(&self, what: &str) -> u64 {
+        self.answers.get(what).copied().unwrap_or_default()
+    }
+}
+
+/// Forks, and says these lines.
+pub async fn fork(world: &World, arguments: &[&str], lines: &str) -> Forked {
+    let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
+    let model = format!("{}/v1", world.stack.url(Service::ModelSim).unwrap());
+    let mut command = Command::new(program);
+    command.args(["--json", "--url", &world.url(""), "fork"]).args(arguments);
+    command.env("KAIRO_MODELS__HEAVY__BASE_URL", model);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    let told = String::from_utf8([&output.stdout[..], &output.stderr[..]].concat()).unwrap();
+    let events: Vec<Value> = told.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let says = events.iter().filter(|event| event["payload"]["type"] == "say");
+    let said = says.map(|event| event["payload"]["text"].as_str().unwrap().to_owned()).collect();
+    let answers = events.last().map(|last| serde_json::from_value(last["answers"].clone()).unwrap_or_default());
+    Forked { code: output.status.code(), said, answers: answers.unwrap_or_default(), told }
+}
+
+/// What was said to the model server so far, and how far the log goes.
+async fn outside(world: &World) -> (usize, usize) {
+    (world.model_requests().await.len(), world.log.now(&world.bus).await.len())
+}
+
+/// An agent goes on from places of its log: as it did, with other words, with another prompt, and nothing of that reaches
+/// anybody.
+pub async fn forks_go_on_apart_from_their_log(world: &World, file: &Path) {
+    let log = file.to_str().unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let messages: Vec<LogMessage> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |verb: &str| -> Vec<String> {
+        messages.iter().filter(|it| it.subject.ends_with(verb)).map(|it| it.sequence.to_string()).collect()
+    };
+    let (heard, results, decisions) = (of(".message"), of(".result"), of(".decision"));
+    let (requests, end) = outside(world).await;
+
+    // What it did then it does again, from the gateway's log as from the file, and no model is asked.
+    for source in [&["--file", log][..], &[]] {
+        let forked = fork(world, &[&[AGENT, "--at", &heard[1]], source].concat(), "").await;
+        assert_eq!((forked.code, forked.said.len(), forked.count("models_asked")), (Some(0), 1, 0), "{}", forked.told);
+        assert!(forked.said[0].starts_with("It is 2"), "{:?}", forked.said);
+        assert_eq!((forked.count("models_recorded"), forked.count("tools_recorded")), (2, 1), "{}", forked.told);
+    }
+    // A call in flight comes to what it came to, or is lost.
+    let kept = fork(world, &[AGENT, "--at", &decisions[1], "--file", log], "").await;
+    assert_eq!((kept.count("models_asked"), kept.count("models_recorded")), (0, 1), "{}", kept.told);
+    let lost = fork(world, &[AGENT, "--at", &decisions[1], "--file", log, "--pending", "lost"], "").await;
+    assert!(lost.told.contains("in_doubt") && lost.count("models_asked") == 1, "{}", lost.told);
+    assert_eq!(outside(world).await, (requests + 1, end), "a fork asks models, and writes nothing");
+
+    // Other words, in its own log, which can be made again; a tool does nothing.
+    let beside = |name: &str| file.with_file_name(name).to_str().unwrap().to_owned();
+    let (exported, mocks, words, prompt) = (beside("fork.log"), beside("mocks.yaml"), beside("w.txt"), beside("p.md"));
+    let at = [AGENT, "--at", &results[0], "--file", log];
+    let forked = fork(world, &[&at[..], &["--export", &exported]].concat(), "hello again\ntime and time\n").await;
+    assert_eq!(forked.said.last().map(String::as_str), Some("2 clocks"), "{}", forked.told);
+    assert_eq!((forked.count("tools_recorded"), forked.count("tools_locked")), (2, 0), "{}", forked.told);
+    let (code, said) = replay(world, &[&exported]).await;
+    assert_eq!((code, said[1].as_str()), (Some(0), "  6 the same"), "{said:?}");
+    std::fs::write(&mocks, "- { tool: tools.now, arguments: { time_zone: UTC }, error: no clock }\n").unwrap();
+    std::fs::write(&words, "time and time\n").unwrap();
+    std::fs::write(&prompt, "You answer in verse.\n").unwrap();
+    let changed = ["--mocks", &mocks, "--message", &words, "--prompt", &prompt, "--export", &exported];
+    let forked = fork(world, &[&at[..], &changed].concat(), "never read").await;
+    assert_eq!((forked.count("tools_mocked"), forked.count("tools_recorded")), (1, 1), "{}", forked.told);
+    let state = kairo(world, &["state", AGENT, "--file", &exported, "--json"]).await;
+    let state: Value = serde_json::from_slice(&state.stdout).unwrap();
+    assert_eq!(state["profile"]["prompt"], "You answer in verse.");
+    assert_eq!(world.log.now(&world.bus).await.len(), end, "the log is as it was");
+
+    for (arguments, expected, code) in [
+        (&["nobody", "--at", "9", "--file", log][..], "nothing of nobody stands in the log", 1),
+        (&[AGENT, "--at", "9", "--file", log, "--mocks", &prompt], "p.md: ", 64),
+        (&[AGENT, "--at", "9", "--file", log, "--message", "/nowhere"], "/nowhere", 1),
+        (&[AGENT, "--at", "9", "--pending", "maybe"], "[possible values: recorded, lost]", 64),
+    ] {
+        let forked = fork(world, arguments, "").await;
+        assert!(forked.told.contains(expected) && forked.code == Some(code), "{:?} {}", forked.code, forked.told);
+    }
+}
