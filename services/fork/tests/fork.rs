@@ -47,7 +47,7 @@ impl Answers for Model {
 }
 
 fn cut(agent: &Agent, at: u64) -> Parts {
-    let mut cut = Cut::new(at, [name("ann")].into());
+    let mut cut = Cut::new(Some(at), [name("ann")].into());
     agent.messages().into_iter().for_each(|message| cut.take(message).unwrap());
     cut.parts().unwrap()
 }

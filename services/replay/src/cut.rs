@@ -114,7 +114,8 @@ enum Begin {
 /// A log, as far as it was taken in.
 #[derive(Debug)]
 pub struct Cut {
-    at: u64,
+    /// None for the end of the log.
+    at: Option<u64>,
     /// None for all that the log has.
     agents: BTreeSet<Name>,
     met: BTreeSet<Name>,
@@ -155,8 +156,8 @@ impl Parts {
 }
 
 impl Cut {
-    /// These agents, or all that the log has, as they were behind the message at `at`.
-    pub fn new(at: u64, agents: BTreeSet<Name>) -> Self {
+    /// These agents, or all that the log has, as they were behind the message at `at`, or at the end of the log.
+    pub fn new(at: Option<u64>, agents: BTreeSet<Name>) -> Self {
         Self {
             at,
             agents,
@@ -186,7 +187,7 @@ impl Cut {
         if self.is_over || agent.as_ref().is_some_and(is_anothers) {
             return Ok(());
         }
-        let is_before = sequence <= self.at;
+        let is_before = self.at.is_none_or(|at| sequence <= at);
         match log_message::understand(&message).map_err(|cause| Broken::Foreign { sequence, cause })? {
             Ok(record) => {
                 if let Some(agent) = agent {
@@ -216,7 +217,8 @@ impl Cut {
     /// # Errors
     /// Where one of the agents did not exist yet.
     pub fn parts(self) -> Result<Parts, NoCut> {
-        let Self { at, agents, met, before, state, begun, recorded, catalogue, basis, .. } = self;
+        let Self { at, agents, met, read, before, state, begun, recorded, catalogue, basis, .. } = self;
+        let at = at.unwrap_or(read);
         let missing: Vec<String> = agents.difference(&met).map(Name::to_string).collect();
         if met.is_empty() || !missing.is_empty() {
             return Err(NoCut::Nobody { at, agents: missing });
@@ -374,7 +376,7 @@ mod tests {
     use crate::testing::{Agent, calls, name, says};
 
     fn cut(agent: &Agent, at: u64) -> Parts {
-        let mut cut = Cut::new(at, [name("ann")].into());
+        let mut cut = Cut::new(Some(at), [name("ann")].into());
         agent.messages().into_iter().for_each(|message| cut.take(message).unwrap());
         cut.parts().unwrap()
     }
@@ -404,7 +406,7 @@ mod tests {
         assert!(pending.ends());
         assert!(cut(&agent, learned).pending.is_empty(), "it has ended there");
         // What the log says nothing of has no end.
-        let mut short = Cut::new(second, [name("ann")].into());
+        let mut short = Cut::new(Some(second), [name("ann")].into());
         let before = agent.messages().into_iter().filter(|message| message.sequence <= second);
         before.for_each(|message| short.take(message).unwrap());
         let parts = short.parts().unwrap();
@@ -429,11 +431,11 @@ mod tests {
     #[test]
     fn who_is_not_there_yet_and_a_hole_are_told() {
         let (agent, [first, _], _) = agent();
-        let mut early = Cut::new(2, [name("ann"), name("bob")].into());
+        let mut early = Cut::new(Some(2), [name("ann"), name("bob")].into());
         agent.messages().into_iter().for_each(|message| early.take(message).unwrap());
         let error = early.parts().unwrap_err().to_string();
         assert!(error.contains("ann, bob") && error.contains("message 2"), "{error}");
-        let mut holed = Cut::new(first, BTreeSet::new());
+        let mut holed = Cut::new(Some(first), BTreeSet::new());
         let without_the_message = agent.messages().into_iter().filter(|message| message.sequence != first - 1);
         let broken = without_the_message.map(|message| holed.take(message)).find_map(Result::err);
         assert!(matches!(broken, Some(Broken::Hole { sequence }) if sequence == first), "{broken:?}");

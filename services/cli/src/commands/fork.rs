@@ -33,7 +33,7 @@ Examples:
   kairo fork default --at 120                        talk to the agent as it was behind message 120
   kairo fork default --at 120 --prompt new.md        and with another prompt
   kairo fork lead,ann,bob --at 120 --pending lost    a team; what was in flight is lost
-  kairo fork booker --at 3 --file slot.kairo --message again.txt --mocks tools.yaml
+  kairo fork booker --file slot.kairo --message again.txt --mocks tools.yaml
   kairo fork default --at 120 --export fork.log      and keep the log of the fork, for `kairo replay` and others
 
 What a fork does reaches nobody: it lives in the memory of this command. Models are asked only what the log has no answer
@@ -55,9 +55,9 @@ pub(super) struct Arguments {
     /// the gateway, which takes an administrator's key
     #[arg(value_parser = name, value_delimiter = ',', required = true, value_name = "AGENT,…")]
     agents: Vec<Name>,
-    /// Behind which message of the log they begin
+    /// Behind which message of the log they begin; without it, at its end
     #[arg(long, value_name = "SEQUENCE")]
-    at: u64,
+    at: Option<u64>,
     /// Read the log from a file that `kairo replay --save` or `kairo incident export` wrote
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,

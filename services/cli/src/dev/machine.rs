@@ -58,12 +58,19 @@ pub(crate) struct Machine {
     stack: Stack,
     /// What commands are told of its models.
     models: Option<Published>,
+    model_settings: Vec<(String, String)>,
 }
 
 impl Machine {
     /// Nothing runs yet.
     pub(crate) fn new(data_folder: &DataFolder) -> Result<Self, Error> {
-        Ok(Self { nats: None, postgres: None, stack: Stack::of_this_build(data_folder.logs())?, models: None })
+        Ok(Self {
+            nats: None,
+            postgres: None,
+            stack: Stack::of_this_build(data_folder.logs())?,
+            models: None,
+            model_settings: Vec::new(),
+        })
     }
 
     /// Starts everything, each part when what it needs is ready.
@@ -94,6 +101,7 @@ impl Machine {
         };
         let (folder, models) = (&plan.data_folder.data_dir, plan.model.settings(wiring.simulator_url.as_deref()));
         self.models = Some(Published::new(folder, &models).map_err(Error::file("write to", folder))?);
+        self.model_settings = models;
         for (name, value) in settings::of_provisioner(&wiring, &plan.environment) {
             self.stack.provisioner().env(name, value);
         }
@@ -131,6 +139,11 @@ impl Machine {
     /// The server's address; empty before it runs.
     pub(crate) fn nats_url(&self) -> String {
         self.nats.as_ref().map(NatsServer::url).unwrap_or_default()
+    }
+
+    /// The variables that configure its models.
+    pub(crate) fn models(&self) -> &[(String, String)] {
+        &self.model_settings
     }
 
     /// The services, not the servers.

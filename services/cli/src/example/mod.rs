@@ -96,7 +96,7 @@ async fn investigate(example: &Example, client: &Client, stage: &Stage, options:
     }
     let program = std::env::current_exe().map_err(Error::file("find", "kairo"))?;
     let folder = example.open_case(stage.folder())?;
-    let investigator = Investigator { program, folder, url: client.url().to_owned() };
+    let investigator = Investigator { program, folder, url: client.url().to_owned(), models: stage.models() };
     let tell = |ran: &Ran| match options.json {
         true => Ok(()),
         false => Ok(show::command(ran)?),

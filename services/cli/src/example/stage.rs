@@ -95,6 +95,11 @@ impl Stage {
         self.folder.path()
     }
 
+    /// The variables that configure its models.
+    pub(super) fn models(&self) -> Vec<(String, String)> {
+        self.machine.models().to_vec()
+    }
+
     /// The agent's own folder.
     pub(super) fn desk(&self) -> &Path {
         &self.desk
