@@ -32,13 +32,14 @@ use tokio::sync::Semaphore;
 
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
 pub use live::Live;
-pub use models::{Answers, Models};
+pub use models::{Answers, Found, Models, NoParts, Parts, Stored};
 pub use received::{Received, SoFar};
 pub use snapshots::{FORMAT as SNAPSHOT_FORMAT, decode as decode_snapshot, key as snapshot_key};
 
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
-    let models = Models::new(&config.models, Objects::new(&context.bus), config.agent_runtime.max_loaded_bytes);
+    let models =
+        Models::new(&config.models, Arc::new(Objects::new(&context.bus)), config.agent_runtime.max_loaded_bytes);
     run_with(config, context, Arc::new(models)).await
 }
 

@@ -2,11 +2,12 @@
 
 mod details;
 mod parts;
+mod stored;
 mod thinking;
 mod tool_sets;
 mod wire;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_openai::{
     Client,
@@ -15,7 +16,6 @@ use async_openai::{
     middleware::ReqwestService,
 };
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
-use kairo_core::bus::objects::Objects;
 use kairo_mind::{
     chat_completions::{self, Settings, Shown},
     request::{ModelRequest, short_digest},
@@ -27,6 +27,7 @@ use tokio::{
     time::Instant,
 };
 
+pub use self::stored::{Found, NoParts, Parts, Stored};
 use self::tool_sets::{ToolSet, ToolSets};
 use crate::{
     config::{ModelConfig, ModelsConfig},
@@ -52,7 +53,7 @@ pub struct Models {
     /// None where the heavier one serves.
     fast: Option<Model>,
     light: Option<Model>,
-    objects: Objects,
+    parts: Arc<dyn Parts>,
     tool_sets: ToolSets,
     /// Room for images and audio while they are being sent, in kilobytes.
     room: Semaphore,
@@ -70,15 +71,16 @@ struct Model {
 }
 
 impl Models {
-    /// `room` is what images and audio may take of memory while they are being sent, in bytes.
-    pub fn new(config: &ModelsConfig, objects: Objects, room: u64) -> Self {
+    /// `parts` has the images and audio that models are shown; `room` is what they may take of memory while they are being sent,
+    /// in bytes.
+    pub fn new(config: &ModelsConfig, parts: Arc<dyn Parts>, room: u64) -> Self {
         let model = |config: &Option<ModelConfig>| config.as_ref().map(Model::new);
         let room_kb = kilobytes(room);
         Self {
             heavy: Model::new(&config.heavy),
             fast: model(&config.fast),
             light: model(&config.light),
-            objects,
+            parts,
             tool_sets: ToolSets::default(),
             room: Semaphore::new(usize::try_from(room_kb).unwrap_or(Semaphore::MAX_PERMITS)),
             room_kb,
@@ -130,8 +132,8 @@ impl Models {
         for (part, why_not) in chosen {
             shown.push(match why_not {
                 Some(why_not) => Shown::Told(why_not),
-                None => match self.objects.get(&part.digest, part.size).await {
-                    Ok(Some((stored, bytes))) => parts::data(stored.media_type, &bytes),
+                None => match self.parts.get(&part.digest, part.size).await {
+                    Ok(Some(Stored { media_type, bytes })) => parts::data(media_type, &bytes),
                     Ok(None) => Shown::Told("it is no longer stored"),
                     Err(cause) => return Err(error("model_unavailable", format!("nothing to show: {cause}"), true)),
                 },

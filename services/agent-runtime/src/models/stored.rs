@@ -1,0 +1,81 @@
+//! Where the images, audio and video are that models are shown.
+
+use std::error::Error;
+
+use futures::{FutureExt, future::BoxFuture};
+use kairo_core::bus::objects::Objects;
+
+/// The bytes of a part, and what they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub media_type: String,
+    pub bytes: Vec<u8>,
+}
+
+/// What came of looking for a part: none where it is not, or no longer, stored. An error passes: the call may be tried again.
+pub type Found = Result<Option<Stored>, Box<dyn Error + Send + Sync>>;
+
+/// Whoever has the parts that messages name.
+pub trait Parts: Send + Sync {
+    /// The bytes that have this digest, no more than `longest` of them.
+    fn get<'a>(&'a self, digest: &'a str, longest: u64) -> BoxFuture<'a, Found>;
+}
+
+/// For those who have none: the model is told that they are not stored any more.
+#[derive(Clone, Copy, Debug)]
+pub struct NoParts;
+
+impl Parts for NoParts {
+    fn get<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Found> {
+        async { Ok(None) }.boxed()
+    }
+}
+
+impl Parts for Objects {
+    fn get<'a>(&'a self, digest: &'a str, longest: u64) -> BoxFuture<'a, Found> {
+        async move {
+            let found = Self::get(self, digest, longest).await?;
+            Ok(found.map(|(part, bytes)| Stored { media_type: part.media_type, bytes }))
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kairo_mind::{
+        chat_completions::Shown,
+        request::{Message, ModelRequest},
+    };
+    use kairo_proto::v1::Part;
+
+    use super::{super::Models, *};
+    use crate::config::ModelsConfig;
+
+    /// The same bytes under whatever digest.
+    struct Always(Vec<u8>);
+
+    impl Parts for Always {
+        fn get<'a>(&'a self, _: &'a str, _: u64) -> BoxFuture<'a, Found> {
+            async { Ok(Some(Stored { media_type: "image/png".to_owned(), bytes: self.0.clone() })) }.boxed()
+        }
+    }
+
+    async fn shown(parts: impl Parts + 'static) -> Shown {
+        let config = ModelsConfig::default();
+        let models = Models::new(&config, Arc::new(parts), 1024);
+        let part = Part { media_type: "image/png".to_owned(), digest: "d".to_owned(), size: 3, ..Part::default() };
+        let user = Message::User { text: "look".to_owned(), parts: vec![part] };
+        let (shown, _room) = models.load(&ModelRequest::with("heavy", vec![user]), &config.heavy).await.unwrap();
+        shown.into_iter().next().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_part_is_shown_as_it_is_stored_and_told_of_where_there_are_none() {
+        assert!(matches!(shown(NoParts).await, Shown::Told("it is no longer stored")));
+        let Shown::Data { media_type, base64 } = shown(Always(vec![1, 2, 3])).await else { panic!("it is told of") };
+        assert_eq!((media_type.as_str(), base64.as_str()), ("image/png", "AQID"));
+    }
+}
