@@ -348,8 +348,7 @@ impl WhatIf {
             self.gone.insert(event.event_id.clone(), record.sequence);
         }
         if let Some(reached) = self.reached.last_mut() {
-            let place = |it: compare::Difference| Place { at: it.at, recorded: it.recorded, made: it.made };
-            reached.differences = at.into_iter().map(place).collect();
+            reached.differences = at.into_iter().map(Place::from).collect();
             reached.made = shown(made.clone());
         }
         self.feed(Record { body: made.clone().into(), ..record.clone() });
