@@ -1,5 +1,6 @@
 //! `kairo replay`: every decision of an agent made again from the log, and what it says of a log that was tampered with.
 
+mod lanes;
 mod offline;
 mod over_http;
 mod pages;

@@ -54,7 +54,7 @@ pub struct Expected {
     /// As the log says, or counted here where the request is another.
     pub input_tokens: u64,
     pub is_counted: bool,
-    /// As many as then.
+    /// As many as then, counted where the log does not say.
     pub output_tokens: u64,
 }
 
@@ -212,9 +212,17 @@ fn expected(asked: &[Asked], kept: &Kept) -> Vec<Expected> {
             let is_counted = drift.is_some() || completion.input_tokens == 0;
             let counted = || u64::try_from(tokens::of_request(request)).unwrap_or(u64::MAX);
             let input_tokens = if is_counted { counted() } else { completion.input_tokens };
-            Expected { tier: request.tier, input_tokens, is_counted, output_tokens: completion.output_tokens }
+            Expected { tier: request.tier, input_tokens, is_counted, output_tokens: answered(completion) }
         })
         .collect()
+}
+
+/// The tokens of an answer, as the log says or, where the endpoint did not say, as they are counted here.
+fn answered(completion: &Completion) -> u64 {
+    let Completion { text, reasoning, tool_calls, output_tokens, .. } = completion;
+    let calls = tool_calls.iter().flat_map(|call| [&call.tool, &call.arguments]);
+    let counted = || [text, reasoning].into_iter().chain(calls).map(|text| tokens::of_text(text)).sum::<usize>();
+    if *output_tokens > 0 { *output_tokens } else { u64::try_from(counted()).unwrap_or(u64::MAX) }
 }
 
 impl Sample {
