@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use kairo_mind::replay::compare::{self, Difference};
 use kairo_proto::v1::{
-    AgentAction, AgentDecision, AgentFailed, DecidedEvent, ToolCall, agent_action::Action, decided_event::Event,
+    AgentAction, AgentDecision, AgentFailed, Ask, DecidedEvent, agent_action::Action, decided_event::Event,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use uuid::Uuid;
 
-/// A tool call of a decision that models were asked for again.
+/// A tool call of a decision that models were asked for again, or what it asks of another agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Call {
     pub tool: String,
@@ -34,32 +35,87 @@ pub fn differences(recorded: &AgentDecision, made: &AgentDecision) -> Vec<Differ
 
 /// The calls of a decision, each with whether the recorded one makes the same: by tool and arguments, each as often.
 pub fn calls(recorded: &AgentDecision, made: &AgentDecision) -> Vec<Call> {
-    let mut there: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for call in recorded.events.iter().filter_map(DecidedEvent::tool_call) {
-        *there.entry(key(call)).or_default() += 1;
+    let mut there: BTreeMap<Act, usize> = BTreeMap::new();
+    for act in recorded.events.iter().filter_map(Act::of) {
+        *there.entry(act).or_default() += 1;
     }
-    let made = made.events.iter().filter_map(DecidedEvent::tool_call);
-    made.map(|call| {
-        let left = there.get_mut(&key(call)).filter(|left| **left > 0);
+    let made = made.events.iter().filter_map(Act::of);
+    made.map(|act| {
+        let left = there.get_mut(&act).filter(|left| **left > 0);
         let divergent = left.map(|left| *left -= 1).is_none();
-        Call { tool: call.tool.clone(), arguments: call.arguments.clone(), divergent }
+        Call { tool: act.tool, arguments: act.arguments, divergent }
     })
     .collect()
 }
 
-/// The events of a decision beside the same ones of another, by their ids: calls by tool and arguments, whatever else by all
-/// that it says. What has no counterpart is missing.
-pub fn counterparts(recorded: &AgentDecision, made: &AgentDecision) -> BTreeMap<String, String> {
+/// Why a decision ended for want of an answer, where the recorded one did not: what an agent says whose model is away tells nothing of
+/// what the model would have answered.
+pub fn unanswered(recorded: &AgentDecision, made: &AgentDecision) -> Option<String> {
+    let ended_with = |decision: &AgentDecision, why: &str| {
+        let is_why = |event: &DecidedEvent| matches!(&event.event, Some(Event::Failed(AgentFailed { retried: false, message, .. })) if message == why);
+        decision.events.iter().any(is_why)
+    };
+    let mut errors = made.completions.iter().filter_map(|completion| Some(&completion.error.as_ref()?.message));
+    errors.find(|why| ended_with(made, why) && !ended_with(recorded, why)).cloned()
+}
+
+/// The decision with the ids of the recorded events that its own are the same as: calls by tool and arguments, whatever else by all
+/// that it says. So what the log has of those is about these. No other event of it has an id of the recorded ones.
+pub fn under_recorded_ids(recorded: &AgentDecision, made: AgentDecision) -> AgentDecision {
+    let same = counterparts(recorded, &made);
+    let is_recorded = |id: &str| recorded.events.iter().any(|event| event.event_id == id);
+    let other = |id: &str| Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("asked again {id}").as_bytes()).to_string();
+    let ids = made.events.iter().map(|event| event.event_id.as_str());
+    let renamed = ids.filter_map(|id| match same.get(id) {
+        Some(recorded) => Some((id.to_owned(), recorded.clone())),
+        None => is_recorded(id).then(|| (id.to_owned(), other(id))),
+    });
+    let renamed: Vec<(String, String)> = renamed.filter(|(id, new)| id != new).collect();
+    let Ok(mut text) = serde_json::to_string(&made) else { return made };
+    // By way of what is no id, since the new id of one may be the old one of another.
+    let between = |at: usize| format!("\u{1}{at}\u{1}");
+    for (at, (id, _)) in renamed.iter().enumerate() {
+        text = text.replace(id, &between(at));
+    }
+    for (at, (_, new)) in renamed.iter().enumerate() {
+        text = text.replace(&between(at), new);
+    }
+    serde_json::from_str(&text).unwrap_or(made)
+}
+
+/// The events of a decision that are the same as recorded ones, with the ids of these.
+fn counterparts(recorded: &AgentDecision, made: &AgentDecision) -> BTreeMap<String, String> {
     let mut left: Vec<(&DecidedEvent, String)> = made.events.iter().map(|event| (event, likeness(event))).collect();
     let mut same = BTreeMap::new();
     for event in &recorded.events {
         let like = likeness(event);
         if let Some(at) = left.iter().position(|(_, other)| *other == like) {
             let (made, _) = left.remove(at);
-            same.insert(event.event_id.clone(), made.event_id.clone());
+            same.insert(made.event_id.clone(), event.event_id.clone());
         }
     }
     same
+}
+
+/// What a decision wants to be done elsewhere, and a result of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Act {
+    tool: String,
+    arguments: String,
+}
+
+impl Act {
+    fn of(event: &DecidedEvent) -> Option<Self> {
+        let Some(Event::Action(AgentAction { action: Some(action) })) = &event.event else { return None };
+        match action {
+            Action::Say(_) => None,
+            Action::ToolCall(call) => Some(Self { tool: call.tool.clone(), arguments: in_order(&call.arguments) }),
+            Action::Ask(Ask { agent, kind, tool, arguments, title, text, .. }) => {
+                let arguments = if arguments.is_empty() { format!("{title}\n{text}") } else { in_order(arguments) };
+                Some(Self { tool: format!("{kind} {agent} {tool}").trim_end().to_owned(), arguments })
+            }
+        }
+    }
 }
 
 fn is_deed(event: &DecidedEvent) -> bool {
@@ -80,13 +136,9 @@ fn in_order(arguments: &str) -> String {
     serde_json::from_str(arguments).map_or_else(|_| arguments.to_owned(), |value: Value| value.to_string())
 }
 
-fn key(call: &ToolCall) -> (String, String) {
-    (call.tool.clone(), in_order(&call.arguments))
-}
-
 fn likeness(event: &DecidedEvent) -> String {
-    match event.tool_call() {
-        Some(call) => format!("{:?}", key(call)),
+    match Act::of(event) {
+        Some(act) => format!("{act:?}"),
         // Ids within are derived from the input and from what was decided before it.
         None => serde_json::to_string(&DecidedEvent { event_id: String::new(), ..event.clone() }).unwrap_or_default(),
     }
@@ -94,11 +146,13 @@ fn likeness(event: &DecidedEvent) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1::ToolCall;
+
     use super::*;
 
     /// The id of an event.
     fn id(number: &str) -> String {
-        uuid::Uuid::from_u128(number.parse().unwrap()).to_string()
+        Uuid::from_u128(number.parse().unwrap()).to_string()
     }
 
     fn event(number: &str, event: Event) -> DecidedEvent {
@@ -124,7 +178,7 @@ mod tests {
         let made = decision(vec![call("3", "a.b", r#"{"y":[2],"x":1}"#)]);
         assert_eq!(differences(&recorded, &made), []);
         assert!(calls(&recorded, &made).iter().all(|call| !call.divergent));
-        assert_eq!(counterparts(&recorded, &made), [(id("2"), id("3"))].into());
+        assert_eq!(under_recorded_ids(&recorded, made).events[0].event_id, id("2"));
     }
 
     #[test]
@@ -138,6 +192,18 @@ mod tests {
         ];
         let divergent: Vec<bool> = calls(&recorded, &decision(made.clone())).iter().map(|it| it.divergent).collect();
         assert_eq!(divergent, [true, true, false, true]);
-        assert_eq!(counterparts(&recorded, &decision(made)), [(id("1"), id("4"))].into());
+        let ids: Vec<String> =
+            under_recorded_ids(&recorded, decision(made)).events.into_iter().map(|event| event.event_id).collect();
+        assert_eq!(ids, [id("2"), id("3"), id("1"), id("5")]);
+    }
+
+    #[test]
+    fn a_call_that_has_the_id_of_another_one_by_chance_gets_none_of_its_results() {
+        let recorded = decision(vec![call("1", "a.b", "{}"), call("2", "a.c", "{}")]);
+        let made = decision(vec![thought("1"), call("2", "a.d", "{}"), call("3", "a.b", "{}")]);
+        let ids: Vec<String> =
+            under_recorded_ids(&recorded, made).events.into_iter().map(|event| event.event_id).collect();
+        assert_eq!(ids[2], id("1"), "it is the same call");
+        assert!(!ids[..2].contains(&id("1")) && !ids[..2].contains(&id("2")), "{ids:?}");
     }
 }

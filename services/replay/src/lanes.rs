@@ -190,22 +190,23 @@ impl Shadow {
     pub fn judge(&self, made: AgentDecision) -> Sample {
         let recorded = self.control.recorded();
         let (places, actions) = (deeds::differences(recorded, &made), deeds::calls(recorded, &made));
-        let error = made.completions.last().and_then(|last| last.error.clone());
+        let unanswered = deeds::unanswered(recorded, &made);
         let outcome = match places.first() {
             None => Came::Same,
             Some(first) if first.is_wording => Came::Reworded,
-            Some(_) if error.is_some() => Came::Failed,
+            Some(_) if unanswered.is_some() => Came::Failed,
             Some(_) if actions.iter().any(|call| call.divergent) => Came::Divergent,
             Some(_) => Came::Differs,
         };
-        let reason = error.filter(|_| outcome == Came::Failed).map(|error| error.message);
+        let reason = unanswered.filter(|_| outcome == Came::Failed);
         let made = if outcome == Came::Same { None } else { shown(made) };
         let differences = places.into_iter().map(Place::from).collect();
         Sample { outcome, calls: 0, cost: None, reason, actions, differences, made }
     }
 }
 
-fn expected(asked: &[Asked], kept: &Kept) -> Vec<Expected> {
+/// The calls that were made and are not kept.
+pub(crate) fn expected(asked: &[Asked], kept: &Kept) -> Vec<Expected> {
     let calls = asked.iter().filter(|asked| !kept.has(&asked.request.digest()));
     calls
         .map(|Asked { request, completion, drift }| {
