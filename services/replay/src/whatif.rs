@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// A log and the change to it, as far as it was taken in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WhatIf {
     at: u64,
     change: Change,

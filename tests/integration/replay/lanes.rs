@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::{process::Command, sync::oneshot};
 
 /// A simulator, a log of three decisions, of which the first calls a tool, and another prompt.
-struct Place {
+pub struct Place {
     folder: TempDir,
     address: SocketAddr,
     http: reqwest::Client,
@@ -20,10 +20,10 @@ struct Place {
 
 /// What each answer costs: 10 tokens at 1 for a million of them.
 const ANSWER: &str = "0.00001";
-const PRICE: &str = r#"{"input":0,"output":1}"#;
+pub const PRICE: &str = r#"{"input":0,"output":1}"#;
 
 impl Place {
-    async fn new(scenario: &str) -> Self {
+    pub async fn new(scenario: &str) -> Self {
         let server = kairo_model_sim::bind(Config::loopback(Scenario::parse(scenario).unwrap())).await.unwrap();
         let (_end, ended) = oneshot::channel::<()>();
         let address = server.address();
@@ -42,7 +42,7 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -52,11 +52,16 @@ impl Place {
     }
 
     async fn replay_with(&self, settings: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
+        self.kairo(settings, &[&["replay", "cook.log"], arguments].concat()).await
+    }
+
+    /// A command that asks models for answers of ten tokens.
+    pub async fn kairo(&self, settings: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
         let mut kairo = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
         kairo.current_dir(self.folder.path()).env_remove("KAIRO_CONFIG");
         kairo.env("KAIRO_MODELS__HEAVY__BASE_URL", format!("http://{}/v1", self.address));
         kairo.env("KAIRO_MODELS__HEAVY__API_KEY", "hush-hush").envs(settings.iter().copied());
-        let output = kairo.args(["replay", "cook.log", "--max-output", "10"]).args(arguments).output().await.unwrap();
+        let output = kairo.args(arguments).args(["--max-output", "10"]).output().await.unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let (said, told) = (text(output.stdout), text(output.stderr));
         assert!(!said.contains("hush-hush") && !told.contains("hush-hush"), "a key is told: {said}{told}");
@@ -72,7 +77,7 @@ impl Place {
     }
 
     /// The bodies of all requests that the simulator was sent, the last first.
-    async fn requests(&self) -> Vec<Value> {
+    pub async fn requests(&self) -> Vec<Value> {
         let url = format!("http://{}/v1/requests?limit=256", self.address);
         let answer: Value = self.http.get(url).send().await.unwrap().json().await.unwrap();
         answer["requests"].as_array().unwrap().clone()
@@ -80,13 +85,13 @@ impl Place {
 }
 
 /// A rule whose answers, one for each round, are charged as ten tokens.
-fn rule(when: &str, answers: &[&str]) -> String {
+pub fn rule(when: &str, answers: &[&str]) -> String {
     let usage = "usage: { prompt_tokens: 0, completion_tokens: 10 }";
     let answers = answers.iter().map(|answer| format!("      - {{ {answer}, {usage} }}\n"));
     format!("  - when: {{ {when} }}\n    turn:\n{}", answers.collect::<String>())
 }
 
-fn rules(rules: &[&str]) -> String {
+pub fn rules(rules: &[&str]) -> String {
     let named = rules
         .iter()
         .enumerate()
@@ -94,17 +99,25 @@ fn rules(rules: &[&str]) -> String {
     format!("rules:\n{}", named.collect::<String>())
 }
 
-const LOOKS: &str = "tool_calls: [{ tool: tools.now, arguments: {} }]";
-const TELLS: &str = r#"text: "It is 2.""#;
+pub const LOOKS: &str = "tool_calls: [{ tool: tools.now, arguments: {} }]";
+pub const TELLS: &str = r#"text: "It is 2.""#;
 const WELCOMES: &str = r#"text: "You are welcome.""#;
 
 /// What the model said then.
-fn time() -> String {
+pub fn time() -> String {
     rule("user_contains: time please", &[LOOKS, TELLS])
 }
 
-fn thanked() -> String {
+pub fn thanked() -> String {
     rule("user_contains: thanks", &[WELCOMES])
+}
+
+/// A call that whoever executes it is seen to have made, and where.
+pub fn traced_call() -> (std::net::TcpListener, String) {
+    let called = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    called.set_nonblocking(true).unwrap();
+    let arguments = json!({ "url": format!("http://{}/", called.local_addr().unwrap()) });
+    (called, format!("tool_calls: [{{ tool: http.get, arguments: {arguments} }}]"))
 }
 
 fn as_recorded() -> String {
@@ -169,11 +182,7 @@ async fn what_is_left_of_a_budget_is_never_exceeded_and_the_rest_is_said_not_to_
 
 #[tokio::test]
 async fn a_call_without_a_recorded_result_is_divergent_and_nothing_runs_it() {
-    // Whoever runs what the other prompt asks for calls here.
-    let called = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    called.set_nonblocking(true).unwrap();
-    let arguments = json!({ "url": format!("http://{}/", called.local_addr().unwrap()) });
-    let runs = format!("tool_calls: [{{ tool: http.get, arguments: {arguments} }}]");
+    let (called, runs) = traced_call();
     let new = rule("system_contains: verse, user_contains: time please", &[&runs, TELLS]);
     let scenario = rules(&[&new, &time(), &thanked()]);
     let place = Place::new(&scenario).await;

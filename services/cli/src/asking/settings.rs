@@ -9,9 +9,10 @@ use std::{
 use kairo_agent_runtime::{AgentRuntimeConfig, ModelConfig, Models, ModelsConfig, Parts};
 use kairo_core::{
     config::{self, Mistake, Validate},
-    prices::{Price, Prices},
+    prices::{Cost, Price, Prices},
     service::section,
 };
+use kairo_replay::lanes::Expected;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -131,6 +132,17 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// What it is about to cost, and what it may cost, in words.
+    pub fn told(&self, cost: Option<Cost>) -> (String, String) {
+        let currency = &self.currency;
+        let cost =
+            cost.map_or("at prices that are not known".to_owned(), |cost| format!("for about {cost} {currency}"));
+        let budget = |units| format!("a budget of {} {currency}", Cost::of_units(units));
+        (cost, self.most.map_or("no budget".to_owned(), budget))
+    }
+}
+
 fn no_budget() -> Error {
     Error::Usage("--budget: expected what models may cost, such as 0.50, or none: they are asked, and cost".to_owned())
 }
@@ -167,6 +179,14 @@ impl Lane {
     /// The name of each tier's model.
     pub fn names(&self) -> BTreeMap<String, String> {
         self.tiers.iter().map(|(tier, model)| ((*tier).to_owned(), model.model.clone())).collect()
+    }
+
+    /// What a call costs if it is answered as it was; none where the price is not known.
+    pub fn price(&self, call: &Expected) -> Option<Cost> {
+        let model = self.model(call.tier)?;
+        let counted = usize::try_from(call.input_tokens).unwrap_or(usize::MAX);
+        let input = if call.is_counted { model.own_tokens(counted) } else { call.input_tokens };
+        Some(model.price?.cost(input, call.output_tokens))
     }
 
     /// The most that any of its models is asked at once.

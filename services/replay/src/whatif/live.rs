@@ -31,7 +31,7 @@ pub enum Took {
 }
 
 /// A decision that models are asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pending {
     record: Record,
     message: LogMessage,

@@ -13,7 +13,7 @@ use kairo_core::prices::Cost;
 use kairo_mind::replay::{again::Step, changes::Changes};
 use kairo_proto::v1::{AgentDecision, Completion};
 use kairo_replay::{
-    lanes::{Asking, Ended, Expected, Lane, Lanes, Sample, Shadow},
+    lanes::{Asking, Ended, Lane, Lanes, Sample, Shadow},
     report::Decision,
 };
 
@@ -131,7 +131,7 @@ impl Wanted {
         let of = |lane: Lane, models: &asking::Lane| {
             let calls = shadows.iter().flat_map(|shadow| shadow.expected(lane));
             calls.fold((0_u64, Some(Cost::default())), |(calls, sum), call| {
-                (calls + 1, sum.zip(price(models, call)).map(|(sum, cost)| sum.plus(cost)))
+                (calls + 1, sum.zip(models.price(call)).map(|(sum, cost)| sum.plus(cost)))
             })
         };
         let control = of(Lane::Control, &self.settings.control);
@@ -208,13 +208,6 @@ impl Wanted {
         bar.finish_and_clear();
         (samples, is_interrupted)
     }
-}
-
-fn price(models: &asking::Lane, call: &Expected) -> Option<Cost> {
-    let model = models.model(call.tier)?;
-    let counted = usize::try_from(call.input_tokens).unwrap_or(usize::MAX);
-    let input = if call.is_counted { model.own_tokens(counted) } else { call.input_tokens };
-    Some(model.price?.cost(input, call.output_tokens))
 }
 
 /// Makes a decision once with what models answer now.

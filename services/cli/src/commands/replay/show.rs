@@ -44,16 +44,21 @@ pub fn told(sample: &Sample) -> String {
     format!("{outcome}{what}")
 }
 
+/// Why no more was asked; empty where all was.
+pub fn ended_with(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Complete => "",
+        Ended::Budget => "; what is left of the budget does not suffice, so the rest is not asked",
+        Ended::Interrupted => "; it was interrupted",
+    }
+}
+
 /// What was asked in all, and what came of it.
 pub fn asked(asked: &Asking, report: &Report) -> Vec<String> {
     let Asking { calls, cost, budget, ended, .. } = asked;
     let cost = cost.as_ref().map(|cost| format!(" for {cost}")).unwrap_or_default();
     let budget = budget.as_ref().map(|budget| format!(" of {budget}")).unwrap_or_default();
-    let why = match ended {
-        Ended::Complete => "",
-        Ended::Budget => "; what is left of the budget does not suffice, so the rest is not asked",
-        Ended::Interrupted => "; it was interrupted",
-    };
+    let why = ended_with(*ended);
     let verdicts: Vec<Verdict> =
         report.decisions.iter().filter_map(|it| it.lanes.as_ref()).map(|it| it.verdict).collect();
     let counted =
