@@ -71,7 +71,7 @@ pub enum Came {
     /// It makes a call that the log has no result of, which is not executed.
     Divergent,
     /// The model did not answer.
-    Failed,
+    Unanswered,
     /// It was not asked, or not to the end.
     NotAsked,
 }
@@ -194,11 +194,11 @@ impl Shadow {
         let outcome = match places.first() {
             None => Came::Same,
             Some(first) if first.is_wording => Came::Reworded,
-            Some(_) if unanswered.is_some() => Came::Failed,
+            Some(_) if unanswered.is_some() => Came::Unanswered,
             Some(_) if actions.iter().any(|call| call.divergent) => Came::Divergent,
             Some(_) => Came::Differs,
         };
-        let reason = unanswered.filter(|_| outcome == Came::Failed);
+        let reason = unanswered.filter(|_| outcome == Came::Unanswered);
         let made = if outcome == Came::Same { None } else { shown(made) };
         let differences = places.into_iter().map(Place::from).collect();
         Sample { outcome, calls: 0, cost: None, reason, actions, differences, made }
@@ -240,7 +240,7 @@ impl Came {
         match self {
             Self::Same | Self::Reworded => Some(true),
             Self::Differs | Self::Divergent => Some(false),
-            Self::Failed | Self::NotAsked => None,
+            Self::Unanswered | Self::NotAsked => None,
         }
     }
 }
@@ -252,7 +252,7 @@ impl std::fmt::Display for Came {
             Self::Reworded => "reworded",
             Self::Differs => "differs",
             Self::Divergent => "divergent",
-            Self::Failed => "failed",
+            Self::Unanswered => "unanswered",
             Self::NotAsked => "not asked",
         })
     }

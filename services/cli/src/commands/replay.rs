@@ -9,6 +9,7 @@ pub mod show;
 mod with;
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     io::Write,
     ops::ControlFlow,
@@ -22,12 +23,11 @@ use kairo_mind::replay::changes::Changes;
 use kairo_proto::v1::LogMessage;
 use kairo_replay::{
     diff::Diff,
-    lanes::Shadow,
+    lanes::{Asking, Shadow},
     replaying::{Replaying, Went},
-    report::{Decision, Range, Report},
+    report::{Counts, Decision, Range, Report, Stopped},
 };
 use serde::Serialize;
-use serde_json::json;
 
 use self::lanes::Wanted;
 use super::{Session, diff, name};
@@ -294,13 +294,19 @@ fn tell(decision: &Decision, json: bool) -> Result<(), Error> {
 }
 
 /// What is said behind the decisions.
-fn summary(report: &Report) -> impl Serialize {
-    let Report { counts, states, stopped, changed, asked, .. } = report;
-    let mut summary = json!({ "counts": counts, "states": states, "stopped": stopped, "changed": changed });
-    if let (Some(asked), Some(fields)) = (asked, summary.as_object_mut()) {
-        fields.insert("asked".to_owned(), json!(asked));
-    }
-    summary
+#[derive(Serialize)]
+struct Summary<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: &'r Option<Asking>,
+    changed: &'r [String],
+    counts: Counts,
+    states: &'r BTreeMap<Name, String>,
+    stopped: &'r Option<Stopped>,
+}
+
+fn summary(report: &Report) -> Summary<'_> {
+    let Report { asked, changed, counts, states, stopped, .. } = report;
+    Summary { asked, changed, counts: *counts, states, stopped }
 }
 
 /// Writes a report down.

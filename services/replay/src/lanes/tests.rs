@@ -87,7 +87,7 @@ fn a_sample_is_what_it_does_and_a_call_without_a_result_is_divergent() {
     let failed = Completion { error: Some(error), ..Completion::default() };
     let (decision, _) = made(first, Lane::Candidate, &[failed]);
     let failed = first.judge(decision);
-    assert_eq!((failed.outcome, failed.reason.as_deref()), (Came::Failed, Some("no")));
+    assert_eq!((failed.outcome, failed.reason.as_deref()), (Came::Unanswered, Some("no")));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn tries_that_are_tried_again_are_calls_of_their_own_and_no_deeds() {
 #[test]
 fn lanes_count_what_was_answered() {
     let sample = |outcome| Sample { outcome, ..Sample::not_asked(String::new()) };
-    let control = vec![sample(Came::Same), sample(Came::Reworded), sample(Came::Failed)];
+    let control = vec![sample(Came::Same), sample(Came::Reworded), sample(Came::Unanswered)];
     let lanes = Lanes::of(control, vec![sample(Came::Divergent), sample(Came::Differs), sample(Came::NotAsked)]);
     assert_eq!((lanes.control.rate, lanes.candidate.rate), (Rate { same: 2, of: 2 }, Rate { same: 0, of: 2 }));
     assert_eq!((lanes.verdict, lanes.chance), (Verdict::Differs, 0.1667));
