@@ -51,7 +51,7 @@ pub struct Shadow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
     pub tier: &'static str,
-    /// As the log says, or counted here where the request is another.
+    /// As the endpoint counted then, by as much more or less as the request is another; counted here where it did not say.
     pub input_tokens: u64,
     pub is_counted: bool,
     /// As many as then, counted where the log does not say.
@@ -160,7 +160,7 @@ impl Shadow {
         let is_kept =
             |asked: &&Asked| !replaced.contains(asked.request.tier) && asked_now.contains(&asked.request.digest());
         let kept = Kept::of(then.asked.iter().filter(is_kept));
-        let expected = [&then.asked, &now.asked].map(|asked| expected(asked, &kept));
+        let expected = [&then.asked, &now.asked].map(|asked| expected(asked, &then.asked, &kept));
         let is_reached = expected.iter().any(|calls| !calls.is_empty());
         is_reached.then_some(Self { control, candidate, kept, expected })
     }
@@ -205,15 +205,19 @@ impl Shadow {
     }
 }
 
-/// The calls that were made and are not kept.
-pub(crate) fn expected(asked: &[Asked], kept: &Kept) -> Vec<Expected> {
+/// The calls that were made and are not kept; `then` are those of the decision as it was.
+pub(crate) fn expected(asked: &[Asked], then: &[Asked], kept: &Kept) -> Vec<Expected> {
     let calls = asked.iter().filter(|asked| !kept.has(&asked.request.digest()));
     calls
-        .map(|Asked { request, completion, drift }| {
-            let is_counted = drift.is_some() || completion.input_tokens == 0;
-            let counted = || u64::try_from(tokens::of_request(request)).unwrap_or(u64::MAX);
-            let input_tokens = if is_counted { counted() } else { completion.input_tokens };
-            Expected { tier: request.tier, input_tokens, is_counted, output_tokens: answered(completion) }
+        .map(|asked| {
+            let recorded = asked.completion.input_tokens;
+            let counted = tokens::of_request(&asked.request) as u64;
+            // What the endpoint counted then, by as much more or less as is counted here.
+            let as_then = then.iter().find(|it| it.completion == asked.completion).filter(|_| recorded > 0);
+            let then = as_then.map(|it| tokens::of_request(&it.request) as u64).filter(|then| *then > 0);
+            let input_tokens = then.map_or(counted, |then| recorded.saturating_mul(counted).div_ceil(then));
+            let (tier, output_tokens) = (asked.request.tier, answered(&asked.completion));
+            Expected { tier, input_tokens, is_counted: then.is_none(), output_tokens }
         })
         .collect()
 }

@@ -227,7 +227,7 @@ impl WhatIf {
             }
         }
         if self.counts.unknown > unknown_before {
-            self.expected.extend(lanes::expected(&stands.asked, &Kept::default()));
+            self.expected.extend(lanes::expected(&stands.asked, &stands.asked, &Kept::default()));
         }
         self.stand(record)
     }

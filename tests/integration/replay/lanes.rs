@@ -1,7 +1,7 @@
 //! `kairo replay --samples` and `--model`: decisions asked for again of a model simulator that stands apart, so that its requests are
 //! those of the command alone. No stack runs: a log in a file is all it takes.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, process::Stdio};
 
 use kairo_local::StackOptions;
 use kairo_model_sim::{Config, Scenario};
@@ -9,6 +9,8 @@ use kairo_replay::testing::{Agent, calls, says};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{process::Command, sync::oneshot};
+
+use crate::world::DEADLINE;
 
 /// A simulator, a log of three decisions, of which the first calls a tool, and another prompt.
 pub struct Place {
@@ -57,15 +59,20 @@ impl Place {
 
     /// A command that asks models for answers of ten tokens.
     pub async fn kairo(&self, settings: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
-        let mut kairo = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
-        kairo.current_dir(self.folder.path()).env_remove("KAIRO_CONFIG");
-        kairo.env("KAIRO_MODELS__HEAVY__BASE_URL", format!("http://{}/v1", self.address));
-        kairo.env("KAIRO_MODELS__HEAVY__API_KEY", "hush-hush").envs(settings.iter().copied());
-        let output = kairo.args(arguments).args(["--max-output", "10"]).output().await.unwrap();
+        let output = self.command(settings, arguments).output().await.unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let (said, told) = (text(output.stdout), text(output.stderr));
         assert!(!said.contains("hush-hush") && !told.contains("hush-hush"), "a key is told: {said}{told}");
         (output.status.code(), said, told)
+    }
+
+    fn command(&self, settings: &[(&str, &str)], arguments: &[&str]) -> Command {
+        let mut kairo = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
+        kairo.current_dir(self.folder.path()).env_remove("KAIRO_CONFIG");
+        kairo.env("KAIRO_MODELS__HEAVY__BASE_URL", format!("http://{}/v1", self.address));
+        kairo.env("KAIRO_MODELS__HEAVY__API_KEY", "hush-hush").envs(settings.iter().copied());
+        kairo.args(arguments).args(["--max-output", "10"]);
+        kairo
     }
 
     /// The same with a report, and the report.
@@ -74,6 +81,13 @@ impl Place {
         let (code, said, told) = self.replay(&[arguments, &["--report", report.to_str().unwrap()]].concat()).await;
         let report = std::fs::read_to_string(&report).unwrap_or_else(|error| panic!("{error}: {said}{told}"));
         (code, serde_json::from_str(&report).unwrap())
+    }
+
+    /// How many requests there were, and how many of them are not answered.
+    async fn counts(&self) -> (u64, u64) {
+        let url = format!("http://{}/v1/counts", self.address);
+        let answer: Value = self.http.get(url).send().await.unwrap().json().await.unwrap();
+        (answer["requests"].as_u64().unwrap(), answer["open"].as_u64().unwrap())
     }
 
     /// The bodies of all requests that the simulator was sent, the last first.
@@ -280,4 +294,33 @@ async fn what_cannot_be_asked_is_named_before_anything_is() {
         place.replay_with(unpriced, &["--prompt", "new.md", "--samples", "1", "--budget", "none"]).await;
     assert!(code == Some(0) && told.contains("at prices that are not known, with no budget"), "{told}");
     assert_eq!(place.requests().await.len(), 6);
+}
+
+#[tokio::test]
+async fn who_ends_it_is_shown_what_is_there_and_what_may_have_been_spent() {
+    let hangs = rule("user_contains: thanks", &["fault: hang"])
+        .replace(", usage: { prompt_tokens: 0, completion_tokens: 10 }", "");
+    let place = Place::new(&rules(&[&hangs, &time()])).await;
+    let report = place.path("report.json");
+    let options = ["--prompt", "new.md", "--samples", "1", "--budget", "1", "--report", report.to_str().unwrap()];
+    let settings = [("KAIRO_MODELS__HEAVY__PRICE", PRICE)];
+    let mut kairo = place.command(&settings, &[&["replay", "cook.log"], &options[..]].concat());
+    let kairo = kairo.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let asked = async { while place.counts().await != (6, 2) {} };
+    tokio::time::timeout(DEADLINE, asked).await.unwrap();
+    let pid = kairo.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
+    let output = tokio::time::timeout(DEADLINE, kairo.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("; it was interrupted"), "{output:?}");
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
+    let asked = &report["asked"];
+    assert_eq!(
+        (&asked["ended"], &asked["calls"], &asked["cost"]),
+        (&json!("interrupted"), &json!(6), &json!("0.00006"))
+    );
+    assert_eq!(
+        (outcomes(&report, 2, "control"), outcomes(&report, 2, "candidate")),
+        (vec!["not_asked"], vec!["not_asked"])
+    );
 }

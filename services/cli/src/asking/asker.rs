@@ -64,6 +64,13 @@ impl Asker {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Why a call is not made.
+    pub fn no_money(&self) -> String {
+        let wanting =
+            self.budget().wanting().map(|cost| format!(": the next call may cost {cost}")).unwrap_or_default();
+        format!("what is left of the budget does not suffice{wanting}")
+    }
+
     /// Asks all of these at once; the answers in their order. Where the money ends on the way, those that were asked are paid all the
     /// same, which stands in the round.
     pub async fn ask(&self, lane: lanes::Lane, questions: &[Question]) -> (Round, Result<(), NoMoney>) {

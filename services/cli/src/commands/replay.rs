@@ -51,17 +51,19 @@ Examples:
   kairo replay default.log --with v0.1.0           and a revision of the repository here?
 
 Each decision is made again from the state that the log says it was made in, with the answers that
-models gave then, by this build. Nothing is asked unless --samples or --model says so, and nothing is written. A decision is the same,
-reworded (only what people or models read differs) or differs; it is drifted where a model would be
-asked something else, so that nobody knows what it would answer; or it is not replayable, with the
-reason. Of a request that is another, the number and the part are named.
+models gave then, by this build. Nothing is written, and nothing is asked unless --samples or
+--model says so. A decision is the same, reworded (only what people or models read differs) or
+differs; it is drifted where a model would be asked something else, so that nobody knows what it
+would answer; or it is not replayable, with the reason. Of a request that is another, the number and
+the part are named.
 
-With --samples or --model, models are asked for the decisions that the changes reach, in two lanes: the
-control asks what was asked then, and the candidate asks it with the changes. What the control does otherwise than
-recorded is the model's own noise. The models are those of the services' configuration (--config or
-KAIRO_CONFIG, and KAIRO_MODELS__… variables). The number of calls and their cost are told before, and no call is
-made that may cost more than what is left of --budget. No tool is run: a call that the log has a result of keeps it,
-any other is divergent. Ctrl-C ends it and shows what is there.
+With --samples or --model, models are asked for the decisions that the changes reach, in two lanes:
+the control asks what was asked then, and the candidate asks it with the changes. What the control
+does otherwise than recorded is the model's own noise. The models are those of the services'
+configuration (--config or KAIRO_CONFIG, and KAIRO_MODELS__… variables). The number of calls and
+their cost are told before, and no call is made that may cost more than what is left of --budget.
+No tool is run: a call that the log has a result of keeps it, any other is divergent. Ctrl-C ends it
+and shows what is there.
 
 A message that a newer build wrote, and this one does not understand, is not passed over: replay stops
 before it, says where it is and which version of reader it takes, and reports the decisions up to there.

@@ -36,10 +36,11 @@ such a one does so unless something new shows in it. What is shown is all that t
 below what it follows from; what is reached by what a model would be asked hangs on the change itself.
 What people said later is taken as it was.
 
-With --live, the models of the services' configuration (--config or KAIRO_CONFIG, and KAIRO_MODELS__… variables)
-are asked for such a decision, which is then known, and the cone goes on from there. Of a call that it makes as it
-was made, the recorded result is taken; any other is not executed and stays open. No call is made that may cost more than
-what is left of --budget: what is not asked is not known. Ctrl-C ends it and shows what is there.
+With --live, the models of the services' configuration (--config or KAIRO_CONFIG, and
+KAIRO_MODELS__… variables) are asked for such a decision, which is then known, and the cone goes on
+from there. Of a call that it makes as it was made, the recorded result is taken; any other is not
+executed and stays open. No call is made that may cost more than what is left of --budget: what is
+not asked is not known. Ctrl-C ends it and shows what is there.
 
 The status is 0 if no decision is reached, 1 if some are, and 64 if there is no such change.";
 /// Largest body, in bytes: what the server takes by default.

@@ -12,7 +12,8 @@ pub struct Budget {
     held: Cost,
     /// Calls that were begun.
     calls: u64,
-    is_over: bool,
+    /// What the first call may cost that was not made for want of money.
+    wanting: Option<Cost>,
 }
 
 /// Whether a call may be made.
@@ -32,7 +33,7 @@ impl Budget {
 
     /// Begins a call that costs no more than this, if that is left.
     pub fn begin(&mut self, at_most: Cost) -> May {
-        if self.is_over {
+        if self.wanting.is_some() {
             return May::Not;
         }
         if self.fits(self.spent.plus(self.held).plus(at_most)) {
@@ -43,7 +44,7 @@ impl Budget {
         if self.fits(self.spent.plus(at_most)) {
             return May::Wait;
         }
-        self.is_over = true;
+        self.wanting = Some(at_most);
         May::Not
     }
 
@@ -62,9 +63,9 @@ impl Budget {
         self.calls
     }
 
-    /// Whether something was not asked for want of money.
-    pub fn is_over(&self) -> bool {
-        self.is_over
+    /// What the first call may cost that was not made for want of money; none where all were.
+    pub fn wanting(&self) -> Option<Cost> {
+        self.wanting
     }
 
     fn fits(&self, cost: Cost) -> bool {
@@ -88,7 +89,7 @@ mod tests {
         budget.end(CALL, CALL);
         assert_eq!(budget.begin(CALL), May::Not, "10 are left");
         assert_eq!(budget.begin(Cost::of_units(1)), May::Not, "what is asked last is left out");
-        assert_eq!((budget.spent().units(), budget.calls(), budget.is_over()), (240, 3, true));
+        assert_eq!((budget.spent().units(), budget.calls(), budget.wanting()), (240, 3, Some(CALL)));
     }
 
     #[test]

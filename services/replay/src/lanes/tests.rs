@@ -5,7 +5,7 @@ use super::*;
 use crate::{
     replaying::{Replaying, Went},
     report::Range,
-    testing::{Agent, calls, says, tools},
+    testing::{Agent, calls, says, tools, with_decision},
 };
 
 /// A log with three decisions, of which the first calls a tool.
@@ -118,4 +118,24 @@ fn a_changed_tool_is_asked_about_and_none_where_nothing_shows_it() {
     assert_eq!(shadows(changes, &[]).iter().flatten().count(), 3);
     let same = Changes { tools: Some(tools().into_iter().map(Tool::from).collect()), ..Changes::default() };
     assert_eq!(shadows(same, &[]).iter().flatten().count(), 0, "the catalogue says what it said");
+}
+
+#[test]
+fn what_a_changed_request_takes_is_told_by_what_the_endpoint_counted_then() {
+    let messages = log();
+    let decisions: Vec<u64> =
+        messages.iter().filter(|it| it.subject.ends_with(".decision")).map(|it| it.sequence).collect();
+    let counted = with_decision(&messages, decisions[0], |decision| {
+        (decision.completions[0].input_tokens, decision.completions[0].output_tokens) = (10_000, 7);
+    });
+    let longer = Changes { prompt: Some("Be brief. ".repeat(400)), ..Changes::default() };
+    let mut replaying = Replaying::new(BTreeSet::new(), Range::default(), longer, None).asking(BTreeSet::new());
+    let shadow = counted.iter().find_map(|message| match replaying.take(message).unwrap() {
+        Went::Decision(_, shadow) => shadow,
+        Went::On | Went::Over => None,
+    });
+    let shadow = shadow.unwrap();
+    let [control, candidate] = [Lane::Control, Lane::Candidate].map(|lane| shadow.expected(lane)[0]);
+    assert_eq!((control.input_tokens, control.output_tokens, control.is_counted), (10_000, 7, false));
+    assert!(candidate.input_tokens > 14_000 && !candidate.is_counted, "{candidate:?}");
 }

@@ -107,7 +107,7 @@ impl Wanted {
         let asker = Asker::new(&self.settings, parts);
         let (lanes, is_interrupted) = self.lanes(&asker, shadows).await;
         let budget = asker.budget();
-        let ended = match (is_interrupted, budget.is_over()) {
+        let ended = match (is_interrupted, budget.wanting().is_some()) {
             (true, _) => Ended::Interrupted,
             (_, true) => Ended::Budget,
             _ => Ended::Complete,
@@ -223,7 +223,7 @@ async fn one_sample(asker: &Asker, shadow: &Shadow, lane: Lane) -> Sample {
         calls += round.calls;
         cost = cost.zip(round.cost).map(|(sum, cost)| sum.plus(cost));
         if outcome.is_err() {
-            break Sample::not_asked("what is left of the budget does not suffice".to_owned());
+            break Sample::not_asked(asker.no_money());
         }
         answers.extend(round.completions);
     };

@@ -18,17 +18,27 @@ pub fn lines(decision: &Decision) -> Vec<String> {
     let first = line(decision).unwrap_or_else(|| format!("{agent}, decision {sequence}: the same"));
     let Lanes { verdict, chance, control, candidate } = lanes;
     let rate = |Rate { same, of }: Rate| format!("{same} of {of}");
-    let compared = format!(
-        "  {verdict}: the candidate does the same in {}, the control in {} (by chance {:.0} %)",
-        rate(candidate.rate),
-        rate(control.rate),
-        chance * 100.0
-    );
-    let lane = |name: &'static str, samples: &Samples| {
-        let other = samples.samples.iter().filter(|sample| !matches!(sample.outcome, Came::Same | Came::Reworded));
-        other.map(|sample| format!("  {name}: {}", printable(&told(sample)))).collect::<Vec<_>>()
+    let by_chance = match verdict {
+        Verdict::Unclear | Verdict::Differs => format!(" (by chance {:.0} %)", chance * 100.0),
+        Verdict::Same | Verdict::Noise | Verdict::NotAsked => String::new(),
     };
-    [vec![first, compared], lane("control", control), lane("candidate", candidate)].concat()
+    let (one, other) = (rate(candidate.rate), rate(control.rate));
+    let compared = format!("  {verdict}: the candidate does the same in {one}, the control in {other}{by_chance}");
+    [vec![first, compared], otherwise("control", control), otherwise("candidate", candidate)].concat()
+}
+
+/// The samples of a lane that do something else, each kind once.
+fn otherwise(lane: &str, samples: &Samples) -> Vec<String> {
+    let mut kinds: Vec<(String, usize)> = Vec::new();
+    for sample in samples.samples.iter().filter(|sample| sample.outcome.is_same() != Some(true)) {
+        let told = told(sample);
+        match kinds.iter_mut().find(|(kind, _)| *kind == told) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((told, 1)),
+        }
+    }
+    let times = |count: usize| if count > 1 { format!("{count} × ") } else { String::new() };
+    kinds.into_iter().map(|(told, count)| format!("  {lane}: {}{}", times(count), printable(&told))).collect()
 }
 
 /// What one sample does.

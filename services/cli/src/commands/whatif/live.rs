@@ -2,7 +2,7 @@
 
 use kairo_core::prices::Cost;
 use kairo_mind::deliberation::Question;
-use kairo_proto::v1::LogMessage;
+use kairo_proto::v1::{Completion, LogMessage};
 use kairo_replay::{
     lanes::{Ended, Lane},
     whatif::{Asked, Cone, Took, WhatIf},
@@ -15,7 +15,6 @@ use crate::{
     dev::say,
 };
 
-const NO_MONEY: &str = "what is left of the budget does not suffice";
 const INTERRUPTED: &str = "it was interrupted";
 
 /// Looks at the log once without asking, for what it comes to, then asks; whatever is not asked stays unknown.
@@ -25,34 +24,30 @@ pub async fn cone(whatif: &WhatIf, messages: &[LogMessage], settings: &Settings,
     let mut whatif = whatif.clone().live();
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
-    let mut why_not: Option<&str> = None;
+    let mut why_not: Option<(Ended, String)> = None;
     for message in messages {
         let mut took = whatif.take(message).map_err(|why| refused(&why))?;
         while let Took::Asks(questions) = took {
-            let answers = match why_not {
-                Some(why) => Err(why),
+            let answers = match &why_not {
+                Some(why) => Err(why.clone()),
                 None => tokio::select! {
                     biased;
-                    _ = &mut interrupt => Err(INTERRUPTED),
+                    _ = &mut interrupt => Err((Ended::Interrupted, INTERRUPTED.to_owned())),
                     answers = answers(asker, &questions) => answers,
                 },
             };
             match answers {
                 Ok(answers) => took = whatif.answer(answers),
                 Err(why) => {
+                    whatif.leave(&why.1);
                     why_not = Some(why);
-                    whatif.leave(why);
                     break;
                 }
             }
         }
     }
     let cone = whatif.cone().map_err(|why| refused(&why))?;
-    let ended = match why_not {
-        None => Ended::Complete,
-        Some(INTERRUPTED) => Ended::Interrupted,
-        Some(_) => Ended::Budget,
-    };
+    let ended = why_not.map_or(Ended::Complete, |(ended, _)| ended);
     let budget = asker.budget();
     let asked = Asked {
         expected_calls,
@@ -65,9 +60,10 @@ pub async fn cone(whatif: &WhatIf, messages: &[LogMessage], settings: &Settings,
     Ok(Cone { asked: Some(asked), ..cone })
 }
 
-async fn answers(asker: &Asker, questions: &[Question]) -> Result<Vec<kairo_proto::v1::Completion>, &'static str> {
+/// What models answer, or why they are not asked.
+async fn answers(asker: &Asker, questions: &[Question]) -> Result<Vec<Completion>, (Ended, String)> {
     let (round, outcome) = asker.ask(Lane::Candidate, questions).await;
-    outcome.map(|()| round.completions).map_err(|_| NO_MONEY)
+    outcome.map(|()| round.completions).map_err(|_| (Ended::Budget, asker.no_money()))
 }
 
 /// The calls of all decisions that are not known without asking, if each takes what it took, and what that costs.
