@@ -1,10 +1,13 @@
 //! `kairo replay`: every decision of an agent made again from the log, and what it says of a log that was tampered with.
 
 pub mod fork;
+mod lanes;
+mod live;
 mod offline;
 mod over_http;
 mod pages;
 mod revision;
+mod running;
 
 use std::path::Path;
 

@@ -178,10 +178,19 @@ impl Default for ModelConfig {
 impl ModelConfig {
     /// What it takes at once, as requests are counted here.
     pub fn counted_context(&self) -> u32 {
-        let is_known = self.model.starts_with("gpt-") || self.model.starts_with('o');
-        let factor = self.token_factor.unwrap_or(if is_known { 1.0 } else { OTHER_VOCABULARIES });
         // Rounding it down is what is wanted.
-        (f64::from(self.context_tokens) / factor) as u32
+        (f64::from(self.context_tokens) / self.factor()) as u32
+    }
+
+    /// How many tokens it counts where so many are counted here, rounded up.
+    pub fn own_tokens(&self, counted: usize) -> u64 {
+        let counted = u32::try_from(counted).unwrap_or(u32::MAX);
+        (f64::from(counted) * self.factor()).ceil() as u64
+    }
+
+    fn factor(&self) -> f64 {
+        let is_known = self.model.starts_with("gpt-") || self.model.starts_with('o');
+        self.token_factor.unwrap_or(if is_known { 1.0 } else { OTHER_VOCABULARIES })
     }
 }
 

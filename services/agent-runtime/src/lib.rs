@@ -35,6 +35,7 @@ pub use live::Live;
 pub use models::{Answers, Found, Models, NoParts, Parts, Stored};
 pub use received::{Received, SoFar};
 pub use snapshots::{FORMAT as SNAPSHOT_FORMAT, decode as decode_snapshot, key as snapshot_key};
+pub use thinking::answered;
 
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {

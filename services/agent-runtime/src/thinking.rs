@@ -27,7 +27,7 @@ use crate::{
     config::Config,
     live::Live,
     models::Answers,
-    received::SoFar,
+    received::{Received, SoFar},
     turn::{Paid, Stage, Turn},
 };
 
@@ -192,10 +192,8 @@ impl Thinker {
         turn.unless_stopping(ready).await?;
         self.bus.standing.count_model_request();
         let asking = paid.given_up.asking(question.request.tier);
-        let answering = self.models.complete(&question.request, asking.received(), question.speaks.then(live));
-        let answered = within(question.deadline_ms, answering).await;
-        let mut completion = answered.unwrap_or_else(|| late(question, asking.received().get()));
-        completion.module.clone_from(&question.module);
+        let live = question.speaks.then(live);
+        let mut completion = answered(self.models.as_ref(), question, asking.received(), live).await;
         if !asking.answered() {
             // This decision was interrupted, and the call counts as given up.
             return None;
@@ -229,6 +227,19 @@ impl Thinker {
         let Outgoing { subject, envelope, body } = event;
         Ok(Record { sequence: written.sequence, subject, envelope, body })
     }
+}
+
+/// What a model answers to a question, or that it did not in time.
+pub async fn answered(
+    models: &dyn Answers,
+    question: &Question,
+    received: &Received,
+    live: Option<Live<'_>>,
+) -> Completion {
+    let answering = models.complete(&question.request, received, live);
+    let answered = within(question.deadline_ms, answering).await;
+    let completion = answered.unwrap_or_else(|| late(question, received.get()));
+    Completion { module: question.module.clone(), ..completion }
 }
 
 /// What comes of it within so many milliseconds; the wait for room at the model counts.

@@ -36,6 +36,14 @@ impl<'s> Source<'s> {
         file.map_or_else(|| Self::Agents(client, agents, save), Self::File)
     }
 
+    /// The gateway that it is read from.
+    pub fn gateway(&self) -> Option<&'s Client> {
+        match self {
+            Self::File(_) => None,
+            Self::Agents(client, ..) => Some(client),
+        }
+    }
+
     /// Reads it until `take` has seen enough.
     ///
     /// # Errors

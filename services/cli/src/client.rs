@@ -79,6 +79,24 @@ impl Client {
         self.read(request.body(bytes).timeout(UPLOAD_DEADLINE)).await
     }
 
+    /// An image or a piece of audio by its digest, and its media type; none where it is not stored, or larger than so many bytes.
+    pub async fn stored(&self, digest: &str, longest: u64) -> Result<Option<(String, Vec<u8>)>, ClientError> {
+        let request = self.request(Method::GET, &format!("v1/objects/{digest}"), &[])?.timeout(UPLOAD_DEADLINE);
+        let mut response = match self.accepted(request).await {
+            Err(ClientError::Refused { status: 404, .. }) => return Ok(None),
+            response => response?,
+        };
+        let media_type = response.headers().get(header::CONTENT_TYPE).and_then(|name| name.to_str().ok());
+        let (media_type, mut bytes) = (media_type.unwrap_or_default().to_owned(), Vec::new());
+        while let Some(more) = response.chunk().await.map_err(|source| self.unreachable(source))? {
+            bytes.extend_from_slice(&more);
+            if bytes.len() as u64 > longest {
+                return Ok(None);
+            }
+        }
+        Ok(Some((media_type, bytes)))
+    }
+
     /// Events that are in the log, oldest first.
     pub async fn events(&self, filter: &EventFilter) -> Result<EventPage, ClientError> {
         self.get("v1/events", &filter.query()).await

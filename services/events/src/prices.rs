@@ -68,8 +68,8 @@ impl Cost {
     }
 
     /// What is so many units.
-    pub fn of_units(units: u64) -> Self {
-        Self(u128::from(units))
+    pub const fn of_units(units: u64) -> Self {
+        Self(units as u128)
     }
 }
 

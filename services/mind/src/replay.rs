@@ -2,10 +2,12 @@
 //! recorded, and compared with what it says. Pure: nothing is asked, nothing is written.
 //!
 //! * [`basis`](super::basis): what a decision rests on beside the log
+//! * [`again`]: a decision made again with answers that models give now
 //! * [`changes`]: what decisions are made again with instead of what the log says
 //! * [`compare`]: in what two decisions differ
 //! * `recording`: the answers that the log has, given to what is asked again
 
+pub mod again;
 pub mod changes;
 pub mod compare;
 mod recording;
@@ -24,6 +26,7 @@ use uuid::Uuid;
 
 pub use self::recording::{Asked, Drift, RequestPart};
 use self::{
+    again::Again,
     changes::Changes,
     compare::{Difference, differences},
     recording::Recording,
@@ -132,6 +135,7 @@ pub struct Replay {
 }
 
 /// What a decision is made again with.
+#[derive(Clone, Debug)]
 struct Making<'r> {
     state: Arc<AgentState>,
     input: Input,
@@ -252,6 +256,15 @@ impl Replay {
     /// # Errors
     /// Where it is no decision, or decides nothing.
     pub fn make(&self, record: &Record) -> Result<Made, String> {
+        let again = self.again(record, &self.changes)?;
+        Ok(again.map_or_else(|why| Made { asked: Vec::new(), decision: Err(why) }, |again| again.with_recorded()))
+    }
+
+    /// A decision that is the next record, to be made again with these changes and any answers.
+    ///
+    /// # Errors
+    /// Where it is no decision, or decides nothing; within, where the log has not what it is made of.
+    pub fn again(&self, record: &Record, changes: &Changes) -> Result<Result<Again, Unmade>, String> {
         let decision = AgentDecision::of(&record.body).ok_or("it is no decision")?;
         let agent = subjects::route(&record.subject).map(|(_, agent)| agent).ok_or("it is no agent's")?;
         let empty = Log::default();
@@ -259,9 +272,13 @@ impl Replay {
         if !log.is_new(record.sequence, decision) {
             return Err("it is a copy of a decision, and decides nothing".to_owned());
         }
-        let mut recording = Recording::of(decision);
-        let made = self.making(log, decision).and_then(|making| making.make(&mut recording));
-        Ok(Made { asked: recording.asked, decision: made })
+        let making = self.making(log, decision, changes).map(Making::owned);
+        Ok(making.map(|making| Again { making, recorded: decision.clone() }))
+    }
+
+    /// The changes that decisions are made again with.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// None for a copy, which decides nothing.
@@ -272,7 +289,7 @@ impl Replay {
             return None;
         }
         let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record) };
-        Some(match self.making(log, decision) {
+        Some(match self.making(log, decision, &self.changes) {
             Err(why) => {
                 let beside = Beside { recorded: decision.clone(), made: None, places: Vec::new() };
                 Replayed { outcome: Outcome::not(&why), beside: Some(beside.into()), ..replayed }
@@ -287,10 +304,10 @@ impl Replay {
     }
 
     /// What a decision of this log is made again with.
-    fn making(&self, log: &Log, decision: &AgentDecision) -> Result<Making<'_>, Unmade> {
+    fn making(&self, log: &Log, decision: &AgentDecision, changes: &Changes) -> Result<Making<'_>, Unmade> {
         let (mut state, input) = log.before(decision).ok_or(Unmade::NoInput)?;
-        self.changes.change_state(&mut state);
-        let catalogue = match (decision.catalogue_version.as_str(), &self.changes.tools) {
+        changes.change_state(&mut state);
+        let catalogue = match (decision.catalogue_version.as_str(), &changes.tools) {
             ("", _) => Cow::Owned(Catalogue::default()),
             // The decision says the version that it was made with, which is not what is compared.
             (version, Some(tools)) => Cow::Owned(Catalogue { version: version.to_owned(), tools: tools.clone() }),
@@ -301,7 +318,7 @@ impl Replay {
         };
         let assumed = || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), ..Limits::default() };
         let limits = self.bases.get(&decision.basis).map_or_else(|| Cow::Owned(assumed()), Cow::Borrowed);
-        Ok(Making { state, input, catalogue, limits: self.changes.limits(limits) })
+        Ok(Making { state, input, catalogue, limits: changes.limits(limits) })
     }
 }
 
@@ -312,6 +329,13 @@ fn of(agent: Name, record: &Record) -> Replayed {
 }
 
 impl Making<'_> {
+    /// The same, which outlives the log that it is of.
+    fn owned(self) -> Making<'static> {
+        let Self { state, input, catalogue, limits } = self;
+        let (catalogue, limits) = (Cow::Owned(catalogue.into_owned()), Cow::Owned(limits.into_owned()));
+        Making { state, input, catalogue, limits }
+    }
+
     fn compared_with(&self, recorded: &AgentDecision, replayed: Replayed) -> Replayed {
         // What was spent in vain before it is no part of what was decided.
         let (given_up, reader) = (Vec::new(), vocabulary::FIRST);

@@ -19,6 +19,11 @@ pub fn of_text(text: &str) -> usize {
     VOCABULARY.as_ref().map_or(text.len(), |vocabulary| vocabulary.encode_ordinary(text).len())
 }
 
+/// The tokens of a request, as o200k_base counts them; images and audio are taken for a round number each.
+pub fn of_request(request: &ModelRequest) -> usize {
+    counted(request, of_text)
+}
+
 /// Whether a request takes more than so many tokens. Counted only where it may: no token is less than a byte.
 pub fn exceed(request: &ModelRequest, most: usize) -> Option<usize> {
     if counted(request, str::len) <= most {

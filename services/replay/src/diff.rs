@@ -6,7 +6,10 @@ use kairo_events::ids::Name;
 use kairo_mind::replay::Drift;
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Class, Decision, Place, Report};
+use crate::{
+    lanes::verdict::Verdict,
+    report::{Class, Decision, Place, Report},
+};
 
 /// Which form a comparison has. In one of the same version, fields are only added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +78,9 @@ pub struct Brief {
     pub drifted: Vec<Drift>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Place>,
+    /// What models came to that were asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
 }
 
 /// Why two reports cannot be compared.
@@ -148,8 +154,8 @@ fn change(before: Option<&Decision>, after: Option<&Decision>) -> Result<Option<
 
 impl From<&Decision> for Brief {
     fn from(decision: &Decision) -> Self {
-        let Decision { outcome, reason, drifted, differences, .. } = decision.clone();
-        Self { outcome, reason, drifted, differences }
+        let Decision { outcome, reason, drifted, differences, lanes, .. } = decision.clone();
+        Self { outcome, reason, drifted, differences, verdict: lanes.map(|lanes| lanes.verdict) }
     }
 }
 

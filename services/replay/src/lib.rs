@@ -9,15 +9,18 @@
 //! * [`expression`]: what is looked for, in the Common Expression Language
 //! * [`wire`]: a model call as the model server was sent it
 //! * [`replaying`]: the decisions of a log made again, within a range, as they stand or with changes
+//! * [`lanes`]: decisions that models are asked for again, as they were asked then and with changes; [`deeds`]: what one does
 //! * [`report`]: what came of that, as it is kept; [`diff`]: in what two of these differ
 //! * [`incident`]: all of that in one file that needs no server; [`accepted`]: what may come out otherwise
 
 pub mod accepted;
 pub mod cut;
+pub mod deeds;
 pub mod diff;
 pub mod difference;
 pub mod expression;
 pub mod incident;
+pub mod lanes;
 pub mod replaying;
 pub mod report;
 #[cfg(any(test, feature = "testing"))]

@@ -12,6 +12,7 @@ use kairo_mind::replay::{Replay, changes::Changes};
 use kairo_proto::v1::LogMessage;
 
 use crate::{
+    lanes::Shadow,
     report::{Class, Counts, Decision, Form, Range, Report, Stopped},
     timeline::{Broken, in_order},
 };
@@ -21,8 +22,8 @@ use crate::{
 pub enum Went {
     /// There is nothing to be told of it.
     On,
-    /// It is a decision, which was made again.
-    Decision(Box<Decision>),
+    /// It is a decision, which was made again; and which models can be asked for, where that is wanted and the changes reach it.
+    Decision(Box<Decision>, Option<Box<Shadow>>),
     /// It takes a newer build, or stands behind what is looked at: the rest of the log need not be read.
     Over,
 }
@@ -40,6 +41,8 @@ pub struct Replaying {
     met: BTreeSet<Name>,
     counts: Counts,
     stopped: Option<Stopped>,
+    /// Where models are to be asked: the tiers of which others are asked.
+    asking: Option<BTreeSet<String>>,
 }
 
 impl Replaying {
@@ -49,7 +52,14 @@ impl Replaying {
         let changed = changes.told();
         let replay = Replay::new(secret_key).with(changes);
         let (met, counts) = (BTreeSet::new(), Counts::default());
-        Self { replay, agents, range, changed, read: 0, met, counts, stopped: None }
+        Self { replay, agents, range, changed, read: 0, met, counts, stopped: None, asking: None }
+    }
+
+    /// Decisions are handed out to be asked for again: those that the changes reach, and those for which a model of these tiers was
+    /// asked.
+    #[must_use]
+    pub fn asking(self, tiers: BTreeSet<String>) -> Self {
+        Self { asking: Some(tiers), ..self }
     }
 
     /// Takes in the next message of the log.
@@ -73,10 +83,13 @@ impl Replaying {
         }
         let is_within = self.range.from.is_none_or(|from| sequence >= from);
         match log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })? {
-            Ok(record) if is_within => Ok(match self.replay.take(record) {
-                Some(replayed) => self.told(replayed.into()),
-                None => Went::On,
-            }),
+            Ok(record) if is_within => {
+                let shadow = self.asking.as_ref().and_then(|tiers| Shadow::of(&self.replay, &record, tiers));
+                Ok(match self.replay.take(record) {
+                    Some(replayed) => self.told(replayed.into(), shadow),
+                    None => Went::On,
+                })
+            }
             Ok(record) => match self.replay.follow(record) {
                 true => Ok(Went::On),
                 false => Err(Broken::Hole { sequence }),
@@ -100,7 +113,7 @@ impl Replaying {
         if !AGENT_DECISION.is(&message.subject) || !is_within {
             return Went::On;
         }
-        self.told(Decision {
+        let decision = Decision {
             agent,
             sequence: message.sequence,
             outcome: Class::NotReplayable,
@@ -112,12 +125,14 @@ impl Replaying {
             without_basis: false,
             recorded: None,
             made: None,
-        })
+            lanes: None,
+        };
+        self.told(decision, None)
     }
 
-    fn told(&mut self, decision: Decision) -> Went {
+    fn told(&mut self, decision: Decision, shadow: Option<Shadow>) -> Went {
         self.counts.count(&decision);
-        Went::Decision(Box::new(decision))
+        Went::Decision(Box::new(decision), shadow.map(Box::new))
     }
 
     /// The agents that were asked for and of which the log had nothing.
@@ -133,6 +148,7 @@ impl Replaying {
             agents: self.agents.iter().cloned().collect(),
             range: self.range,
             changed: self.changed.clone(),
+            asked: None,
             counts: self.counts,
             states: self.replay.states().into_iter().map(|(agent, digest)| (agent, digest.to_string())).collect(),
             stopped: self.stopped.clone(),
@@ -170,7 +186,7 @@ mod tests {
         for message in messages {
             match replaying.take(message).unwrap() {
                 Went::On => {}
-                Went::Decision(decision) => decisions.push(*decision),
+                Went::Decision(decision, _) => decisions.push(*decision),
                 Went::Over => break,
             }
         }

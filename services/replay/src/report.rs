@@ -8,6 +8,8 @@ use kairo_proto::v1::AgentDecision;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lanes::{Asking, Lanes};
+
 /// Of a decision that is shown, at most this much, in bytes of JSON; a larger one is left out.
 pub const SHOWN: usize = 64 * 1024;
 
@@ -32,6 +34,9 @@ pub struct Report {
     /// What was changed, such as `prompt` or `max_steps=5`.
     #[serde(default)]
     pub changed: Vec<String>,
+    /// What models were asked, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asking>,
     pub counts: Counts,
     /// A digest of each agent's state behind what was read, the same wherever the same log was read.
     pub states: BTreeMap<Name, String>,
@@ -90,6 +95,9 @@ pub struct Decision {
     pub recorded: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Value>,
+    /// What came of asking models for it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<Lanes>,
 }
 
 /// What a decision is on.
@@ -155,6 +163,18 @@ impl std::fmt::Display for Class {
     }
 }
 
+impl Report {
+    /// Whether nothing of it is to be looked at: decisions are what the log says or, where models were asked, do the same or are
+    /// no worse than the model's own noise.
+    pub fn is_well(&self) -> bool {
+        let is_well = |decision: &Decision| match &decision.lanes {
+            Some(lanes) => lanes.verdict.is_well(),
+            None => decision.outcome == Class::Same,
+        };
+        self.decisions.iter().all(is_well)
+    }
+}
+
 impl Counts {
     /// Counts one more.
     pub fn count(&mut self, decision: &Decision) {
@@ -188,8 +208,7 @@ impl From<Replayed> for Decision {
         let input = input.map(|(sequence, type_name)| Input { sequence, type_name });
         let (recorded, made, differences) = beside.map_or((None, None, Vec::new()), |beside| {
             let Beside { recorded, made, places } = *beside;
-            let place = |it: compare::Difference| Place { at: it.at, recorded: it.recorded, made: it.made };
-            (shown(recorded), made.and_then(shown), places.into_iter().map(place).collect())
+            (shown(recorded), made.and_then(shown), places.into_iter().map(Place::from).collect())
         });
         Self {
             agent,
@@ -203,7 +222,14 @@ impl From<Replayed> for Decision {
             without_basis,
             recorded,
             made,
+            lanes: None,
         }
+    }
+}
+
+impl From<compare::Difference> for Place {
+    fn from(compare::Difference { at, recorded, made, .. }: compare::Difference) -> Self {
+        Self { at, recorded, made }
     }
 }
 

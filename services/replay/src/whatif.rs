@@ -7,6 +7,9 @@
 //! decision that is not known. So a later request that shows any of it comes out as another one, and is not known either. What such a
 //! decision would have done instead might show elsewhere, too: whatever stays as it is behind one is presumed to.
 
+mod cone;
+mod live;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::{
@@ -16,119 +19,30 @@ use kairo_events::{
     subjects,
     vocabulary::{Newer, NotUnderstood},
 };
-use kairo_mind::replay::{Drift, Made, Replay, Unmade, compare};
+use kairo_mind::replay::{
+    Drift, Made, Replay, Unmade,
+    again::{Again, Kept},
+    changes::Changes,
+    compare,
+};
 use kairo_proto::{
     Body, ContentType,
     v1::{AgentDecision, AgentMessage, LogMessage},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use self::live::Pending;
+pub use self::{
+    cone::{Asked, Change, Cone, Counts, Fate, Form, Impossible, Reached},
+    live::Took,
+};
 use crate::{
+    lanes::{self, Expected},
     report::{Place, shown},
     timeline::{Broken, in_order},
 };
 
-/// Which form it has. In one of the same version, fields are only added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Form {
-    #[default]
-    #[serde(rename = "kairo.whatif.v1")]
-    V1,
-}
-
-/// What is done to the log.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// The message is not there.
-    Drop,
-    /// It says this, in the JSON of its type.
-    Edit(Vec<u8>),
-}
-
-/// Why a change cannot be looked at.
-#[derive(Debug, thiserror::Error)]
-pub enum Impossible {
-    #[error(transparent)]
-    Broken(#[from] Broken),
-    #[error("message {0} is not in the log, or not of these agents: expected one that is")]
-    NotThere(u64),
-    #[error("message {at} is a decision, which is made of others: drop or edit what it is on, message {input}")]
-    Decision { at: u64, input: u64 },
-    #[error("message {0} cannot be read, so nothing rests on it: expected one that can")]
-    Unreadable(u64),
-    #[error("the new body of message {at}: {why}; expected the JSON of {type_name}, as `kairo events --json` shows it")]
-    Body { at: u64, type_name: String, why: String },
-    #[error("the new body of message {0} says what the old one says: expected another")]
-    Unchanged(u64),
-}
-
-/// What becomes of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fate {
-    /// It is the one that is not there.
-    Dropped,
-    /// It is the one that says something else.
-    Edited,
-    /// It would not be there.
-    Vanished,
-    /// A decision that is another one, for certain.
-    Changed,
-    /// What it would be is not known.
-    Unknown,
-}
-
-/// A message that the change reaches.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Reached {
-    pub sequence: u64,
-    pub subject: String,
-    #[serde(rename = "type")]
-    pub type_name: String,
-    pub fate: Fate,
-    /// The message that it hangs on: what it follows from, or the change itself, where it is reached by what is asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub because: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Requests that would be others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub drifted: Vec<Drift>,
-    /// Where a decision that is changed differs: `recorded` is what it is with the log as it stands.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub differences: Vec<Place>,
-    /// What it would be, where that is certain.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub made: Option<Value>,
-}
-
-/// How many decisions behind the change stay, and how many do not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    pub decisions: usize,
-    /// Those that stay as they are, for certain.
-    pub kept: usize,
-    /// Those that stay as they are unless something new shows in them that a decision before them does which is not known, or is
-    /// another.
-    pub presumed: usize,
-    pub changed: usize,
-    pub unknown: usize,
-    pub vanished: usize,
-}
-
-/// All that the change reaches.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cone {
-    /// It says of the object what it is.
-    pub report: Form,
-    pub counts: Counts,
-    /// In the order of the log; the change itself is the first.
-    pub reached: Vec<Reached>,
-}
-
 /// A log and the change to it, as far as it was taken in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WhatIf {
     at: u64,
     change: Change,
@@ -145,6 +59,14 @@ pub struct WhatIf {
     lost: BTreeSet<Name>,
     counts: Counts,
     reached: Vec<Reached>,
+    /// Whether models are to be asked for what would not be known.
+    is_live: bool,
+    /// The decision that they are being asked for.
+    pending: Option<Box<Pending>>,
+    /// Decisions that do something nobody knows the outcome of, or may do so.
+    open: usize,
+    /// What decisions took that are not known.
+    expected: Vec<Expected>,
 }
 
 impl WhatIf {
@@ -162,14 +84,25 @@ impl WhatIf {
             lost: BTreeSet::new(),
             counts: Counts::default(),
             reached: Vec::new(),
+            is_live: false,
+            pending: None,
+            open: 0,
+            expected: Vec::new(),
         }
     }
 
-    /// Takes in the next message of the log.
+    /// Takes in the next message of the log. Where models are to be asked for it, their answers are wanted next
+    /// ([`Self::answer`]); without them it is not known.
     ///
     /// # Errors
     /// Where the log cannot be followed, or the change is none that can be looked at.
-    pub fn take(&mut self, message: &LogMessage) -> Result<(), Impossible> {
+    pub fn take(&mut self, message: &LogMessage) -> Result<Took, Impossible> {
+        self.leave("nobody answered");
+        self.take_in(message)?;
+        Ok(self.next())
+    }
+
+    fn take_in(&mut self, message: &LogMessage) -> Result<(), Impossible> {
         let sequence = message.sequence;
         in_order(sequence, self.read)?;
         self.read = sequence;
@@ -191,9 +124,10 @@ impl WhatIf {
     ///
     /// # Errors
     /// Where the message to be changed was not met.
-    pub fn cone(self) -> Result<Cone, Impossible> {
+    pub fn cone(mut self) -> Result<Cone, Impossible> {
+        self.leave("nobody answered");
         match self.would {
-            Some(_) => Ok(Cone { report: Form::V1, counts: self.counts, reached: self.reached }),
+            Some(_) => Ok(Cone { report: Form::V1, counts: self.counts, asked: None, reached: self.reached }),
             None => Err(Impossible::NotThere(self.at)),
         }
     }
@@ -266,6 +200,7 @@ impl WhatIf {
         // A copy of a decision decides nothing, in one log as in the other.
         let Ok(stands) = self.stands.make(&record) else { return self.stand(record) };
         self.counts.decisions += 1;
+        let unknown_before = self.counts.unknown;
         let agent = subjects::route(&record.subject).map(|(_, agent)| agent);
         let hangs_on = |ids: &BTreeMap<String, u64>| ids.get(&decision.input_id).copied();
         let (gone, unknown) = (hangs_on(&self.gone), hangs_on(&self.unknown));
@@ -287,9 +222,12 @@ impl WhatIf {
                 self.forget(&record, message, None, Some(reason.to_owned()), Vec::new());
             }
             _ => {
-                let would = self.would.as_ref().map(|would| would.make(&record));
+                let would = self.would.as_ref().map(|would| would.again(&record, &Changes::default()));
                 self.judge(&record, message, decision, &stands, would);
             }
+        }
+        if self.counts.unknown > unknown_before {
+            self.expected.extend(lanes::expected(&stands.asked, &stands.asked, &Kept::default()));
         }
         self.stand(record)
     }
@@ -301,18 +239,21 @@ impl WhatIf {
         message: &LogMessage,
         decision: &AgentDecision,
         stands: &Made,
-        would: Option<Result<Made, String>>,
+        would: Option<Result<Result<Again, Unmade>, String>>,
     ) {
         let unknown = |this: &mut Self, reason: Option<String>, drifted: Vec<Drift>| {
             this.forget(record, message, None, reason, drifted);
             this.feed(hollow(record, decision, decision.cursor));
         };
-        let would = match would {
-            Some(Ok(would)) => would,
+        let again = match would {
+            Some(Ok(Ok(again))) => again,
+            Some(Ok(Err(why))) => return unknown(self, Some(why.to_string()), Vec::new()),
             Some(Err(why)) => return unknown(self, Some(why), Vec::new()),
             None => return,
         };
+        let would = again.with_recorded();
         let drifted = would.drifted_from(stands);
+        let is_asked = |would: &Made| matches!(would.decision, Err(Unmade::Unanswered)) || !drifted.is_empty();
         match (&stands.decision, &would.decision) {
             (Ok(_), Err(Unmade::Nothing)) if self.is_all_known() => {
                 let reason = "nothing on its input wants a decision any more";
@@ -321,35 +262,43 @@ impl WhatIf {
             (Err(why), _) => {
                 unknown(self, Some(format!("it cannot be made again, with the log as it stands: {why}")), drifted);
             }
+            (Ok(made), _) if is_asked(&would) && self.is_live => {
+                self.pending = Some(Box::new(Pending::new(record, message, made, stands, again, drifted)));
+            }
             (_, Err(why)) => unknown(self, Some(why.to_string()), drifted),
             _ if !drifted.is_empty() => unknown(self, None, drifted),
             (Ok(stands), Ok(would)) => match compare::differences(stands, would) {
                 same if same.is_empty() => {
-                    *(if self.is_all_known() { &mut self.counts.kept } else { &mut self.counts.presumed }) += 1;
+                    self.keep();
                     self.feed(record.clone());
                 }
-                places => self.alter(record, message, would, places),
+                places => {
+                    self.open += 1;
+                    self.alter(record, message, would, places);
+                }
             },
         }
     }
 
+    /// Counts a decision that stays as it is.
+    fn keep(&mut self) {
+        *(if self.is_all_known() { &mut self.counts.kept } else { &mut self.counts.presumed }) += 1;
+    }
+
     /// Whether nothing stands before it that might do something new.
     fn is_all_known(&self) -> bool {
-        self.counts.unknown == 0 && self.counts.changed == 0
+        self.counts.unknown == 0 && self.open == 0
     }
 
     /// The decision is another one: what it no longer says is gone.
     fn alter(&mut self, record: &Record, message: &LogMessage, made: &AgentDecision, at: Vec<compare::Difference>) {
         self.counts.changed += 1;
         self.reach(record, message, Fate::Changed, Some(self.at), None);
-        let still: BTreeSet<&str> = made.events.iter().map(|event| event.event_id.as_str()).collect();
-        let recorded = AgentDecision::of(&record.body).map_or(&[][..], |decision| &decision.events);
-        for event in recorded.iter().filter(|event| !still.contains(event.event_id.as_str())) {
-            self.gone.insert(event.event_id.clone(), record.sequence);
+        if let Some(recorded) = AgentDecision::of(&record.body) {
+            self.lose(record, recorded, made);
         }
         if let Some(reached) = self.reached.last_mut() {
-            let place = |it: compare::Difference| Place { at: it.at, recorded: it.recorded, made: it.made };
-            reached.differences = at.into_iter().map(place).collect();
+            reached.differences = at.into_iter().map(Place::from).collect();
             reached.made = shown(made.clone());
         }
         self.feed(Record { body: made.clone().into(), ..record.clone() });
@@ -389,7 +338,7 @@ impl WhatIf {
             Fate::Dropped | Fate::Vanished => self.gone.extend(ids(record, message).map(|id| (id, sequence))),
             Fate::Unknown => self.unknown.extend(ids(record, message).map(|id| (id, sequence))),
             // What follows from these is told by what is decided on them.
-            Fate::Edited | Fate::Changed => {}
+            Fate::Edited | Fate::Kept | Fate::Changed => {}
         }
         self.reached.push(Reached {
             sequence,
@@ -401,6 +350,8 @@ impl WhatIf {
             drifted: Vec::new(),
             differences: Vec::new(),
             made: None,
+            asked: 0,
+            lost: Vec::new(),
         });
     }
 
@@ -439,6 +390,9 @@ fn edited(record: &Record, json: &[u8]) -> Result<Body, Impossible> {
     }
 }
 
+#[cfg(test)]
+#[path = "whatif/tests/asked.rs"]
+mod asked;
 #[cfg(test)]
 #[path = "whatif/tests/truth.rs"]
 mod truth;

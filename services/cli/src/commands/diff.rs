@@ -107,7 +107,7 @@ fn line(Change { agent, sequence, change, before, after }: &Change) -> String {
     format!("{agent}, decision {sequence}: {what}")
 }
 
-fn brief_line(Brief { outcome, reason, drifted, differences }: &Brief) -> String {
+fn brief_line(Brief { outcome, reason, drifted, differences, verdict }: &Brief) -> String {
     let at = differences.first().map(|place| match outcome {
         Class::Same | Class::NotReplayable => String::new(),
         Class::Reworded => format!(" at {}", place.at),
@@ -116,10 +116,12 @@ fn brief_line(Brief { outcome, reason, drifted, differences }: &Brief) -> String
     let why = reason.as_ref().map(|why| format!(": {why}"));
     let requests: Vec<String> = drifted.iter().map(show::request).collect();
     let requests = (!requests.is_empty()).then(|| format!(", request {}", requests.join("; ")));
+    let verdict = verdict.map(|verdict| format!(", asked again: {verdict}"));
     printable(&format!(
-        "{outcome}{}{}{}",
+        "{outcome}{}{}{}{}",
         at.unwrap_or_default(),
         why.unwrap_or_default(),
-        requests.unwrap_or_default()
+        requests.unwrap_or_default(),
+        verdict.unwrap_or_default()
     ))
 }

@@ -2,12 +2,14 @@
 
 pub mod changes;
 pub(in crate::commands) mod html;
+mod lanes;
 pub(in crate::commands) mod marks;
 mod revision;
 pub mod show;
 mod with;
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     io::Write,
     ops::ControlFlow,
@@ -21,14 +23,15 @@ use kairo_mind::replay::changes::Changes;
 use kairo_proto::v1::LogMessage;
 use kairo_replay::{
     diff::Diff,
+    lanes::{Asking, Shadow},
     replaying::{Replaying, Went},
-    report::{Decision, Range, Report},
+    report::{Counts, Decision, Range, Report, Stopped},
 };
 use serde::Serialize;
-use serde_json::json;
 
+use self::lanes::Wanted;
 use super::{Session, diff, name};
-use crate::{Error, agent_log::Source, secret_key, terminal};
+use crate::{Error, agent_log::Source, asking, secret_key, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,21 +43,35 @@ Examples:
   kairo replay default.log --limit max_steps=4     and another limit?
   kairo replay --agent ann,bob --report today.json keep what came of it, for `kairo diff`
   kairo replay default.log --html report.html      the same to look at: what was recorded beside what is made
+  kairo replay default.log --prompt new.md --samples 3 --budget 0.50
+                                                   ask models: what does the agent do with it?
+  kairo replay default.log --model gpt-5-mini --budget 0.50
+                                                   and what would another model do?
   kairo replay default.log --with ./old/kairo      in what does another build decide otherwise?
   kairo replay default.log --with v0.1.0           and a revision of the repository here?
 
 Each decision is made again from the state that the log says it was made in, with the answers that
-models gave then, by this build. Nothing is asked and nothing is written. A decision is the same,
-reworded (only what people or models read differs) or differs; it is drifted where a model would be
-asked something else, so that nobody knows what it would answer; or it is not replayable, with the
-reason. Of a request that is another, the number and the part are named.
+models gave then, by this build. Nothing is written, and nothing is asked unless --samples or
+--model says so. A decision is the same, reworded (only what people or models read differs) or
+differs; it is drifted where a model would be asked something else, so that nobody knows what it
+would answer; or it is not replayable, with the reason. Of a request that is another, the number and
+the part are named.
+
+With --samples or --model, models are asked for the decisions that the changes reach, in two lanes:
+the control asks what was asked then, and the candidate asks it with the changes. What the control
+does otherwise than recorded is the model's own noise. The models are those of the services'
+configuration (--config or KAIRO_CONFIG, and KAIRO_MODELS__… variables). The number of calls and
+their cost are told before, and no call is made that may cost more than what is left of --budget.
+No tool is run: a call that the log has a result of keeps it, any other is divergent. Ctrl-C ends it
+and shows what is there.
 
 A message that a newer build wrote, and this one does not understand, is not passed over: replay stops
 before it, says where it is and which version of reader it takes, and reports the decisions up to there.
 
 With --with, only that is shown in what the two builds differ, and the status is 0 if in nothing and 1 if
-in something. Else the status is 0 if all decisions are the same, 1 if not, 2 if replay stopped at a newer message, and 64
-if a file that is named cannot be used.";
+in something. Else the status is 0 if all decisions are the same (of those that models were asked for: if the
+verdict is the same or noise), 1 if not, 2 if replay stopped at a newer message, and 64 if a file that is named, or the
+configuration, cannot be used.";
 /// The status where a message takes a newer build.
 const STOPPED: u8 = 2;
 
@@ -82,6 +99,8 @@ pub(super) struct Arguments {
     range: RangeOptions,
     #[command(flatten)]
     changes: changes::Options,
+    #[command(flatten)]
+    lanes: lanes::Options,
     /// Keep what came of it in this file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -90,7 +109,7 @@ pub(super) struct Arguments {
     html: Option<PathBuf>,
     /// Have this other build of kairo make the same decisions again, and show in what it differs from this one. A revision
     /// of the git repository here is built first, once, in the cache folder of the user
-    #[arg(long, value_name = "BINARY|REVISION")]
+    #[arg(long, value_name = "BINARY|REVISION", conflicts_with_all = ["replaced", "samples", "budget"])]
     with: Option<PathBuf>,
 }
 
@@ -131,14 +150,17 @@ impl Arguments {
         session: &Session,
         tell: impl FnMut(&Decision) -> Result<(), Error>,
     ) -> Result<Report, Error> {
-        let Self { agents, file, range, changes, report: kept, html, .. } = self;
+        let Self { agents, file, range, changes, lanes, .. } = self;
         let source = Source::of(file.as_deref(), &session.client, agents, save);
         let what = What { agents, range: range.read()?, changes: changes.read()? };
-        let report = what.made_again(&source, tell).await?;
-        if let Some(path) = kept {
+        let report = match lanes.read(&what.changes)? {
+            Some(wanted) => what.asked_for(&source, &wanted, tell).await?,
+            None => what.made_again(&source, tell).await?,
+        };
+        if let Some(path) = &self.report {
             keep(path, &report)?;
         }
-        if let Some(path) = html {
+        if let Some(path) = &self.html {
             html::keep(path, &report)?;
         }
         Ok(report)
@@ -157,11 +179,12 @@ async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode,
     match session.json {
         true => terminal::json(&summary(&report))?,
         false => {
+            let asked = report.asked.iter().flat_map(|asked| show::asked(asked, &report));
             let stop = report.stopped.iter().map(show::stopped);
-            show::counts(&report.counts).into_iter().chain(stop).try_for_each(terminal::line)?;
+            show::counts(&report.counts).into_iter().chain(asked).chain(stop).try_for_each(terminal::line)?;
         }
     }
-    Ok(match (&report.stopped, report.counts.all_same()) {
+    Ok(match (&report.stopped, report.is_well()) {
         (Some(_), _) => ExitCode::from(STOPPED),
         (None, true) => ExitCode::SUCCESS,
         (None, false) => ExitCode::FAILURE,
@@ -201,15 +224,51 @@ impl What<'_> {
         source: &Source<'_>,
         mut tell: impl FnMut(&Decision) -> Result<(), Error>,
     ) -> Result<Report, Error> {
+        self.taken(self.replaying(), source, |decision, _| tell(decision)).await
+    }
+
+    /// The same, with models asked for those that the changes reach; each is told when all is asked.
+    async fn asked_for(
+        &self,
+        source: &Source<'_>,
+        wanted: &Wanted,
+        mut tell: impl FnMut(&Decision) -> Result<(), Error>,
+    ) -> Result<Report, Error> {
+        let (mut at, mut places, mut shadows) = (0, Vec::new(), Vec::new());
+        let replaying = self.replaying().asking(wanted.tiers());
+        let take = |_: &Decision, shadow: Option<Box<Shadow>>| {
+            places.extend(shadow.is_some().then_some(at));
+            shadows.extend(shadow);
+            at += 1;
+            wanted.bound(shadows.len())
+        };
+        let mut report = self.taken(replaying, source, take).await?;
+        let (lanes, asked) = wanted.ask(&shadows, &asking::parts(source.gateway())).await;
+        lanes::put(&mut report.decisions, &places, lanes);
+        report.changed.extend(wanted.told());
+        report.asked = Some(asked);
+        report.decisions.iter().try_for_each(&mut tell)?;
+        Ok(report)
+    }
+
+    fn replaying(&self) -> Replaying {
         let agents = self.agents.iter().cloned().collect();
-        let mut replaying = Replaying::new(agents, self.range, self.changes.clone(), secret_key::find().ok());
+        Replaying::new(agents, self.range, self.changes.clone(), secret_key::find().ok())
+    }
+
+    async fn taken(
+        &self,
+        mut replaying: Replaying,
+        source: &Source<'_>,
+        mut take_one: impl FnMut(&Decision, Option<Box<Shadow>>) -> Result<(), Error>,
+    ) -> Result<Report, Error> {
         let mut decisions = Vec::new();
         let take = |message: &LogMessage| {
             match replaying.take(message).map_err(|broken| Error::Advice(broken.to_string()))? {
                 Went::On => {}
                 Went::Over => return Ok(ControlFlow::Break(())),
-                Went::Decision(decision) => {
-                    tell(&decision)?;
+                Went::Decision(decision, shadow) => {
+                    take_one(&decision, shadow)?;
                     decisions.push(*decision);
                 }
             }
@@ -231,15 +290,25 @@ impl What<'_> {
 fn tell(decision: &Decision, json: bool) -> Result<(), Error> {
     match json {
         true => terminal::json(decision)?,
-        false => show::line(decision).into_iter().try_for_each(terminal::line)?,
+        false => show::lines(decision).into_iter().try_for_each(terminal::line)?,
     }
     Ok(())
 }
 
 /// What is said behind the decisions.
-fn summary(report: &Report) -> impl Serialize {
-    let Report { counts, states, stopped, changed, .. } = report;
-    json!({ "counts": counts, "states": states, "stopped": stopped, "changed": changed })
+#[derive(Serialize)]
+struct Summary<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: &'r Option<Asking>,
+    changed: &'r [String],
+    counts: Counts,
+    states: &'r BTreeMap<Name, String>,
+    stopped: &'r Option<Stopped>,
+}
+
+fn summary(report: &Report) -> Summary<'_> {
+    let Report { asked, changed, counts, states, stopped, .. } = report;
+    Summary { asked, changed, counts: *counts, states, stopped }
 }
 
 /// Writes a report down.

@@ -1,6 +1,7 @@
 //! `kairo whatif`
 
 mod html;
+mod live;
 
 use std::{
     collections::BTreeMap,
@@ -14,24 +15,32 @@ use std::{
 use clap::Args;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{AgentDecision, LogMessage};
-use kairo_replay::whatif::{Change, Cone, Counts, Fate, Impossible, Reached, WhatIf};
+use kairo_replay::whatif::{Asked, Change, Cone, Counts, Fate, Impossible, Reached, WhatIf};
 
 use super::{Session, name, replay::show};
-use crate::{Error, agent_log::Source, event_lines::printable, secret_key, terminal};
+use crate::{Error, agent_log::Source, asking, event_lines::printable, secret_key, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
   kairo whatif default.log --drop 120               had message 120 not been there
   kairo whatif default.log --edit 120=other.json    had it said something else
   kairo whatif default.log --drop 120 --html x.html as a page, with the cone as a graph
+  kairo whatif default.log --drop 120 --live --budget 0.50
+                                                    models are asked for what would not be known
   kairo whatif --agent default --drop 120           from the gateway, which takes an administrator's key
 
-The file for --edit has the new body as JSON, as `kairo events --json` shows it. No model is asked and
+The file for --edit has the new body as JSON, as `kairo events --json` shows it. No model is asked without --live, and
 nothing is written: a decision whose requests stay as they were keeps its answers. Of one that would be
 asked something else nobody knows what it would be, nor what follows from that; what stays as it is behind
 such a one does so unless something new shows in it. What is shown is all that the change reaches, each
 below what it follows from; what is reached by what a model would be asked hangs on the change itself.
 What people said later is taken as it was.
+
+With --live, the models of the services' configuration (--config or KAIRO_CONFIG, and
+KAIRO_MODELS__… variables) are asked for such a decision, which is then known, and the cone goes on
+from there. Of a call that it makes as it was made, the recorded result is taken; any other is not
+executed and stays open. No call is made that may cost more than what is left of --budget: what is
+not asked is not known. Ctrl-C ends it and shows what is there.
 
 The status is 0 if no decision is reached, 1 if some are, and 64 if there is no such change.";
 /// Largest body, in bytes: what the server takes by default.
@@ -65,23 +74,29 @@ pub(super) struct Arguments {
     /// Keep it in this file as a page for a browser, with the cone as a graph
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Ask models for the decisions that would not be known
+    #[arg(long, requires = "budget")]
+    live: bool,
+    #[command(flatten)]
+    asking: asking::Options,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agents, file, drop, edit, html } = &arguments;
+    let Arguments { agents, file, drop, edit, html, live, asking } = &arguments;
     let (at, change) = match (drop, edit) {
         (_, Some((at, path))) => (*at, Change::Edit(body(path)?)),
         (Some(at), None) => (*at, Change::Drop),
         (None, None) => return Err(Error::Usage("expected --drop or --edit".to_owned())),
     };
     let source = Source::of(file.as_deref(), &session.client, agents, None);
-    let mut whatif = WhatIf::new(at, change, secret_key::find().ok());
-    let take = |message: &LogMessage| match whatif.take(message) {
-        Ok(()) => Ok(ControlFlow::Continue(())),
-        Err(why) => Err(refused(&why)),
+    let whatif = WhatIf::new(at, change, secret_key::find().ok());
+    let cone = match live {
+        true => asked(whatif, &source, asking).await?,
+        false if asking.is_bounded() => {
+            return Err(Error::Usage("--budget: expected --live: else no model is asked".to_owned()));
+        }
+        false => marked(whatif, &source).await?,
     };
-    source.read(take).await?;
-    let cone = whatif.cone().map_err(|why| refused(&why))?;
     if let Some(path) = html {
         html::keep(path, &cone)?;
     }
@@ -91,6 +106,29 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     }
     let Counts { decisions, kept, .. } = cone.counts;
     Ok(if decisions == kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is known without asking.
+async fn marked(mut whatif: WhatIf, source: &Source<'_>) -> Result<Cone, Error> {
+    let take = |message: &LogMessage| match whatif.take(message) {
+        Ok(_) => Ok(ControlFlow::Continue(())),
+        Err(why) => Err(refused(&why)),
+    };
+    source.read(take).await?;
+    whatif.cone().map_err(|why| refused(&why))
+}
+
+/// The same, with models asked for the rest. All of the log is at hand meanwhile.
+async fn asked(whatif: WhatIf, source: &Source<'_>, options: &asking::Options) -> Result<Cone, Error> {
+    let settings = asking::Settings::read(options, &[])?;
+    let mut messages: Vec<LogMessage> = Vec::new();
+    let keep = |message: &LogMessage| {
+        messages.push(message.clone());
+        Ok(ControlFlow::Continue(()))
+    };
+    source.read(keep).await?;
+    let asker = asking::Asker::new(&settings, &asking::parts(source.gateway()));
+    live::cone(&whatif, &messages, &settings, &asker).await
 }
 
 fn refused(why: &Impossible) -> Error {
@@ -123,7 +161,7 @@ fn edit(text: &str) -> Result<(u64, PathBuf), String> {
 }
 
 fn lines(cone: &Cone) -> Vec<String> {
-    let Counts { decisions, kept, presumed, changed, unknown, vanished } = cone.counts;
+    let Counts { decisions, kept, presumed, changed, unknown, vanished, asked } = cone.counts;
     let mut lines = tree(&cone.reached);
     lines.push(format!("{decisions} decisions stand behind it"));
     let counted = [
@@ -132,10 +170,19 @@ fn lines(cone: &Cone) -> Vec<String> {
         (changed, "are others"),
         (unknown, "are not known"),
         (vanished, "vanish"),
+        (asked, "of them are known since models were asked"),
     ];
     let counted = counted.into_iter().filter(|(count, _)| *count > 0);
     lines.extend(counted.map(|(count, what)| format!("  {count} {what}")));
+    lines.extend(cone.asked.as_ref().map(spent));
     lines
+}
+
+/// What asking came to.
+fn spent(Asked { calls, cost, budget, ended, .. }: &Asked) -> String {
+    let cost = cost.as_ref().map(|cost| format!(" for {cost}")).unwrap_or_default();
+    let budget = budget.as_ref().map(|budget| format!(" of {budget}")).unwrap_or_default();
+    format!("{calls} calls{cost}{budget}{}", show::ended_with(*ended))
 }
 
 /// Each below what it hangs on.
@@ -156,11 +203,13 @@ fn tree(reached: &[Reached]) -> Vec<String> {
 }
 
 fn line(reached: &Reached) -> String {
-    let Reached { sequence, subject, reason, differences, .. } = reached;
+    let Reached { sequence, subject, reason, differences, lost, .. } = reached;
     let requests = requests(reached);
     let requests = (!requests.is_empty()).then(|| format!("another request: {}", requests.join("; ")));
     let place = differences.first().map(|it| format!("at {}: {}, then {}", it.at, it.recorded, it.made));
-    let why: Vec<String> = [reason.clone(), requests, place].into_iter().flatten().collect();
+    let open =
+        lost.iter().map(|call| format!("calls {} {}, which is not executed and stays open", call.tool, call.arguments));
+    let why: Vec<String> = [reason.clone(), requests, place].into_iter().flatten().chain(open).collect();
     let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
     printable(&format!("{} {sequence}, {subject}: {}{why}", what(reached), fate(reached.fate)))
 }
@@ -174,6 +223,7 @@ fn fate(fate: Fate) -> &'static str {
         Fate::Dropped => "not there",
         Fate::Edited => "says something else",
         Fate::Vanished => "vanishes",
+        Fate::Kept => "stays as it is",
         Fate::Changed => "is another",
         Fate::Unknown => "not known",
     }
@@ -207,6 +257,8 @@ mod tests {
             drifted: Vec::new(),
             differences: Vec::new(),
             made: None,
+            asked: 0,
+            lost: Vec::new(),
         }
     }
 

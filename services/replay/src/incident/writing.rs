@@ -43,7 +43,7 @@ impl<'c> Writing<'c> {
         self.summing.take(message.sequence, line.as_bytes());
         self.messages += 1;
         // What only a newer build understands is written all the same.
-        let (Went::On | Went::Decision(_) | Went::Over) = self.replaying.take(message)?;
+        let (Went::On | Went::Decision(..) | Went::Over) = self.replaying.take(message)?;
         Ok(Some(line))
     }
 

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use kairo_replay::report::{Class, Decision, Report};
+use kairo_replay::{
+    lanes::{Lanes, Samples, verdict::Rate},
+    report::{Class, Decision, Report},
+};
 use minijinja::{AutoEscape, Environment, value::Serde};
 use serde::Serialize;
 
@@ -20,6 +23,8 @@ struct Page<'r> {
     report: &'r Report,
     classes: [Told; Class::ALL.len()],
     rows: Vec<Row<'r>>,
+    /// What models were asked, in lines.
+    asked: Vec<String>,
     stopped: Option<String>,
 }
 
@@ -43,6 +48,22 @@ struct Row<'r> {
     /// Both decisions, recorded and made again, word by word; none where neither is there.
     both: Option<[Vec<Piece>; 2]>,
     places: Vec<Marked<'r>>,
+    lanes: Option<Compared>,
+}
+
+/// What came of asking for a decision, sample by sample.
+#[derive(Serialize)]
+struct Compared {
+    verdict: String,
+    chance: String,
+    control: Side,
+    candidate: Side,
+    pairs: Vec<[String; 2]>,
+}
+
+#[derive(Serialize)]
+struct Side {
+    rate: String,
 }
 
 /// Writes the page of a report.
@@ -74,6 +95,7 @@ fn page(report: &Report) -> Result<String, minijinja::Error> {
         report,
         classes: Class::ALL.map(told),
         rows: report.decisions.iter().map(row).collect(),
+        asked: report.asked.iter().flat_map(|asked| show::asked(asked, report)).collect(),
         stopped: report.stopped.as_ref().map(show::stopped),
     };
     rendered(PAGE, page)
@@ -91,6 +113,19 @@ fn row(decision: &Decision) -> Row<'_> {
         requests: decision.drifted.iter().map(show::request).collect(),
         both: (!recorded.is_empty() || !made.is_empty()).then(|| marked(&recorded, &made)),
         places: decision.differences.iter().map(Marked::from).collect(),
+        lanes: decision.lanes.as_ref().map(compared),
+    }
+}
+
+fn compared(lanes: &Lanes) -> Compared {
+    let side = |Rate { same, of }: Rate| Side { rate: format!("{same} of {of}") };
+    let told = |samples: &Samples| samples.samples.iter().map(show::told).collect::<Vec<_>>();
+    Compared {
+        verdict: lanes.verdict.to_string(),
+        chance: format!("{:.0} %", lanes.chance * 100.0),
+        control: side(lanes.control.rate),
+        candidate: side(lanes.candidate.rate),
+        pairs: told(&lanes.control).into_iter().zip(told(&lanes.candidate)).map(|(one, other)| [one, other]).collect(),
     }
 }
 

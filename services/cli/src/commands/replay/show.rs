@@ -1,9 +1,83 @@
 //! Decisions that were made again, in lines for people.
 
 use kairo_mind::replay::Drift;
-use kairo_replay::report::{Class, Counts, Decision, Place, Stopped};
+use kairo_replay::{
+    lanes::{
+        Asking, Came, Ended, Lanes, Sample, Samples,
+        verdict::{Rate, Verdict},
+    },
+    report::{Class, Counts, Decision, Place, Report, Stopped},
+};
 
 use crate::event_lines::printable;
+
+/// What is told of a decision: nothing of one that is the same and that nobody was asked for, which is counted only.
+pub fn lines(decision: &Decision) -> Vec<String> {
+    let Decision { agent, sequence, lanes, .. } = decision;
+    let Some(lanes) = lanes else { return line(decision).into_iter().collect() };
+    let first = line(decision).unwrap_or_else(|| format!("{agent}, decision {sequence}: the same"));
+    let Lanes { verdict, chance, control, candidate } = lanes;
+    let rate = |Rate { same, of }: Rate| format!("{same} of {of}");
+    let by_chance = match verdict {
+        Verdict::Unclear | Verdict::Differs => format!(" (by chance {:.0} %)", chance * 100.0),
+        Verdict::Same | Verdict::Noise | Verdict::NotAsked => String::new(),
+    };
+    let (one, other) = (rate(candidate.rate), rate(control.rate));
+    let compared = format!("  {verdict}: the candidate does the same in {one}, the control in {other}{by_chance}");
+    [vec![first, compared], otherwise("control", control), otherwise("candidate", candidate)].concat()
+}
+
+/// The samples of a lane that do something else, each kind once.
+fn otherwise(lane: &str, samples: &Samples) -> Vec<String> {
+    let mut kinds: Vec<(String, usize)> = Vec::new();
+    for sample in samples.samples.iter().filter(|sample| sample.outcome.is_same() != Some(true)) {
+        let told = told(sample);
+        match kinds.iter_mut().find(|(kind, _)| *kind == told) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((told, 1)),
+        }
+    }
+    let times = |count: usize| if count > 1 { format!("{count} × ") } else { String::new() };
+    kinds.into_iter().map(|(told, count)| format!("  {lane}: {}{}", times(count), printable(&told))).collect()
+}
+
+/// What one sample does.
+pub fn told(sample: &Sample) -> String {
+    let Sample { outcome, reason, actions, differences, .. } = sample;
+    let divergent = actions.iter().filter(|call| call.divergent);
+    let calls: Vec<String> = divergent.map(|call| format!("{} {}", call.tool, call.arguments)).collect();
+    let what = match (outcome, differences.first()) {
+        (Came::Divergent, _) => format!(": calls {}, which is not executed", calls.join(", ")),
+        (Came::Differs, Some(Place { at, recorded, made })) => format!(" at {at}: recorded {recorded}, made {made}"),
+        _ => reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default(),
+    };
+    format!("{outcome}{what}")
+}
+
+/// Why no more was asked; empty where all was.
+pub fn ended_with(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Complete => "",
+        Ended::Budget => "; what is left of the budget does not suffice, so the rest is not asked",
+        Ended::Interrupted => "; it was interrupted",
+    }
+}
+
+/// What was asked in all, and what came of it.
+pub fn asked(asked: &Asking, report: &Report) -> Vec<String> {
+    let Asking { calls, cost, budget, ended, .. } = asked;
+    let cost = cost.as_ref().map(|cost| format!(" for {cost}")).unwrap_or_default();
+    let budget = budget.as_ref().map(|budget| format!(" of {budget}")).unwrap_or_default();
+    let why = ended_with(*ended);
+    let verdicts: Vec<Verdict> =
+        report.decisions.iter().filter_map(|it| it.lanes.as_ref()).map(|it| it.verdict).collect();
+    let counted =
+        Verdict::ALL.into_iter().map(|verdict| (verdict, verdicts.iter().filter(|it| **it == verdict).count()));
+    let counted = counted.filter(|(_, count)| *count > 0).map(|(verdict, count)| format!("  {count} {verdict}"));
+    std::iter::once(format!("{} decisions asked for, {calls} calls{cost}{budget}{why}", verdicts.len()))
+        .chain(counted)
+        .collect()
+}
 
 /// None of one that is the same: those are counted only.
 pub fn line(decision: &Decision) -> Option<String> {

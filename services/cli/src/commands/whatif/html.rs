@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use kairo_replay::whatif::{Cone, Counts, Reached};
 use serde::Serialize;
 
-use super::{DEEPEST, fate, requests, what};
+use super::{DEEPEST, fate, requests, spent, what};
 use crate::{
     Error,
     commands::replay::{
@@ -25,6 +25,8 @@ const ROW: usize = 24;
 #[derive(Serialize)]
 struct Page<'c> {
     counts: Counts,
+    /// What asking models came to.
+    spent: Option<String>,
     nodes: Vec<Node>,
     left_out: usize,
     width: usize,
@@ -69,7 +71,8 @@ fn page(cone: &Cone) -> Result<String, minijinja::Error> {
     let height = nodes.iter().map(|node| node.y).max().unwrap_or_default() + ROW;
     let left_out = cone.reached.len() - nodes.len();
     let rows = cone.reached.iter().map(row).collect();
-    rendered(PAGE, Page { counts: cone.counts, nodes, left_out, width, height, rows })
+    let spent = cone.asked.as_ref().map(spent);
+    rendered(PAGE, Page { counts: cone.counts, spent, nodes, left_out, width, height, rows })
 }
 
 /// One row for each in the order of the log, each to the right of what it hangs on.
@@ -109,7 +112,7 @@ mod tests {
         let expected = [(3, [20, 12], None), (4, [60, 36], Some([20, 12])), (9, [100, 60], Some([60, 36]))];
         assert_eq!(places, expected);
         let many: Vec<Reached> = (1..=600).map(|at| reached(at, (at > 1).then(|| at - 1), Fate::Unknown)).collect();
-        let page = page(&Cone { report: Form::V1, counts: Counts::default(), reached: many }).unwrap();
+        let page = page(&Cone { report: Form::V1, counts: Counts::default(), asked: None, reached: many }).unwrap();
         assert_eq!((page.matches("<circle").count(), page.matches("<section").count()), (DRAWN, 600));
         assert!(page.contains("100 more are told below"), "{page}");
     }
@@ -118,7 +121,8 @@ mod tests {
     fn the_page_loads_nothing_and_what_a_log_says_is_text_in_it() {
         let evil = "</text></svg><script>alert(1)</script><img src=x onerror=alert(1)>";
         let evil = Reached { reason: Some(evil.into()), subject: evil.into(), ..reached(3, None, Fate::Edited) };
-        let page = page(&Cone { report: Form::V1, counts: Counts::default(), reached: vec![evil] }).unwrap();
+        let page =
+            page(&Cone { report: Form::V1, counts: Counts::default(), asked: None, reached: vec![evil] }).unwrap();
         for loaded in ["<script", "<img", "<link", "src=\"", "url(", "@import", "javascript:"] {
             assert!(!page.contains(loaded), "{loaded}: {page}");
         }

@@ -1,0 +1,101 @@
+//! Asking models for decisions of a log again, by the command itself: with the models that the services are configured with, and
+//! within a budget.
+//!
+//! * `settings`: the models of each lane, with their prices, as the services' configuration names them
+//! * `asker`: one call after another, each paid for before it is made
+
+mod asker;
+mod settings;
+
+use std::sync::Arc;
+
+use clap::Args;
+use futures::{FutureExt, future::BoxFuture};
+use kairo_agent_runtime::{Found, NoParts, Parts, Stored};
+use kairo_core::{media, prices};
+
+pub use self::{
+    asker::Asker,
+    settings::{Lane, Replaced, Settings},
+};
+use crate::client::Client;
+
+/// Ask models, and what that may cost
+#[derive(Clone, Debug, Default, Args)]
+#[group(id = "asking")]
+pub struct Options {
+    /// The file that configures the services: with it, and with the services' variables, models are asked as they ask them
+    #[arg(long, value_name = "FILE")]
+    config: Option<std::path::PathBuf>,
+    /// What models may cost, such as 0.50, in the currency of the configured prices; 0 asks nothing and tells what it would cost, and
+    /// `none` sets no bound
+    #[arg(long, value_parser = budget, value_name = "AMOUNT|none")]
+    budget: Option<Most>,
+    /// Longest answer, in tokens, of a model whose configuration leaves that to the endpoint; so much is held of the budget
+    /// for each call under way
+    #[arg(long, default_value_t = 8_192, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "TOKENS")]
+    max_output: u32,
+}
+
+/// What may be spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Most {
+    Unbounded,
+    /// In units of [`prices::Cost`].
+    Units(u64),
+}
+
+/// For clap.
+fn budget(text: &str) -> Result<Most, String> {
+    match text {
+        "none" => Ok(Most::Unbounded),
+        text => prices::spendable(text).map(Most::Units).ok_or_else(|| {
+            "expected a decimal number from 0 to 1000000 with at most 6 decimal places, such as 0.50, or none"
+                .to_owned()
+        }),
+    }
+}
+
+impl Options {
+    /// Whether anything is said about asking.
+    pub fn is_bounded(&self) -> bool {
+        self.budget.is_some()
+    }
+}
+
+/// The images and audio of a log that was read from the gateway.
+struct OfGateway(Client);
+
+impl Parts for OfGateway {
+    fn get<'a>(&'a self, digest: &'a str, longest: u64) -> BoxFuture<'a, Found> {
+        async move {
+            let found = self.0.stored(digest, longest).await?;
+            let is_it = |(_, bytes): &(String, Vec<u8>)| media::digest(bytes) == digest;
+            Ok(found.filter(is_it).map(|(media_type, bytes)| Stored { media_type, bytes }))
+        }
+        .boxed()
+    }
+}
+
+/// Who has the images and audio: the gateway, where the log is from there; else nobody, and models are told so.
+pub fn parts(gateway: Option<&Client>) -> Arc<dyn Parts> {
+    match gateway {
+        Some(client) => Arc::new(OfGateway(client.clone())),
+        None => Arc::new(NoParts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_decimal_number_or_none() {
+        assert_eq!(budget("none"), Ok(Most::Unbounded));
+        assert_eq!(budget("0.000001"), Ok(Most::Units(1_000_000)));
+        assert_eq!(budget("0"), Ok(Most::Units(0)));
+        for wrong in ["", "-1", "1e3", "all", "0.0000001", "1,5"] {
+            assert!(budget(wrong).unwrap_err().contains("such as 0.50, or none"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The models that are asked, as the services' configuration names them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use kairo_agent_runtime::{AgentRuntimeConfig, ModelConfig, Models, ModelsConfig, Parts};
+use kairo_core::{
+    config::{self, Mistake, Validate},
+    prices::{Cost, Price, Prices},
+    service::section,
+};
+use kairo_replay::lanes::Expected;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Most, Options};
+use crate::Error;
+
+/// What prices are in unless the configuration says.
+const CURRENCY: &str = "USD";
+/// The tiers, from the one that stands for the others where they are not configured.
+const TIERS: [&str; 3] = ["heavy", "fast", "light"];
+
+/// What of the services' configuration concerns models.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Configured {
+    agent_runtime: AgentRuntimeConfig,
+    models: ModelsConfig,
+    gateway: Gateway,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Gateway {
+    prices: Prices,
+    currency: String,
+    /// What the gateway alone can judge.
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl Validate for Configured {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        section(&mut mistakes, "agent_runtime", &self.agent_runtime);
+        section(&mut mistakes, "models", &self.models);
+        mistakes
+    }
+}
+
+/// A model that the candidate lane asks in the place of a tier's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    pub tier: &'static str,
+    pub model: String,
+}
+
+impl Replaced {
+    /// For clap: `NAME` for the heavy tier, or `TIER=NAME`.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let expected = || format!("expected the name of a model, or one of {} with = and a name", TIERS.join(", "));
+        let (tier, model) = text.split_once('=').unwrap_or(("heavy", text));
+        let tier = TIERS.into_iter().find(|known| *known == tier.trim()).ok_or_else(expected)?;
+        let model = model.trim().to_owned();
+        if model.is_empty() { Err(expected()) } else { Ok(Self { tier, model }) }
+    }
+
+    /// As it is written on the command line.
+    pub fn told(&self) -> String {
+        format!("model {}={}", self.tier, self.model)
+    }
+}
+
+/// The models of one lane.
+#[derive(Clone)]
+pub struct Lane {
+    tiers: BTreeMap<&'static str, ModelConfig>,
+}
+
+/// The models of both lanes, and what they may cost.
+pub struct Settings {
+    pub control: Lane,
+    pub candidate: Lane,
+    /// None without a bound.
+    pub most: Option<u64>,
+    pub currency: String,
+    pub retry_pause: Duration,
+    room: u64,
+}
+
+impl Settings {
+    /// What the command line, the configuration and the environment say.
+    ///
+    /// # Errors
+    /// Where they cannot be read, a model has no price that needs one, or nothing is said of what it may cost.
+    pub fn read(options: &Options, replaced: &[Replaced]) -> Result<Self, Error> {
+        let file = options.config.as_ref().map(|file| ["--config".to_owned(), file.display().to_string()]);
+        let configured: Configured = config::load(file.into_iter().flatten(), config::environment())
+            .map_err(|error| Error::Usage(format!("the configuration cannot be read: {error}")))?;
+        Self::of(configured, options, replaced)
+    }
+
+    fn of(configured: Configured, options: &Options, replaced: &[Replaced]) -> Result<Self, Error> {
+        let Configured { agent_runtime, models, gateway } = configured;
+        let control = Lane::of(&models, &gateway.prices, options.max_output);
+        let candidate = control.with(replaced, &models, &gateway.prices, options.max_output);
+        let most = match options.budget {
+            None => return Err(no_budget()),
+            Some(Most::Unbounded) => None,
+            Some(Most::Units(units)) => {
+                control.priced()?;
+                candidate.priced()?;
+                Some(units)
+            }
+        };
+        let currency = Some(gateway.currency).filter(|name| !name.is_empty()).unwrap_or(CURRENCY.to_owned());
+        let retry_pause = Duration::from_millis(agent_runtime.retry_pause_ms);
+        Ok(Self { control, candidate, most, currency, retry_pause, room: agent_runtime.max_loaded_bytes })
+    }
+
+    /// The models of both lanes, ready to be asked: the same where they are the same, so that their bounds are, too.
+    pub fn models(&self, parts: &Arc<dyn Parts>) -> [Arc<Models>; 2] {
+        let made = |lane: &Lane| Arc::new(Models::new(&lane.config(), parts.clone(), self.room));
+        let control = made(&self.control);
+        let is_same = self.control.names() == self.candidate.names();
+        let candidate = if is_same { control.clone() } else { made(&self.candidate) };
+        [control, candidate]
+    }
+}
+
+impl Settings {
+    /// What it is about to cost, and what it may cost, in words.
+    pub fn told(&self, cost: Option<Cost>) -> (String, String) {
+        let currency = &self.currency;
+        let cost =
+            cost.map_or("at prices that are not known".to_owned(), |cost| format!("for about {cost} {currency}"));
+        let budget = |units| format!("a budget of {} {currency}", Cost::of_units(units));
+        (cost, self.most.map_or("no budget".to_owned(), budget))
+    }
+}
+
+fn no_budget() -> Error {
+    Error::Usage("--budget: expected what models may cost, such as 0.50, or none: they are asked, and cost".to_owned())
+}
+
+impl Lane {
+    fn of(models: &ModelsConfig, prices: &Prices, max_output: u32) -> Self {
+        let fast = models.fast.as_ref().unwrap_or(&models.heavy);
+        let light = models.light.as_ref().unwrap_or(fast);
+        let tiers = TIERS.into_iter().zip([&models.heavy, fast, light]);
+        Self { tiers: tiers.map(|(tier, model)| (tier, asked(model, prices, max_output))).collect() }
+    }
+
+    /// The same with other models. One that is configured anywhere is asked as it is there, any other at the endpoint of its tier.
+    fn with(&self, replaced: &[Replaced], models: &ModelsConfig, prices: &Prices, max_output: u32) -> Self {
+        let configured = [Some(&models.heavy), models.fast.as_ref(), models.light.as_ref()];
+        let configured =
+            configured.into_iter().flatten().flat_map(|model| std::iter::once(model).chain(&model.fallbacks));
+        let configured: Vec<&ModelConfig> = configured.collect();
+        let mut tiers = self.tiers.clone();
+        for Replaced { tier, model } in replaced {
+            let known = configured.iter().find(|it| it.model == *model).map(|it| (*it).clone());
+            let of_tier = self.tiers.get(tier).cloned().unwrap_or_default();
+            let unknown = ModelConfig { model: model.clone(), price: None, token_factor: None, ..of_tier };
+            tiers.insert(tier, asked(&known.unwrap_or(unknown), prices, max_output));
+        }
+        Self { tiers }
+    }
+
+    /// The model of a tier.
+    pub fn model(&self, tier: &str) -> Option<&ModelConfig> {
+        self.tiers.get(tier).or_else(|| self.tiers.get("heavy"))
+    }
+
+    /// The name of each tier's model.
+    pub fn names(&self) -> BTreeMap<String, String> {
+        self.tiers.iter().map(|(tier, model)| ((*tier).to_owned(), model.model.clone())).collect()
+    }
+
+    /// What a call costs if it is answered as it was; none where the price is not known.
+    pub fn price(&self, call: &Expected) -> Option<Cost> {
+        let model = self.model(call.tier)?;
+        let counted = usize::try_from(call.input_tokens).unwrap_or(usize::MAX);
+        let input = if call.is_counted { model.own_tokens(counted) } else { call.input_tokens };
+        Some(model.price?.cost(input, call.output_tokens))
+    }
+
+    /// The most that any of its models is asked at once.
+    pub fn at_once(&self) -> usize {
+        self.tiers.values().map(|model| model.max_in_flight).max().unwrap_or(1)
+    }
+
+    fn config(&self) -> ModelsConfig {
+        let of = |tier: &str| self.tiers.get(tier).cloned();
+        ModelsConfig { heavy: of("heavy").unwrap_or_default(), fast: of("fast"), light: of("light") }
+    }
+
+    fn priced(&self) -> Result<(), Error> {
+        let unpriced: BTreeSet<&str> =
+            self.tiers.values().filter(|model| model.price.is_none()).map(|model| model.model.as_str()).collect();
+        let Some(model) = unpriced.first() else { return Ok(()) };
+        let tier = TIERS.into_iter().find(|tier| self.tiers.get(tier).is_some_and(|it| it.model == *model));
+        let tier = tier.unwrap_or("heavy");
+        Err(Error::Usage(format!(
+            "the model {model} has no price, so no budget can be kept: expected {{ input, output }} in models.{tier}.price, or in \
+             gateway.prices under its name, for a million tokens; or --budget none"
+        )))
+    }
+}
+
+/// A model as it is asked here: no other answers in its place, since it is this one that is looked at.
+fn asked(model: &ModelConfig, prices: &Prices, max_output: u32) -> ModelConfig {
+    let max_output_tokens = if model.max_output_tokens == 0 { max_output } else { model.max_output_tokens };
+    let price = model.price.or_else(|| Price::of(prices, &model.model));
+    ModelConfig { fallbacks: Vec::new(), max_output_tokens, price, ..model.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn settings(configured: Value, budget: Option<Most>, replaced: &[&str]) -> Result<Settings, String> {
+        let configured: Configured = serde_json::from_value(configured).unwrap();
+        let options = Options { budget, max_output: 100, ..Options::default() };
+        let replaced: Vec<Replaced> = replaced.iter().map(|text| Replaced::read(text).unwrap()).collect();
+        Settings::of(configured, &options, &replaced).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_model_is_named_for_a_tier() {
+        assert_eq!(Replaced::read("m"), Ok(Replaced { tier: "heavy", model: "m".into() }));
+        assert_eq!(Replaced::read("light=a/m"), Ok(Replaced { tier: "light", model: "a/m".into() }));
+        for wrong in ["", "slow=m", "fast="] {
+            assert!(Replaced::read(wrong).unwrap_err().contains("heavy, fast, light"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_configured_anywhere_is_asked_as_it_is_there() {
+        let other = json!({ "model": "b", "base_url": "http://other/v1", "price": { "input": 1, "output": 2 } });
+        let heavy =
+            json!({ "model": "a", "fallbacks": [other], "max_output_tokens": 7, "price": { "input": 3, "output": 4 } });
+        let configured =
+            json!({ "models": { "heavy": heavy }, "gateway": { "prices": { "c*": { "input": 5, "output": 6 } } } });
+        let settings = settings(configured, Some(Most::Units(1)), &["b", "light=c1"]).unwrap();
+        let of = |lane: &Lane, tier: &str| {
+            let model = lane.model(tier).unwrap();
+            (
+                model.model.clone(),
+                model.base_url.clone(),
+                model.max_output_tokens,
+                model.price.unwrap().input.to_string(),
+            )
+        };
+        let default = ModelConfig::default().base_url;
+        assert_eq!(of(&settings.control, "light"), ("a".into(), default.clone(), 7, "3".into()));
+        assert_eq!(of(&settings.candidate, "heavy"), ("b".into(), "http://other/v1".into(), 100, "1".into()));
+        assert_eq!(of(&settings.candidate, "fast"), ("a".into(), default.clone(), 7, "3".into()), "only that tier is");
+        assert_eq!(of(&settings.candidate, "light"), ("c1".into(), default, 7, "5".into()));
+        assert!(settings.control.model("heavy").unwrap().fallbacks.is_empty(), "no other answers in its place");
+    }
+
+    #[test]
+    fn what_may_be_spent_is_said_and_a_model_without_a_price_is_named_with_its_key() {
+        let told = |budget, replaced: &[&str]| {
+            let priced = json!({ "models": { "heavy": { "model": "a", "api_key": "hush", "price": { "input": 1, "output": 2 } } } });
+            settings(priced, budget, replaced).err().unwrap_or_default()
+        };
+        assert!(told(None, &[]).starts_with("--budget: expected"));
+        assert_eq!(told(Some(Most::Units(1)), &[]), "");
+        let unpriced = told(Some(Most::Units(1)), &["fast=b"]);
+        assert!(unpriced.contains("the model b has no price") && unpriced.contains("models.fast.price"), "{unpriced}");
+        assert!(!unpriced.contains("hush"));
+        assert_eq!(told(Some(Most::Unbounded), &["fast=b"]), "");
+    }
+}

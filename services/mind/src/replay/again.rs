@@ -1,0 +1,96 @@
+//! A decision that is made again with answers which models give now, where the log has none. Whoever has it asks: it says what
+//! is to be asked next, given all answers up to there, and in the end the decision.
+
+use std::collections::BTreeMap;
+
+use kairo_proto::v1::{AgentDecision, Completion};
+
+use super::{Asked, Made, Making, Unmade, recording::Recording};
+use crate::deliberation::{Deliberation, Next, Question};
+
+/// A decision of a log, with all that it is made of but the answers of models.
+#[derive(Clone, Debug)]
+pub struct Again {
+    pub(super) making: Making<'static>,
+    pub(super) recorded: AgentDecision,
+}
+
+/// Answers that stand, by the digest of the request: those of requests that a change does not reach.
+#[derive(Clone, Debug, Default)]
+pub struct Kept(BTreeMap<String, Vec<Completion>>);
+
+/// What it takes to go on.
+#[derive(Debug)]
+pub enum Step {
+    /// The answers to these, in this order, behind those that were given.
+    Ask(Vec<Question>),
+    Made(Box<AgentDecision>),
+}
+
+impl Kept {
+    /// The answers that the log has to these calls.
+    pub fn of<'a>(asked: impl IntoIterator<Item = &'a Asked>) -> Self {
+        let mut kept = Self::default();
+        for asked in asked {
+            kept.0.entry(asked.request.digest()).or_default().push(asked.completion.clone());
+        }
+        kept
+    }
+
+    /// Whether there is an answer to this request.
+    pub fn has(&self, digest: &str) -> bool {
+        self.0.contains_key(digest)
+    }
+
+    /// The answer to what is asked for the so many-th time: whoever failed the first time may have been asked again.
+    fn answer(&self, digest: &str, time: usize) -> Option<&Completion> {
+        let answers = self.0.get(digest)?;
+        answers.get(time).or(answers.last())
+    }
+}
+
+impl Again {
+    pub fn recorded(&self) -> &AgentDecision {
+        &self.recorded
+    }
+
+    /// Makes it with the answers that the log has, whatever is asked.
+    pub fn with_recorded(&self) -> Made {
+        let mut recording = Recording::of(&self.recorded);
+        let decision = self.making.make(&mut recording);
+        Made { asked: recording.asked, decision }
+    }
+
+    /// Makes it with the answers that are kept and, for whatever else is asked, with these, in their order. Nothing of it goes on
+    /// from call to call, so that it can be made with any answers at any time.
+    ///
+    /// # Errors
+    /// Where there is nothing to decide.
+    pub fn step(&self, kept: &Kept, answers: &[Completion]) -> Result<Step, Unmade> {
+        let Making { state, input, catalogue, limits } = &self.making;
+        let mut answers = answers.iter();
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        let (mut deliberation, mut next) =
+            Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;
+        loop {
+            let questions = match next {
+                Next::Commit(decision) => return Ok(Step::Made(Box::new(decision))),
+                Next::Ask(questions) => questions,
+            };
+            let (mut given, mut missing) = (Vec::new(), Vec::new());
+            for question in &questions {
+                let digest = question.request.digest();
+                let time = times.entry(digest.clone()).or_default();
+                match kept.answer(&digest, *time).or_else(|| answers.next()) {
+                    Some(answer) => given.push(answer.clone()),
+                    None => missing.push(question.clone()),
+                }
+                *time += 1;
+            }
+            if !missing.is_empty() {
+                return Ok(Step::Ask(missing));
+            }
+            (deliberation, next) = deliberation.resume(given);
+        }
+    }
+}

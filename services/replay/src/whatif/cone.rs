@@ -1,0 +1,135 @@
+//! What a change to a log reaches, as it is told.
+
+use kairo_mind::replay::Drift;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{deeds::Call, lanes::Ended, report::Place, timeline::Broken};
+
+/// Which form it has. In one of the same version, fields are only added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Form {
+    #[default]
+    #[serde(rename = "kairo.whatif.v1")]
+    V1,
+}
+
+/// What is done to the log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The message is not there.
+    Drop,
+    /// It says this, in the JSON of its type.
+    Edit(Vec<u8>),
+}
+
+/// Why a change cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum Impossible {
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    #[error("message {0} is not in the log, or not of these agents: expected one that is")]
+    NotThere(u64),
+    #[error("message {at} is a decision, which is made of others: drop or edit what it is on, message {input}")]
+    Decision { at: u64, input: u64 },
+    #[error("message {0} cannot be read, so nothing rests on it: expected one that can")]
+    Unreadable(u64),
+    #[error("the new body of message {at}: {why}; expected the JSON of {type_name}, as `kairo events --json` shows it")]
+    Body { at: u64, type_name: String, why: String },
+    #[error("the new body of message {0} says what the old one says: expected another")]
+    Unchanged(u64),
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It is the one that is not there.
+    Dropped,
+    /// It is the one that says something else.
+    Edited,
+    /// It would not be there.
+    Vanished,
+    /// A decision that models were asked for again, and that stays as it is.
+    Kept,
+    /// A decision that is another one, for certain.
+    Changed,
+    /// What it would be is not known.
+    Unknown,
+}
+
+/// A message that the change reaches.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reached {
+    pub sequence: u64,
+    pub subject: String,
+    #[serde(rename = "type")]
+    pub type_name: String,
+    pub fate: Fate,
+    /// The message that it hangs on: what it follows from, or the change itself, where it is reached by what is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Requests that would be others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drifted: Vec<Drift>,
+    /// Where a decision that is changed differs: `recorded` is what it is with the log as it stands.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Place>,
+    /// What it would be, where that is certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made: Option<Value>,
+    /// Model calls that were made for it.
+    #[serde(skip_serializing_if = "is_none")]
+    pub asked: usize,
+    /// Calls that it would make and of which the log has no result: they are not executed, and stay open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Call>,
+}
+
+/// How many decisions behind the change stay, and how many do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    pub decisions: usize,
+    /// Those that stay as they are, for certain.
+    pub kept: usize,
+    /// Those that stay as they are unless something new shows in them that a decision before them does which is not known, or is
+    /// another.
+    pub presumed: usize,
+    pub changed: usize,
+    pub unknown: usize,
+    pub vanished: usize,
+    /// Those of the kept, presumed and changed that models were asked for.
+    pub asked: usize,
+}
+
+/// All that the change reaches.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cone {
+    /// It says of the object what it is.
+    pub report: Form,
+    pub counts: Counts,
+    /// What asking came to, where models were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
+    /// In the order of the log; the change itself is the first.
+    pub reached: Vec<Reached>,
+}
+
+/// What asking models came to; amounts are decimal numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Asked {
+    /// What it would come to if each decision that is not known without asking took the calls that it took.
+    pub expected_calls: u64,
+    pub expected_cost: Option<String>,
+    /// None where there is no bound.
+    pub budget: Option<String>,
+    pub calls: u64,
+    pub cost: Option<String>,
+    pub ended: Ended,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
