@@ -44,7 +44,7 @@ pub async fn measure() -> Outcome<Forking> {
         }
     }
     file.flush()?;
-    let one = forked(&path, last, &names[..1]).await?;
+    let one = forked(&path, last, names.get(..1).unwrap_or_default()).await?;
     let team = forked(&path, last, &names).await?;
     Ok(Forking { messages: MESSAGES, one, team })
 }
@@ -58,7 +58,7 @@ async fn forked(path: &Path, at: u64, agents: &[String]) -> Outcome<f64> {
     let seconds = started.elapsed().as_secs_f64();
     let text = String::from_utf8(output.stdout)?;
     let last: Value = serde_json::from_str(text.lines().last().unwrap_or_default())?;
-    match output.status.success() && last["at_rest"] == true {
+    match output.status.success() && last.get("at_rest") == Some(&Value::Bool(true)) {
         true => Ok(seconds),
         false => Err(format!("the fork did not come to rest: {last}").into()),
     }
