@@ -49,7 +49,7 @@ pub async fn measure(wanted: &Replay) -> Outcome<Report> {
         .into());
     }
     let long = long::measure(wanted).await?;
-    let forking = forking::measure().await?;
+    let forking = forking::measure(wanted).await?;
     let live = live::measure(wanted).await?;
     Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds, long, forking, live })
 }

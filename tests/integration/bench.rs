@@ -71,6 +71,7 @@ async fn every_decision_of_the_recorded_run_is_made_again() {
     // Four messages a turn, two of which are decisions; and three that each agent begins with.
     let long = &report["long"];
     assert_eq!((&long["messages"], &long["decisions"]), (&1_006.into(), &500.into()), "{report:#}");
+    assert!(number(&report, "/forking/one") > 0.0 && number(&report, "/forking/team") > 0.0, "{report:#}");
     assert!(number(&report, "/live/publish_replaying/count") > 0.0, "{report:#}");
     assert!(number(long, "/resident") > 0.0 && number(long, "/bytes") > 0.0, "{report:#}");
 }

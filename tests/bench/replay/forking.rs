@@ -14,10 +14,8 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use super::long;
-use crate::{Outcome, rounds::progress};
+use crate::{Outcome, arguments::Replay, rounds::progress};
 
-/// Messages of each agent.
-const MESSAGES: u64 = 10_000;
 /// Agents of a team.
 const TEAM: usize = 8;
 
@@ -29,15 +27,16 @@ pub struct Forking {
     pub team: f64,
 }
 
-pub async fn measure() -> Outcome<Forking> {
+pub async fn measure(wanted: &Replay) -> Outcome<Forking> {
+    let messages = wanted.agent_messages;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("team.log");
-    progress(&format!("forking an agent with {MESSAGES} messages, and {TEAM} of them"));
+    progress(&format!("forking an agent with {messages} messages, and {TEAM} of them"));
     let names: Vec<String> = (0..TEAM).map(|number| format!("agent-{number}")).collect();
     let mut file = BufWriter::new(File::create(&path)?);
     let mut last = 0;
     for name in &names {
-        for message in long::turns(name, last + 1, MESSAGES / 4).messages() {
+        for message in long::turns(name, last + 1, messages.div_ceil(4)).messages() {
             serde_json::to_writer(&mut file, &message)?;
             file.write_all(b"\n")?;
             last = message.sequence;
@@ -46,7 +45,7 @@ pub async fn measure() -> Outcome<Forking> {
     file.flush()?;
     let one = forked(&path, last, names.get(..1).unwrap_or_default()).await?;
     let team = forked(&path, last, &names).await?;
-    Ok(Forking { messages: MESSAGES, one, team })
+    Ok(Forking { messages, one, team })
 }
 
 async fn forked(path: &Path, at: u64, agents: &[String]) -> Outcome<f64> {
