@@ -35,6 +35,11 @@ use crate::{
     received::Received,
 };
 
+/// Longest message of an error, in characters.
+const MESSAGE_CHARS: usize = 500;
+/// What is said in the place of a key.
+const REDACTED: &str = "<redacted>";
+
 /// Whoever answers what the mind asks.
 pub trait Answers: Send + Sync {
     /// Asks the model of the request's tier. If the answer comes in pieces, `received` is told how much of it has arrived, and
@@ -205,7 +210,9 @@ impl Model {
                 }
             }
         };
-        let completion = outcome.unwrap_or_else(|error| Completion { error: Some(error), ..Default::default() });
+        let failed =
+            |error| Completion { error: Some(told(error, self.config.api_key.expose())), ..Default::default() };
+        let completion = outcome.unwrap_or_else(failed);
         Completion {
             tier: request.tier.to_owned(),
             model: if completion.model.is_empty() { self.config.model.clone() } else { completion.model },
@@ -245,6 +252,12 @@ impl Model {
         }
         Ok(growing.finish(&request.tools))
     }
+}
+
+/// What becomes part of an event of a failure: no more than so much, and no key, which endpoints quote that refuse it.
+fn told(error: CompletionError, key: &str) -> CompletionError {
+    let message = if key.is_empty() { error.message } else { error.message.replace(key, REDACTED) };
+    CompletionError { message: message.chars().take(MESSAGE_CHARS).collect(), ..error }
 }
 
 /// Takes in chunks to the end, and shows what they add: what arrived at once is shown at once.
@@ -330,6 +343,47 @@ fn reason(error: &dyn std::error::Error) -> String {
 }
 
 fn error(kind: &str, message: String, transient: bool) -> CompletionError {
-    let message = message.chars().take(500).collect();
     CompletionError { kind: kind.to_owned(), message, transient }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_mind::request::Message;
+    use serde_json::json;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// An endpoint that refuses a key, and quotes it.
+    async fn refusing(key: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut client, _) = listener.accept().await.unwrap();
+            let _ = client.read(&mut [0; 4096]).await;
+            // So that the key stands where the message is cut.
+            let padding = "x".repeat(MESSAGE_CHARS - 60);
+            let body = json!({ "error": { "message": format!("{padding}: wrong: {key}") } }).to_string();
+            let head = format!("HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\n", body.len());
+            let answer = format!("{head}content-type: application/json\r\nconnection: close\r\n\r\n{body}");
+            client.write_all(answer.as_bytes()).await.unwrap();
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn a_key_that_an_endpoint_quotes_becomes_part_of_no_event() {
+        let key = "sk-0123456789-0123456789";
+        let heavy = json!({ "base_url": refusing(key).await, "api_key": key });
+        let config: ModelsConfig = serde_json::from_value(json!({ "heavy": heavy })).unwrap();
+        let models = Models::new(&config, Arc::new(NoParts), 1024);
+        let request = ModelRequest::with("heavy", vec![Message::System { text: "x".to_owned() }]);
+        let error = models.complete(&request, &Received::default(), None).await.error.unwrap();
+        assert_eq!(error.kind, "model_refused");
+        assert!(error.message.contains("wrong: <") && !error.message.contains("sk-"), "{}", error.message);
+        assert!(error.message.chars().count() <= MESSAGE_CHARS);
+    }
 }
