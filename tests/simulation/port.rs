@@ -23,7 +23,10 @@ use kairo_core::{
     record::Raw,
     subjects::Consumer,
 };
-use kairo_in_memory::server::{Listener, Stream};
+use kairo_in_memory::{
+    port::batch,
+    server::{Listener, Stream},
+};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -34,8 +37,6 @@ use crate::world::{Shared, World};
 
 /// How long a replica waits for the server.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Most messages that a tail hands over at once.
-const BATCH: usize = 256;
 
 /// The world of one replica.
 #[derive(Clone)]
@@ -289,14 +290,8 @@ impl Tail for Reading {
     }
 
     async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
-        let first = self.messages.recv().await.ok_or("it broke off")?;
-        let mut batch = vec![first];
-        while batch.len() < BATCH
-            && let Ok(raw) = self.messages.try_recv()
-        {
-            batch.push(raw);
-        }
-        Ok(self.port.seen(batch))
+        let arrived = batch(&mut self.messages).await?;
+        Ok(self.port.seen(arrived))
     }
 }
 

@@ -24,11 +24,7 @@ const RACES: u32 = 16;
 /// The basis of decisions under this configuration, in this epoch: from before it is known that threads are summed up, none
 /// is.
 pub fn of(config: &Config, epoch: u32) -> DecisionBasis {
-    let models = &config.models;
-    let fast = models.fast.as_ref().unwrap_or(&models.heavy);
-    let light = models.light.as_ref().unwrap_or(fast);
-    let tiers = [("heavy", &models.heavy), ("fast", fast), ("light", light)];
-    let models = tiers.map(|(tier, model)| asked(tier, model, epoch)).to_vec();
+    let models = config.models.tiers().map(|(tier, model)| asked(tier, model, epoch)).to_vec();
     basis::of(&config.agent_runtime.limits(), models, env!("KAIRO_COMMIT"))
 }
 

@@ -175,6 +175,14 @@ impl Default for ModelConfig {
     }
 }
 
+impl ModelsConfig {
+    /// The model of each tier, or the one that stands for it.
+    pub fn tiers(&self) -> [(&'static str, &ModelConfig); 3] {
+        let fast = self.fast.as_ref().unwrap_or(&self.heavy);
+        [("heavy", &self.heavy), ("fast", fast), ("light", self.light.as_ref().unwrap_or(fast))]
+    }
+}
+
 impl ModelConfig {
     /// What it takes at once, as requests are counted here.
     pub fn counted_context(&self) -> u32 {

@@ -155,7 +155,7 @@ impl Fork {
     pub async fn begin(parts: cut::Parts, settings: Settings) -> Result<Self, ForkError> {
         let Settings { pending, mocks, asked, config, models, prompt } = settings;
         let profiles = prompt.map(|prompt| profiles(&parts, &prompt)).unwrap_or_default();
-        let cut::Parts { at, agents, before, state, pending: in_flight, recorded, catalogue, basis } = parts;
+        let cut::Parts { at, agents, before, state, pending: in_flight, mut recorded, catalogue, basis } = parts;
         let server = seeded(at, &before)?;
         let (tell, told) = mpsc::unbounded_channel();
         let tail = server.tail(EVENTS_STREAM, &[], Start::After(at)).await;
@@ -164,7 +164,8 @@ impl Fork {
             profiles.iter().for_each(|(agent, profile)| store(server, &defined(agent, profile, now), now));
             pending::ends(&in_flight, pending, now).iter().for_each(|end| store(server, end, now));
         });
-        let answers = Remembering { recorded: Mutex::new(recorded.completions.clone()), models, told: tell.clone() };
+        let completions = Mutex::new(std::mem::take(&mut recorded.completions));
+        let answers = Remembering { recorded: completions, models, told: tell.clone() };
         let recorded = Arc::new(recorded);
         let answering = tools::Answering {
             at,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::LocalBoxFuture};
-use kairo_agent_runtime::{Answers, ModelConfig};
+use kairo_agent_runtime::{Answers, ModelConfig, ModelsConfig};
 use kairo_core::{
     bus::{Bus, BusConfig},
     ids::Name,
@@ -125,18 +125,13 @@ fn as_it_was(mut config: kairo_agent_runtime::Config, basis: Option<&DecisionBas
     let own = &mut config.agent_runtime;
     (own.max_steps, own.model_tries) = (basis.max_steps, basis.model_tries);
     (own.parallel_tools, own.chain_steps) = (basis.parallel_tools as usize, basis.chain_steps as usize);
-    let heavy = config.models.heavy.clone();
-    let fast = config.models.fast.clone().unwrap_or_else(|| heavy.clone());
-    let light = config.models.light.clone().unwrap_or_else(|| fast.clone());
-    let counted = |model: ModelConfig, tier: &str| {
-        let recorded = basis.models.iter().find(|recorded| recorded.tier == tier);
-        match recorded.filter(|recorded| recorded.context_tokens > 0) {
-            Some(recorded) => ModelConfig { context_tokens: recorded.context_tokens, token_factor: Some(1.0), ..model },
-            None => model,
+    let [heavy, fast, light] = config.models.tiers().map(|(tier, model)| {
+        let recorded = basis.models.iter().find(|recorded| recorded.tier == tier && recorded.context_tokens > 0);
+        match recorded.map(|recorded| recorded.context_tokens) {
+            Some(context_tokens) => ModelConfig { context_tokens, token_factor: Some(1.0), ..model.clone() },
+            None => model.clone(),
         }
-    };
-    config.models.heavy = counted(heavy, "heavy");
-    config.models.fast = Some(counted(fast, "fast"));
-    config.models.light = Some(counted(light, "light"));
+    });
+    config.models = ModelsConfig { heavy, fast: Some(fast), light: Some(light) };
     config
 }

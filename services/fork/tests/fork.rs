@@ -48,7 +48,7 @@ impl Answers for Model {
 
 fn cut(agent: &Agent, at: u64) -> Parts {
     let mut cut = Cut::new(Some(at), [name("ann")].into());
-    agent.messages().into_iter().for_each(|message| cut.take(message).unwrap());
+    agent.messages().iter().for_each(|message| cut.take(message).unwrap());
     cut.parts().unwrap()
 }
 

@@ -292,15 +292,22 @@ impl Tail for Reading {
     }
 
     async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
-        let first = self.messages.recv().await.ok_or("the server is gone")?;
-        let mut batch = vec![first];
-        while batch.len() < BATCH
-            && let Ok(raw) = self.messages.try_recv()
-        {
-            batch.push(raw);
-        }
-        Ok(batch)
+        batch(&mut self.messages).await
     }
+}
+
+/// Waits for a message of a tail, and takes with it what else has arrived.
+///
+/// # Errors
+/// Where nothing comes any more.
+pub async fn batch(messages: &mut mpsc::UnboundedReceiver<Raw>) -> Result<Vec<Raw>, Cause> {
+    let mut batch = vec![messages.recv().await.ok_or("it broke off")?];
+    while batch.len() < BATCH
+        && let Ok(raw) = messages.try_recv()
+    {
+        batch.push(raw);
+    }
+    Ok(batch)
 }
 
 struct Pulling {

@@ -256,8 +256,10 @@ impl Replay {
     /// # Errors
     /// Where it is no decision, or decides nothing.
     pub fn make(&self, record: &Record) -> Result<Made, String> {
-        let again = self.again(record, &self.changes)?;
-        Ok(again.map_or_else(|why| Made { asked: Vec::new(), decision: Err(why) }, |again| again.with_recorded()))
+        let (decision, making) = self.next(record, &self.changes)?;
+        let mut recording = Recording::of(decision);
+        let made = making.and_then(|making| making.make(&mut recording));
+        Ok(Made { asked: recording.asked, decision: made })
     }
 
     /// A decision that is the next record, to be made again with these changes and any answers.
@@ -265,6 +267,16 @@ impl Replay {
     /// # Errors
     /// Where it is no decision, or decides nothing; within, where the log has not what it is made of.
     pub fn again(&self, record: &Record, changes: &Changes) -> Result<Result<Again, Unmade>, String> {
+        let (decision, making) = self.next(record, changes)?;
+        Ok(making.map(|making| Again { making: making.owned(), recorded: decision.clone() }))
+    }
+
+    /// The decision that is the next record, and what it is made again with.
+    fn next<'r>(
+        &self,
+        record: &'r Record,
+        changes: &Changes,
+    ) -> Result<(&'r AgentDecision, Result<Making<'_>, Unmade>), String> {
         let decision = AgentDecision::of(&record.body).ok_or("it is no decision")?;
         let agent = subjects::route(&record.subject).map(|(_, agent)| agent).ok_or("it is no agent's")?;
         let empty = Log::default();
@@ -272,8 +284,7 @@ impl Replay {
         if !log.is_new(record.sequence, decision) {
             return Err("it is a copy of a decision, and decides nothing".to_owned());
         }
-        let making = self.making(log, decision, changes).map(Making::owned);
-        Ok(making.map(|making| Again { making, recorded: decision.clone() }))
+        Ok((decision, self.making(log, decision, changes)))
     }
 
     /// The changes that decisions are made again with.

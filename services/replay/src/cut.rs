@@ -177,7 +177,7 @@ impl Cut {
     ///
     /// # Errors
     /// When the message is none of a log, or, up to the cut, takes a newer reader or does not follow from what was taken in.
-    pub fn take(&mut self, message: LogMessage) -> Result<(), Broken> {
+    pub fn take(&mut self, message: &LogMessage) -> Result<(), Broken> {
         let sequence = message.sequence;
         in_order(sequence, self.read)?;
         self.read = sequence;
@@ -188,7 +188,7 @@ impl Cut {
             return Ok(());
         }
         let is_before = self.at.is_none_or(|at| sequence <= at);
-        match log_message::understand(&message).map_err(|cause| Broken::Foreign { sequence, cause })? {
+        match log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })? {
             Ok(record) => {
                 if let Some(agent) = agent {
                     self.note(&agent, &record, is_before);
@@ -207,7 +207,7 @@ impl Cut {
             Err(NotUnderstood::Unreadable(_)) => {}
         }
         if is_before {
-            self.before.push(message);
+            self.before.push(message.clone());
         }
         Ok(())
     }
@@ -377,7 +377,7 @@ mod tests {
 
     fn cut(agent: &Agent, at: u64) -> Parts {
         let mut cut = Cut::new(Some(at), [name("ann")].into());
-        agent.messages().into_iter().for_each(|message| cut.take(message).unwrap());
+        agent.messages().iter().for_each(|message| cut.take(message).unwrap());
         cut.parts().unwrap()
     }
 
@@ -408,7 +408,7 @@ mod tests {
         // What the log says nothing of has no end.
         let mut short = Cut::new(Some(second), [name("ann")].into());
         let before = agent.messages().into_iter().filter(|message| message.sequence <= second);
-        before.for_each(|message| short.take(message).unwrap());
+        before.for_each(|message| short.take(&message).unwrap());
         let parts = short.parts().unwrap();
         assert!(!parts.pending.first().expect("one in flight").ends());
     }
@@ -432,12 +432,12 @@ mod tests {
     fn who_is_not_there_yet_and_a_hole_are_told() {
         let (agent, [first, _], _) = agent();
         let mut early = Cut::new(Some(2), [name("ann"), name("bob")].into());
-        agent.messages().into_iter().for_each(|message| early.take(message).unwrap());
+        agent.messages().iter().for_each(|message| early.take(message).unwrap());
         let error = early.parts().unwrap_err().to_string();
         assert!(error.contains("ann, bob") && error.contains("message 2"), "{error}");
         let mut holed = Cut::new(Some(first), BTreeSet::new());
         let without_the_message = agent.messages().into_iter().filter(|message| message.sequence != first - 1);
-        let broken = without_the_message.map(|message| holed.take(message)).find_map(Result::err);
+        let broken = without_the_message.map(|message| holed.take(&message)).find_map(Result::err);
         assert!(matches!(broken, Some(Broken::Hole { sequence }) if sequence == first), "{broken:?}");
     }
 }

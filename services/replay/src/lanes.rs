@@ -123,7 +123,14 @@ pub struct Asking {
     /// The model of each tier.
     pub control: BTreeMap<String, String>,
     pub candidate: BTreeMap<String, String>,
-    /// What it would come to if models answered as they did; amounts are decimal numbers.
+    #[serde(flatten)]
+    pub came_to: CameTo,
+}
+
+/// What asking models came to; amounts are decimal numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CameTo {
+    /// What it would come to if models answered as they did.
     pub expected_calls: u64,
     pub expected_cost: Option<String>,
     /// None where there is no bound.

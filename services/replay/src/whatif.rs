@@ -32,7 +32,7 @@ use kairo_proto::{
 
 use self::live::Pending;
 pub use self::{
-    cone::{Asked, Change, Cone, Counts, Fate, Form, Impossible, Reached},
+    cone::{Change, Cone, Counts, Fate, Form, Impossible, Reached},
     live::Took,
 };
 use crate::{
@@ -65,8 +65,8 @@ pub struct WhatIf {
     pending: Option<Box<Pending>>,
     /// Decisions that do something nobody knows the outcome of, or may do so.
     open: usize,
-    /// What decisions took that are not known.
-    expected: Vec<Expected>,
+    /// What decisions took that are not known, where that is counted.
+    expected: Option<Vec<Expected>>,
 }
 
 impl WhatIf {
@@ -87,7 +87,7 @@ impl WhatIf {
             is_live: false,
             pending: None,
             open: 0,
-            expected: Vec::new(),
+            expected: None,
         }
     }
 
@@ -222,12 +222,12 @@ impl WhatIf {
                 self.forget(&record, message, None, Some(reason.to_owned()), Vec::new());
             }
             _ => {
-                let would = self.would.as_ref().map(|would| would.again(&record, &Changes::default()));
+                let would = self.would.as_ref().map(|would| would.make(&record));
                 self.judge(&record, message, decision, &stands, would);
             }
         }
-        if self.counts.unknown > unknown_before {
-            self.expected.extend(lanes::expected(&stands.asked, &stands.asked, &Kept::default()));
+        if let Some(expected) = self.expected.as_mut().filter(|_| self.counts.unknown > unknown_before) {
+            expected.extend(lanes::expected(&stands.asked, &stands.asked, &Kept::default()));
         }
         self.stand(record)
     }
@@ -239,19 +239,17 @@ impl WhatIf {
         message: &LogMessage,
         decision: &AgentDecision,
         stands: &Made,
-        would: Option<Result<Result<Again, Unmade>, String>>,
+        would: Option<Result<Made, String>>,
     ) {
         let unknown = |this: &mut Self, reason: Option<String>, drifted: Vec<Drift>| {
             this.forget(record, message, None, reason, drifted);
             this.feed(hollow(record, decision, decision.cursor));
         };
-        let again = match would {
-            Some(Ok(Ok(again))) => again,
-            Some(Ok(Err(why))) => return unknown(self, Some(why.to_string()), Vec::new()),
+        let would = match would {
+            Some(Ok(would)) => would,
             Some(Err(why)) => return unknown(self, Some(why), Vec::new()),
             None => return,
         };
-        let would = again.with_recorded();
         let drifted = would.drifted_from(stands);
         let is_asked = |would: &Made| matches!(would.decision, Err(Unmade::Unanswered)) || !drifted.is_empty();
         match (&stands.decision, &would.decision) {
@@ -262,9 +260,12 @@ impl WhatIf {
             (Err(why), _) => {
                 unknown(self, Some(format!("it cannot be made again, with the log as it stands: {why}")), drifted);
             }
-            (Ok(made), _) if is_asked(&would) && self.is_live => {
-                self.pending = Some(Box::new(Pending::new(record, message, made, stands, again, drifted)));
-            }
+            (Ok(made), _) if is_asked(&would) && self.is_live => match self.again(record) {
+                Ok(again) => {
+                    self.pending = Some(Box::new(Pending::new(record, message, made, stands, again, drifted)));
+                }
+                Err(why) => unknown(self, Some(why), drifted),
+            },
             (_, Err(why)) => unknown(self, Some(why.to_string()), drifted),
             _ if !drifted.is_empty() => unknown(self, None, drifted),
             (Ok(stands), Ok(would)) => match compare::differences(stands, would) {
@@ -278,6 +279,12 @@ impl WhatIf {
                 }
             },
         }
+    }
+
+    /// A decision to be made again with the log as it would be.
+    fn again(&self, record: &Record) -> Result<Again, String> {
+        let would = self.would.as_ref().unwrap_or(&self.stands);
+        would.again(record, &Changes::default())?.map_err(|why| why.to_string())
     }
 
     /// Counts a decision that stays as it is.

@@ -12,7 +12,7 @@ use kairo_mind::{
     deliberation::{LATE, Question},
     tokens,
 };
-use kairo_proto::v1::{Completion, CompletionError};
+use kairo_proto::v1::Completion;
 use kairo_replay::lanes::{
     self,
     budget::{Budget, May},
@@ -21,8 +21,6 @@ use tokio::sync::Notify;
 
 use super::settings::{Lane, Settings};
 
-/// What is said in the place of a key that an endpoint quotes.
-const REDACTED: &str = "<redacted>";
 /// Failures after which nobody knows what the endpoint has written, and charges.
 const UNTOLD: [&str; 3] = ["model_timeout", "malformed_answer", LATE];
 
@@ -33,6 +31,7 @@ pub struct Asker {
     /// A call has ended, so what it held is free.
     ended: Notify,
     retry_pause: Duration,
+    most: Option<u64>,
 }
 
 /// What is left does not suffice.
@@ -56,12 +55,26 @@ impl Asker {
             budget: Mutex::new(Budget::new(settings.most)),
             ended: Notify::new(),
             retry_pause: settings.retry_pause,
+            most: settings.most,
         }
     }
 
     /// What was spent up to now, and how many calls were made.
     pub fn budget(&self) -> MutexGuard<'_, Budget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What asking came to, of which this was expected.
+    pub fn came_to(&self, (expected_calls, expected_cost): (u64, Option<Cost>), ended: lanes::Ended) -> lanes::CameTo {
+        let budget = self.budget();
+        lanes::CameTo {
+            expected_calls,
+            expected_cost: expected_cost.map(|cost| cost.to_string()),
+            budget: self.most.map(|units| Cost::of_units(units).to_string()),
+            calls: budget.calls(),
+            cost: expected_cost.map(|_| budget.spent().to_string()),
+            ended,
+        }
     }
 
     /// Why a call is not made.
@@ -99,8 +112,7 @@ impl Asker {
         let at_most = at_most(model, question);
         self.begin(at_most.unwrap_or_default()).await?;
         self.pause(question.attempt).await;
-        let mut completion = answered(models.as_ref(), question, &Received::default(), None).await;
-        hide_key(&mut completion, model.api_key.expose());
+        let completion = answered(models.as_ref(), question, &Received::default(), None).await;
         let cost = model.price.zip(at_most).map(|(price, at_most)| cost(price, &completion, at_most));
         self.budget().end(at_most.unwrap_or_default(), cost.unwrap_or_default());
         self.ended.notify_waiters();
@@ -153,17 +165,10 @@ fn cost(price: Price, completion: &Completion, at_most: Cost) -> Cost {
     }
 }
 
-/// Endpoints quote a key that they refuse.
-fn hide_key(completion: &mut Completion, key: &str) {
-    if let Some(CompletionError { message, .. }) = &mut completion.error
-        && !key.is_empty()
-    {
-        *message = message.replace(key, REDACTED);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1::CompletionError;
+
     use super::*;
 
     fn completion(tokens: [u64; 2], error: &str) -> Completion {
@@ -181,12 +186,5 @@ mod tests {
         assert_eq!(of([0, 0], ""), "0.000027");
         assert_eq!(of([0, 0], "model_refused"), "0");
         assert_eq!(of([3, 0], "model_timeout"), "0.000027");
-    }
-
-    #[test]
-    fn a_key_that_an_endpoint_quotes_is_not_told() {
-        let mut refused = completion([0, 0], "model_refused");
-        hide_key(&mut refused, "sk-1");
-        assert_eq!(refused.error.unwrap().message, "Incorrect key <redacted>");
     }
 }

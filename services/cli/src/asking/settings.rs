@@ -149,10 +149,8 @@ fn no_budget() -> Error {
 
 impl Lane {
     fn of(models: &ModelsConfig, prices: &Prices, max_output: u32) -> Self {
-        let fast = models.fast.as_ref().unwrap_or(&models.heavy);
-        let light = models.light.as_ref().unwrap_or(fast);
-        let tiers = TIERS.into_iter().zip([&models.heavy, fast, light]);
-        Self { tiers: tiers.map(|(tier, model)| (tier, asked(model, prices, max_output))).collect() }
+        let tiers = models.tiers().map(|(tier, model)| (tier, asked(model, prices, max_output)));
+        Self { tiers: tiers.into() }
     }
 
     /// The same with other models. One that is configured anywhere is asked as it is there, any other at the endpoint of its tier.
@@ -182,11 +180,18 @@ impl Lane {
     }
 
     /// What a call costs if it is answered as it was; none where the price is not known.
-    pub fn price(&self, call: &Expected) -> Option<Cost> {
+    fn price(&self, call: &Expected) -> Option<Cost> {
         let model = self.model(call.tier)?;
         let counted = usize::try_from(call.input_tokens).unwrap_or(usize::MAX);
         let input = if call.is_counted { model.own_tokens(counted) } else { call.input_tokens };
         Some(model.price?.cost(input, call.output_tokens))
+    }
+
+    /// What these calls come to if they are answered as they were; no cost where a price is not known.
+    pub fn sum<'c>(&self, calls: impl Iterator<Item = &'c Expected>) -> (u64, Option<Cost>) {
+        calls.fold((0, Some(Cost::default())), |(calls, sum), call| {
+            (calls + 1, sum.zip(self.price(call)).map(|(sum, cost)| sum.plus(cost)))
+        })
     }
 
     /// The most that any of its models is asked at once.

@@ -15,8 +15,8 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
-use kairo_agent_runtime::{Models, NoParts};
-use kairo_core::{ids::Name, log_message};
+use kairo_agent_runtime::Models;
+use kairo_core::{ids::Name, log_message, subjects::AGENT_MESSAGE};
 use kairo_fork::{Fork, Keep, Settings, mocks::Mocks};
 use kairo_proto::v1::{AgentMessage, LogMessage};
 use kairo_replay::cut::{Cut, NoCut, Parts};
@@ -26,7 +26,7 @@ use super::{
     Session, ahead, duration, name,
     replay::changes::{text, words},
 };
-use crate::{Error, agent_log::Source, models};
+use crate::{Error, agent_log::Source, asking, models};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,14 +105,15 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     let mocks = arguments.mocks.as_deref().map(mocks).transpose()?.unwrap_or_default();
     let message = arguments.message.as_deref().map(words).transpose()?;
     let (config, has_models) = arguments.models.load()?;
-    let parts = cut(&arguments, session).await?;
+    let source = Source::of(arguments.file.as_deref(), &session.client, &arguments.agents, None);
+    let parts = cut(&arguments, &source).await?;
     let user = arguments.user.clone().or_else(|| spoke_last(&parts, arguments.agents.first()));
     // As in `kairo chat`, where nobody has yet.
     let user =
         user.or_else(|| Name::parse("you").ok()).ok_or_else(|| Error::Usage("--user: expected a name".to_owned()))?;
     let room = config.agent_runtime.max_loaded_bytes;
     let model = has_models.then(|| format!("{} at {}", config.models.heavy.model, config.models.heavy.base_url));
-    let models = has_models.then(|| Arc::new(Models::new(&config.models, Arc::new(NoParts), room)) as _);
+    let models = has_models.then(|| Arc::new(Models::new(&config.models, asking::parts(source.gateway()), room)) as _);
     let (typed, asked) = Typed::begin(message, session.json);
     let settings = Settings {
         pending: match arguments.pending {
@@ -131,7 +132,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     let talk = Talk {
         fork,
         user,
-        agents: arguments.agents,
+        agents: arguments.agents.clone(),
         typed,
         screen,
         timeout: arguments.timeout,
@@ -141,12 +142,10 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 /// What the fork begins with.
-async fn cut(arguments: &Arguments, session: &Session) -> Result<Parts, Error> {
-    let Arguments { agents, at, file, .. } = arguments;
-    let mut cut = Cut::new(*at, agents.iter().cloned().collect::<BTreeSet<_>>());
-    let source = Source::of(file.as_deref(), &session.client, agents, None);
+async fn cut(arguments: &Arguments, source: &Source<'_>) -> Result<Parts, Error> {
+    let mut cut = Cut::new(arguments.at, arguments.agents.iter().cloned().collect::<BTreeSet<_>>());
     let take = |message: &LogMessage| {
-        cut.take(message.clone()).map_err(|broken| Error::Advice(broken.to_string()))?;
+        cut.take(message).map_err(|broken| Error::Advice(broken.to_string()))?;
         Ok(ControlFlow::Continue(()))
     };
     source.read(take).await?;
@@ -155,10 +154,8 @@ async fn cut(arguments: &Arguments, session: &Session) -> Result<Parts, Error> {
 
 /// Who said something to the agent last.
 fn spoke_last(parts: &Parts, agent: Option<&Name>) -> Option<Name> {
-    let of = |message: &&LogMessage| {
-        Some(message.subject.as_str()) == agent.map(|it| format!("kairo.agent.{it}.message")).as_deref()
-    };
-    let last = parts.before.iter().rev().find(of)?;
+    let subject = AGENT_MESSAGE.of(agent?);
+    let last = parts.before.iter().rev().find(|message| message.subject == subject)?;
     let said = log_message::understand(last).ok()?.ok()?;
     Name::parse(&AgentMessage::of(&said.body)?.user).ok()
 }

@@ -15,7 +15,7 @@ use std::{
 use clap::Args;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{AgentDecision, LogMessage};
-use kairo_replay::whatif::{Asked, Change, Cone, Counts, Fate, Impossible, Reached, WhatIf};
+use kairo_replay::whatif::{Change, Cone, Counts, Fate, Impossible, Reached, WhatIf};
 
 use super::{Session, name, replay::show};
 use crate::{Error, agent_log::Source, asking, event_lines::printable, secret_key, terminal};
@@ -174,15 +174,8 @@ fn lines(cone: &Cone) -> Vec<String> {
     ];
     let counted = counted.into_iter().filter(|(count, _)| *count > 0);
     lines.extend(counted.map(|(count, what)| format!("  {count} {what}")));
-    lines.extend(cone.asked.as_ref().map(spent));
+    lines.extend(cone.asked.as_ref().map(show::spent));
     lines
-}
-
-/// What asking came to.
-fn spent(Asked { calls, cost, budget, ended, .. }: &Asked) -> String {
-    let cost = cost.as_ref().map(|cost| format!(" for {cost}")).unwrap_or_default();
-    let budget = budget.as_ref().map(|budget| format!(" of {budget}")).unwrap_or_default();
-    format!("{calls} calls{cost}{budget}{}", show::ended_with(*ended))
 }
 
 /// Each below what it hangs on.

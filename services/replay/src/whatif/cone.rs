@@ -4,7 +4,7 @@ use kairo_mind::replay::Drift;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{deeds::Call, lanes::Ended, report::Place, timeline::Broken};
+use crate::{deeds::Call, lanes::CameTo, report::Place, timeline::Broken};
 
 /// Which form it has. In one of the same version, fields are only added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,22 +112,9 @@ pub struct Cone {
     pub counts: Counts,
     /// What asking came to, where models were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Asked>,
+    pub asked: Option<CameTo>,
     /// In the order of the log; the change itself is the first.
     pub reached: Vec<Reached>,
-}
-
-/// What asking models came to; amounts are decimal numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Asked {
-    /// What it would come to if each decision that is not known without asking took the calls that it took.
-    pub expected_calls: u64,
-    pub expected_cost: Option<String>,
-    /// None where there is no bound.
-    pub budget: Option<String>,
-    pub calls: u64,
-    pub cost: Option<String>,
-    pub ended: Ended,
 }
 
 fn is_none(count: &usize) -> bool {

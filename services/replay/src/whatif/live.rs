@@ -65,9 +65,15 @@ impl WhatIf {
         Self { is_live: true, ..self }
     }
 
-    /// The calls that decisions took which are not known.
+    /// It is counted what decisions took that come out as not known, which takes looking at each of their requests.
+    #[must_use]
+    pub fn counting(self) -> Self {
+        Self { expected: Some(Vec::new()), ..self }
+    }
+
+    /// The calls that decisions took which are not known, as far as they were counted.
     pub fn expected(&self) -> &[Expected] {
-        &self.expected
+        self.expected.as_deref().unwrap_or_default()
     }
 
     /// What models answered to what was to be asked.

@@ -105,14 +105,15 @@ impl Screen {
             Told::Agent { agent, .. } => format!("asked {agent}"),
             Told::Tool { tool, arguments, .. } => {
                 let arguments: String = arguments.to_string().chars().take(ARGUMENTS).collect();
-                format!("{tool} {}", printable(&arguments))
+                format!("{tool} {arguments}")
             }
         };
         let place = match answer {
             Answer::Recorded { at } => format!(" at {at}"),
             _ => String::new(),
         };
-        Ok(terminal::line(format!("  {what}: {}{place}", from(answer)))?)
+        // Names of tools and agents come from the log, too.
+        Ok(terminal::line(format!("  {}: {}{place}", printable(&what), from(answer)))?)
     }
 
     /// Words about the fork itself.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{
     failed,
     show::Screen,
-    typed::{Call, Typed},
+    typed::{Call, Next, Typed},
 };
 use crate::{
     Error,
@@ -89,7 +89,13 @@ impl Talk {
             let line = loop {
                 tokio::select! {
                     biased;
-                    line = self.typed.line() => break line?,
+                    next = self.typed.next() => match next {
+                        Next::Line(line) => break line?,
+                        Next::Call(call) => {
+                            self.ask_about(call)?;
+                            self.prompt()?;
+                        }
+                    },
                     happened = self.fork.next() => {
                         self.take(happened.map_err(failed)?)?;
                     }
@@ -110,8 +116,7 @@ impl Talk {
                 biased;
                 happened = self.fork.next() => self.take(happened.map_err(failed)?)?,
                 call = self.typed.call() => {
-                    self.screen.note(format!("{} {} has no answer here.", call.tool, printable(&call.arguments.to_string())))?;
-                    self.asked.push_back(Asked::About(call));
+                    self.ask_about(call)?;
                     // Whoever is asked may think.
                     self.answer().await?;
                     deadline = Instant::now() + self.timeout;
@@ -142,6 +147,14 @@ impl Talk {
             Happened::AtRest => return Ok(Went::AtRest),
         }
         Ok(Went::On)
+    }
+
+    /// The next line is to say what this call comes to.
+    fn ask_about(&mut self, call: Call) -> Result<(), Error> {
+        let Call { tool, arguments, .. } = &call;
+        self.screen.note(printable(&format!("{tool} {arguments} has no answer here.")))?;
+        self.asked.push_back(Asked::About(call));
+        Ok(())
     }
 
     fn prompt(&self) -> Result<(), Error> {
@@ -237,7 +250,8 @@ impl Talk {
             ":state" => {
                 let agent = self.agents.iter().find(|agent| agent.as_str() == rest).or(self.agents.first());
                 let state = agent.map(|agent| self.fork.state(agent).state);
-                Ok(terminal::line(serde_json::to_string_pretty(&json!(state.as_deref())).unwrap_or_default())?)
+                let state = serde_json::to_string_pretty(&json!(state.as_deref())).unwrap_or_default();
+                Ok(terminal::line(printable(&state))?)
             }
             ":export" if !rest.is_empty() => self.export(Path::new(rest)),
             _ => self.screen.note(HELP),

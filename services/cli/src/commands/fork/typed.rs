@@ -32,6 +32,13 @@ pub struct Typed {
     pub is_terminal: bool,
 }
 
+/// What comes first.
+pub enum Next {
+    /// None when there are no more.
+    Line(io::Result<Option<String>>),
+    Call(Call),
+}
+
 struct Here(mpsc::Sender<Call>);
 
 impl Typed {
@@ -51,6 +58,15 @@ impl Typed {
     /// The next line; none when there are no more. Nothing is lost if it is dropped.
     pub async fn line(&mut self) -> io::Result<Option<String>> {
         self.lines.recv().await.transpose()
+    }
+
+    /// The next line, or a call that is asked about before. Nothing is lost if it is dropped.
+    pub async fn next(&mut self) -> Next {
+        tokio::select! {
+            biased;
+            line = self.lines.recv() => Next::Line(line.transpose()),
+            Some(call) = self.calls.recv() => Next::Call(call),
+        }
     }
 
     /// The next call that is asked about. Nothing is lost if it is dropped.

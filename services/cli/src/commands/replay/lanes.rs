@@ -102,38 +102,25 @@ impl Wanted {
 
     /// Asks both lanes for these decisions, after saying what it comes to; what came of each, in their order.
     pub async fn ask(&self, shadows: &[Box<Shadow>], parts: &Arc<dyn Parts>) -> (Vec<Lanes>, Asking) {
-        let (expected_calls, expected_cost) = self.expected(shadows);
-        say(self.announced(shadows.len(), expected_calls, expected_cost));
+        let expected = self.expected(shadows);
+        say(self.announced(shadows.len(), expected));
         let asker = Asker::new(&self.settings, parts);
         let (lanes, is_interrupted) = self.lanes(&asker, shadows).await;
-        let budget = asker.budget();
-        let ended = match (is_interrupted, budget.wanting().is_some()) {
+        let ended = match (is_interrupted, asker.budget().wanting().is_some()) {
             (true, _) => Ended::Interrupted,
             (_, true) => Ended::Budget,
             _ => Ended::Complete,
         };
-        let asking = Asking {
-            samples: self.samples,
-            control: self.settings.control.names(),
-            candidate: self.settings.candidate.names(),
-            expected_calls,
-            expected_cost: expected_cost.map(|cost| cost.to_string()),
-            budget: self.settings.most.map(|units| Cost::of_units(units).to_string()),
-            calls: budget.calls(),
-            cost: expected_cost.map(|_| budget.spent().to_string()),
-            ended,
-        };
+        let (control, candidate) = (self.settings.control.names(), self.settings.candidate.names());
+        let came_to = asker.came_to(expected, ended);
+        let asking = Asking { samples: self.samples, control, candidate, came_to };
         (lanes, asking)
     }
 
     /// The calls, and what they cost, if models answer as they did; no cost where a price is not known.
     fn expected(&self, shadows: &[Box<Shadow>]) -> (u64, Option<Cost>) {
-        let of = |lane: Lane, models: &asking::Lane| {
-            let calls = shadows.iter().flat_map(|shadow| shadow.expected(lane));
-            calls.fold((0_u64, Some(Cost::default())), |(calls, sum), call| {
-                (calls + 1, sum.zip(models.price(call)).map(|(sum, cost)| sum.plus(cost)))
-            })
-        };
+        let of =
+            |lane: Lane, models: &asking::Lane| models.sum(shadows.iter().flat_map(|shadow| shadow.expected(lane)));
         let control = of(Lane::Control, &self.settings.control);
         let candidate = of(Lane::Candidate, &self.settings.candidate);
         let once = control.1.zip(candidate.1).map(|(one, other)| one.plus(other));
@@ -141,12 +128,9 @@ impl Wanted {
         ((control.0 + candidate.0) * u64::from(self.samples), once.map(times))
     }
 
-    fn announced(&self, decisions: usize, calls: u64, cost: Option<Cost>) -> String {
-        let Settings { currency, most, control, candidate, .. } = &self.settings;
-        let cost =
-            cost.map_or("at prices that are not known".to_owned(), |cost| format!("for about {cost} {currency}"));
-        let most =
-            most.map_or("no budget".to_owned(), |units| format!("a budget of {} {currency}", Cost::of_units(units)));
+    fn announced(&self, decisions: usize, (calls, cost): (u64, Option<Cost>)) -> String {
+        let Settings { control, candidate, .. } = &self.settings;
+        let (cost, most) = self.settings.told(cost);
         let lane = |names: BTreeMap<String, String>| {
             names.into_iter().map(|(tier, name)| format!("{tier} {name}")).collect::<Vec<_>>().join(", ")
         };

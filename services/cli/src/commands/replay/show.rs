@@ -3,7 +3,7 @@
 use kairo_mind::replay::Drift;
 use kairo_replay::{
     lanes::{
-        Asking, Came, Ended, Lanes, Sample, Samples,
+        Asking, Came, CameTo, Ended, Lanes, Sample, Samples,
         verdict::{Rate, Verdict},
     },
     report::{Class, Counts, Decision, Place, Report, Stopped},
@@ -55,7 +55,7 @@ pub fn told(sample: &Sample) -> String {
 }
 
 /// Why no more was asked; empty where all was.
-pub fn ended_with(ended: Ended) -> &'static str {
+fn ended_with(ended: Ended) -> &'static str {
     match ended {
         Ended::Complete => "",
         Ended::Budget => "; what is left of the budget does not suffice, so the rest is not asked",
@@ -63,18 +63,21 @@ pub fn ended_with(ended: Ended) -> &'static str {
     }
 }
 
-/// What was asked in all, and what came of it.
-pub fn asked(asked: &Asking, report: &Report) -> Vec<String> {
-    let Asking { calls, cost, budget, ended, .. } = asked;
+/// What asking came to.
+pub fn spent(CameTo { calls, cost, budget, ended, .. }: &CameTo) -> String {
     let cost = cost.as_ref().map(|cost| format!(" for {cost}")).unwrap_or_default();
     let budget = budget.as_ref().map(|budget| format!(" of {budget}")).unwrap_or_default();
-    let why = ended_with(*ended);
+    format!("{calls} calls{cost}{budget}{}", ended_with(*ended))
+}
+
+/// What was asked in all, and what came of it.
+pub fn asked(asked: &Asking, report: &Report) -> Vec<String> {
     let verdicts: Vec<Verdict> =
         report.decisions.iter().filter_map(|it| it.lanes.as_ref()).map(|it| it.verdict).collect();
     let counted =
         Verdict::ALL.into_iter().map(|verdict| (verdict, verdicts.iter().filter(|it| **it == verdict).count()));
     let counted = counted.filter(|(_, count)| *count > 0).map(|(verdict, count)| format!("  {count} {verdict}"));
-    std::iter::once(format!("{} decisions asked for, {calls} calls{cost}{budget}{why}", verdicts.len()))
+    std::iter::once(format!("{} decisions asked for, {}", verdicts.len(), spent(&asked.came_to)))
         .chain(counted)
         .collect()
 }

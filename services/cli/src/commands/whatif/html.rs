@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use kairo_replay::whatif::{Cone, Counts, Reached};
 use serde::Serialize;
 
-use super::{DEEPEST, fate, requests, spent, what};
+use super::{DEEPEST, fate, requests, show::spent, what};
 use crate::{
     Error,
     commands::replay::{

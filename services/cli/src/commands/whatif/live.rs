@@ -5,7 +5,7 @@ use kairo_mind::deliberation::Question;
 use kairo_proto::v1::{Completion, LogMessage};
 use kairo_replay::{
     lanes::{Ended, Lane},
-    whatif::{Asked, Cone, Took, WhatIf},
+    whatif::{Cone, Took, WhatIf},
 };
 
 use super::refused;
@@ -19,8 +19,8 @@ const INTERRUPTED: &str = "it was interrupted";
 
 /// Looks at the log once without asking, for what it comes to, then asks; whatever is not asked stays unknown.
 pub async fn cone(whatif: &WhatIf, messages: &[LogMessage], settings: &Settings, asker: &Asker) -> Result<Cone, Error> {
-    let (expected_calls, expected_cost) = expected(whatif, messages, settings)?;
-    say(announced(settings, expected_calls, expected_cost));
+    let expected = expected(whatif, messages, settings)?;
+    say(announced(settings, expected));
     let mut whatif = whatif.clone().live();
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
@@ -48,16 +48,7 @@ pub async fn cone(whatif: &WhatIf, messages: &[LogMessage], settings: &Settings,
     }
     let cone = whatif.cone().map_err(|why| refused(&why))?;
     let ended = why_not.map_or(Ended::Complete, |(ended, _)| ended);
-    let budget = asker.budget();
-    let asked = Asked {
-        expected_calls,
-        expected_cost: expected_cost.map(|cost| cost.to_string()),
-        budget: settings.most.map(|units| Cost::of_units(units).to_string()),
-        calls: budget.calls(),
-        cost: expected_cost.map(|_| budget.spent().to_string()),
-        ended,
-    };
-    Ok(Cone { asked: Some(asked), ..cone })
+    Ok(Cone { asked: Some(asker.came_to(expected, ended)), ..cone })
 }
 
 /// What models answer, or why they are not asked.
@@ -68,17 +59,14 @@ async fn answers(asker: &Asker, questions: &[Question]) -> Result<Vec<Completion
 
 /// The calls of all decisions that are not known without asking, if each takes what it took, and what that costs.
 fn expected(whatif: &WhatIf, messages: &[LogMessage], settings: &Settings) -> Result<(u64, Option<Cost>), Error> {
-    let mut marked = whatif.clone();
+    let mut marked = whatif.clone().counting();
     for message in messages {
         marked.take(message).map_err(|why| refused(&why))?;
     }
-    let calls = marked.expected().iter();
-    Ok(calls.fold((0, Some(Cost::default())), |(calls, sum), call| {
-        (calls + 1, sum.zip(settings.candidate.price(call)).map(|(sum, cost)| sum.plus(cost)))
-    }))
+    Ok(settings.candidate.sum(marked.expected().iter()))
 }
 
-fn announced(settings: &Settings, calls: u64, cost: Option<Cost>) -> String {
+fn announced(settings: &Settings, (calls, cost): (u64, Option<Cost>)) -> String {
     let (cost, most) = settings.told(cost);
     format!("asking for what would not be known: up to about {calls} calls {cost}, with {most}")
 }

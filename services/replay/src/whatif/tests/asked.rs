@@ -100,7 +100,7 @@ fn what_nobody_asks_for_or_answers_is_not_known() {
     let lived = lived();
     let (cone, count) = answered(&lived, &[]);
     let (marked, _) = {
-        let mut whatif = WhatIf::new(lived.asked, otherwise(&lived), None);
+        let mut whatif = WhatIf::new(lived.asked, otherwise(&lived), None).counting();
         lived.messages.iter().for_each(|message| drop(whatif.take(message).unwrap()));
         assert_eq!(whatif.expected().len(), 3, "each of the decisions took one call");
         (whatif.cone().unwrap(), ())
