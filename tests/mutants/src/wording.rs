@@ -111,7 +111,7 @@ mod tests {
             told,
             [
                 ("sentence", "Then answer.", "Look at the results."),
-                ("word", "Look otherwise the results. Then answer.", "Look at the results."),
+                ("word", "Look at otherwise results. Then answer.", "Look at the results."),
                 ("sentence", "Look at the results. ", "Then answer."),
                 ("word", "Look at the results. otherwise answer.", "Then answer."),
             ]

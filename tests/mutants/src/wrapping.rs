@@ -67,3 +67,92 @@ fn switched(place: &Place<'_>, original: &str) -> String {
         Form::Argument => format!(", {} = ({switches}{{ {} }})", place.name, place.name),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::candidates;
+
+    fn wrapped_text(text: &str) -> (Vec<Candidate>, String) {
+        let source = Source { path: "a.rs".to_owned(), text: text.to_owned() };
+        let candidates = candidates::all(std::slice::from_ref(&source)).unwrap();
+        let wrapped = wrapped(&source, &candidates);
+        (candidates, wrapped)
+    }
+
+    #[test]
+    fn every_file_of_the_mind_still_is_one_and_every_candidate_stands_where_it_says() {
+        let sources = crate::source::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
+        let candidates = candidates::all(&sources).unwrap();
+        assert!(candidates.len() > 1_000, "{}", candidates.len());
+        let mut identities: Vec<&str> = candidates.iter().map(|candidate| candidate.identity.as_str()).collect();
+        identities.sort_unstable();
+        assert!(identities.windows(2).all(|two| two[0] != two[1]), "each has a name of its own");
+        for candidate in &candidates {
+            let source = sources.iter().find(|source| source.path == candidate.file).unwrap();
+            let there = source::at(&source.text, candidate.range.clone());
+            match candidate.kind {
+                // As it is read, without what Rust takes to write it.
+                "sentence" | "word" => {
+                    let literal: syn::LitStr = syn::parse_str(there).unwrap();
+                    assert!(literal.value().contains(&candidate.original), "{}", candidate.identity);
+                }
+                _ => assert_eq!(there, candidate.original, "{}", candidate.identity),
+            }
+        }
+        for source in &sources {
+            let wrapped = wrapped(source, &candidates);
+            let read = syn::parse_file(&wrapped).map(drop);
+            assert!(read.is_ok(), "{}: {read:?}\n{wrapped}", source.path);
+            let switches = candidates.iter().flat_map(|it| &it.sites).filter(|(file, _)| *file == source.path).count();
+            assert!(wrapped.matches("::kairo_mutants_switch::").count() >= switches, "{}", source.path);
+        }
+    }
+
+    #[test]
+    fn a_switch_within_another_is_only_in_what_stands_there_unmutated() {
+        let (candidates, wrapped) = wrapped_text("fn f(a: u8, b: u8) -> bool { a == b && a < 3 }");
+        let kinds: Vec<&str> = candidates.iter().map(|candidate| candidate.kind).collect();
+        assert_eq!(kinds, ["and or", "equality", "order", "number"]);
+        let between = "::kairo_mutants_switch::between";
+        assert_eq!(
+            wrapped,
+            format!(
+                "fn f(a: u8, b: u8) -> bool {{ (if ::kairo_mutants_switch::perhaps(1) {{ match (a == b, a < 3) {{ (l, r) => \
+                 {between}(l && r, l || r) }} }} else {{ (if ::kairo_mutants_switch::on(2) {{ a != b }} else {{ a == b }}) && \
+                 (if ::kairo_mutants_switch::perhaps(3) {{ match (&(a), &(3)) {{ (l, r) => {between}(*l < *r, *l <= *r) }} }} \
+                 else {{ a < (if ::kairo_mutants_switch::on(4) {{ 4 }} else {{ 3 }}) }}) }}) }}"
+            )
+        );
+    }
+
+    #[test]
+    fn constants_patterns_tests_macros_and_bindings_stay() {
+        let (candidates, wrapped) = wrapped_text(
+            "const A: bool = 1 == 2;\nstatic B: [u8; 3] = [0; 3];\nconst fn c() -> bool { !true }\n\
+             fn d(x: Option<u8>) -> u8 { match x { Some(1 | 2) => 0, _ => -1 } }\n\
+             fn e(x: Option<u8>) { if let Some(y) = x && f() { assert!(y == 1); } }\n\
+             #[cfg(test)]\nmod tests { fn g() -> bool { true } }\n",
+        );
+        assert_eq!(candidates.len(), 1, "{candidates:?}");
+        assert!(wrapped.contains("=> (if ::kairo_mutants_switch::on(1) { 1 } else { 0 })"), "{wrapped}");
+    }
+
+    #[test]
+    fn texts_of_constants_are_others_where_they_are_used() {
+        let (candidates, wrapped) = wrapped_text(
+            "const TITLE: &str = \"What is in progress:\";\n\
+             fn f(x: u8) -> String { format!(\"{TITLE}\\n{x}\") }\n\
+             fn g() -> Value { json!({ \"what it is\": \"some words for you\" }) }\n\
+             fn h() -> String { format!(\"Of {}.\", TITLE) }\n",
+        );
+        let kinds: Vec<&str> = candidates.iter().map(|candidate| candidate.kind).collect();
+        assert_eq!(kinds, ["word", "word"], "{candidates:?}");
+        let switch = "if ::kairo_mutants_switch::on(1) { \"otherwise is in progress:\" } else";
+        assert!(wrapped.contains(&format!("\"{{TITLE}}\\n{{x}}\", TITLE = ({switch}")), "{wrapped}");
+        assert!(wrapped.contains("\"what it is\": (if ::kairo_mutants_switch::on(2)"), "{wrapped}");
+        assert!(wrapped.contains(&format!("\"Of {{}}.\", ({switch}")), "{wrapped}");
+    }
+}

@@ -4,6 +4,8 @@
 //! `kairo-mutants-runner MUTANT FILE…`: the number of the mutant, 0 for none. With none it also says which were reached, and
 //! every text that models are shown.
 
+mod effects;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     error::Error,
@@ -11,6 +13,7 @@ use std::{
     io::{BufRead, BufReader},
 };
 
+use effects::Effects;
 use kairo_events::log_message;
 use kairo_mind::{
     replay::{Replay, changes::Changes},
@@ -27,19 +30,22 @@ use serde_json::{Value, json};
 
 /// What a mutant that never stops may take, in bytes.
 const MEMORY: u64 = 4 << 30;
+/// And of the processor, in seconds: a replay of the examples takes a fraction of one.
+const SECONDS: u64 = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mutant: u32 = arguments.next().ok_or("expected the number of a mutant, and files")?.parse()?;
-    setrlimit(Resource::As, Rlimit { current: Some(MEMORY), maximum: Some(MEMORY) })?;
+    for (of, most) in [(Resource::As, MEMORY), (Resource::Cpu, SECONDS)] {
+        setrlimit(of, Rlimit { current: Some(most), maximum: Some(most + 1) })?;
+    }
     let logs: BTreeMap<String, Vec<LogMessage>> =
         arguments.map(|file| Ok((file.clone(), read(&file)?))).collect::<Result<_, Box<dyn Error>>>()?;
     switch::choose(mutant);
-    let mut told = match mutant {
+    let told = match mutant {
         0 => with_none(&logs)?,
         _ => with_one(&logs),
     };
-    told["changed"] = json!(switch::has_changed());
     println!("{told}");
     Ok(())
 }
@@ -91,7 +97,9 @@ fn with_one(logs: &BTreeMap<String, Vec<LogMessage>>) -> Value {
         }
         states.insert(file.clone(), at_the_end);
     }
-    json!({ "outcome": "same", "states": states })
+    // Before what else it made is looked for, which comes to other places as well.
+    let has_changed = switch::has_changed();
+    json!({ "outcome": "same", "states": states, "changed": has_changed, "effects": effects(logs) })
 }
 
 fn with_none(logs: &BTreeMap<String, Vec<LogMessage>>) -> Result<Value, Box<dyn Error>> {
@@ -113,7 +121,14 @@ fn with_none(logs: &BTreeMap<String, Vec<LogMessage>>) -> Result<Value, Box<dyn 
     }
     Ok(json!({
         "outcome": "same", "decisions": decisions, "messages": messages, "states": states, "reached": reached, "shown": shown,
+        "effects": effects(logs),
     }))
+}
+
+fn effects(logs: &BTreeMap<String, Vec<LogMessage>>) -> Effects {
+    let mut effects = Effects::default();
+    logs.values().for_each(|log| effects.add(log));
+    effects
 }
 
 /// Adds every text that models were shown for the decisions of a log.
