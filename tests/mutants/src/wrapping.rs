@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_mind_still_is_one_and_every_candidate_stands_where_it_says() {
-        let sources = crate::source::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
+        let sources = source::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
         let candidates = candidates::all(&sources).unwrap();
         assert!(candidates.len() > 1_000, "{}", candidates.len());
         let mut identities: Vec<&str> = candidates.iter().map(|candidate| candidate.identity.as_str()).collect();
