@@ -75,10 +75,8 @@ impl<'ast, M: Meets> Visit<'ast> for Walk<'_, M> {
     }
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
-        let owner = match &*item.self_ty {
-            Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-            _ => None,
-        };
+        let owner =
+            path_of(&item.self_ty).and_then(|path| path.segments.last()).map(|segment| segment.ident.to_string());
         // Two traits may have the same method.
         let of =
             item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last()).map(|it| format!("{} as ", it.ident));
@@ -118,6 +116,10 @@ impl<'ast, M: Meets> Visit<'ast> for Walk<'_, M> {
     fn visit_pat(&mut self, _: &'ast Pat) {}
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
     fn visit_path(&mut self, _: &'ast syn::Path) {}
+}
+
+fn path_of(of: &Type) -> Option<&syn::Path> {
+    if let Type::Path(path) = of { Some(&path.path) } else { None }
 }
 
 fn is_negative(sign: UnOp, of: &Expr) -> bool {

@@ -103,14 +103,13 @@ impl Effects {
 
 impl Known {
     fn note(&mut self, record: &Record) {
-        match &record.body {
-            Body::ToolCatalogue(catalogue) => {
-                let (version, tools) =
-                    (catalogue.version.clone(), catalogue.tools.iter().cloned().map(Tool::from).collect());
-                self.catalogues.insert(version.clone(), Catalogue { version, tools });
-            }
-            Body::DecisionBasis(recorded) => _ = self.limits.insert(recorded.digest.clone(), basis::limits(recorded)),
-            _ => {}
+        if let Body::ToolCatalogue(catalogue) = &record.body {
+            let version = catalogue.version.clone();
+            let tools = catalogue.tools.iter().cloned().map(Tool::from).collect();
+            self.catalogues.insert(version.clone(), Catalogue { version, tools });
+        }
+        if let Body::DecisionBasis(recorded) = &record.body {
+            self.limits.insert(recorded.digest.clone(), basis::limits(recorded));
         }
     }
 }
