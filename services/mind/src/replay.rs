@@ -12,7 +12,11 @@ pub mod changes;
 pub mod compare;
 mod recording;
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use kairo_events::{
     ids::Name,
@@ -28,7 +32,7 @@ pub use self::recording::{Asked, Drift, RequestPart};
 use self::{
     again::Again,
     changes::Changes,
-    compare::{Difference, differences},
+    compare::{Difference, differences_beside, ids_in},
     recording::Recording,
 };
 use super::{
@@ -366,12 +370,12 @@ impl Making<'_> {
                 return Replayed { outcome: Outcome::not(&why), beside: beside(None, Vec::new()), drifted, ..replayed };
             }
         };
-        let places = differences(recorded, &made);
+        let places = differences_beside(recorded, &made, || self.known());
         if !places.is_empty() {
             // The one that was made may have been too large to be written.
             let Self { state, input, catalogue, limits } = self;
             let instead = Deliberation::too_large(state, input, catalogue, limits, made.completions.clone());
-            if instead.is_some_and(|instead| differences(recorded, &instead).is_empty()) {
+            if instead.is_some_and(|instead| differences_beside(recorded, &instead, || self.known()).is_empty()) {
                 return Replayed { drifted, ..replayed };
             }
         }
@@ -379,6 +383,13 @@ impl Making<'_> {
         let outcome = judged(places.first());
         let beside = if is_same { None } else { beside(Some(made), places) };
         Replayed { outcome, drifted, beside, ..replayed }
+    }
+
+    /// The ids that were there before it was decided.
+    fn known(&self) -> HashSet<String> {
+        let input = self.input.record.envelope.id.to_string();
+        let state = serde_json::to_string(&self.state).unwrap_or_default();
+        ids_in(&state).into_iter().chain([input]).collect()
     }
 
     fn make(&self, recording: &mut Recording) -> Result<AgentDecision, Unmade> {

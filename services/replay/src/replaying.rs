@@ -260,6 +260,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_done_to_something_else_that_was_there_is_never_the_same() {
+        let [soup, cake] = [1, 2].map(|id| uuid::Uuid::from_u128(id).to_string());
+        let mut agent = Agent::new("cook");
+        agent.hears(&soup, "soup please");
+        agent.decides(&[says("Soup.")]);
+        agent.hears(&cake, "cake please");
+        let last = agent.decides(&[says("Cake.")]);
+        let messages = agent.messages();
+        assert!(replayed(&messages, Range::default(), Changes::default()).counts.all_same());
+        let changed = with_decision(&messages, last, |decision| {
+            let text = serde_json::to_string(decision).unwrap().replace(&cake, &soup);
+            *decision = serde_json::from_str(&text).unwrap();
+        });
+        let report = replayed(&changed, Range::default(), Changes::default());
+        let decision = report.decisions.iter().find(|it| it.sequence == last).unwrap();
+        assert_eq!(decision.outcome, Class::Differs);
+        assert!(decision.differences[0].at.ends_with("thread_id"), "{:?}", decision.differences);
+    }
+
+    #[test]
     fn holes_swapped_messages_and_decisions_that_cannot_be_read_are_never_the_same() {
         let (messages, [asks, tells, _]) = log();
         let without =

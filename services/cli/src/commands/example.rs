@@ -1,6 +1,6 @@
 //! `kairo example`
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use kairo_core::config;
@@ -16,6 +16,7 @@ Examples:
   kairo example                  which examples there are
   kairo example morning          play one: the conversation beside what the agent does
   kairo example research --keep  and keep what came of it, such as the presentation
+  kairo example team --save logs and keep the log of each of its agents, for kairo replay
 
 Exit status: 0 if everything came as the example expects, else 1.";
 
@@ -34,6 +35,9 @@ pub(super) struct Arguments {
     /// Keep the folder with everything that came of it
     #[arg(long)]
     keep: bool,
+    /// Keep the part of the log of each agent in this folder, as NAME.log; `kairo replay` opens it
+    #[arg(long, value_name = "FOLDER", requires = "name")]
+    save: Option<PathBuf>,
     /// Let the model answer that OPENAI_API_KEY or KAIRO_MODEL_URL names, in place of the example's scenario
     #[arg(long)]
     model: bool,
@@ -44,7 +48,8 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
         return list(json);
     };
     let environment = config::environment().collect();
-    let options = example::Options { name, keep: arguments.keep, model: arguments.model, json, environment };
+    let Arguments { keep, save, model, .. } = arguments;
+    let options = example::Options { name, keep, save, model, json, environment };
     example::run(options).await
 }
 

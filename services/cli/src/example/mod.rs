@@ -15,13 +15,22 @@ mod stage;
 pub mod steps;
 pub mod template;
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    fs,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use jiff::Timestamp;
+use kairo_core::ids::Name;
+use kairo_proto::v1::ListAgentsResponse;
 use serde_json::{Value, json};
 
 use crate::{
     Error,
+    agent_log::Source,
     client::Client,
     dev::{Signals, say},
     terminal,
@@ -37,6 +46,8 @@ pub struct Options {
     pub name: String,
     /// Whether to keep the folder with everything that came of it.
     pub keep: bool,
+    /// The folder in which each agent's part of the log is kept.
+    pub save: Option<PathBuf>,
     /// Whether the model that the environment names answers, in place of the example's scenario.
     pub model: bool,
     pub json: bool,
@@ -70,6 +81,9 @@ async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Op
     }
     let played = player.play(tell).await?;
     let ran = investigate(example, client, stage, options).await?;
+    if let Some(folder) = &options.save {
+        save(client, folder).await?;
+    }
     let unmet = played.iter().map(|played| &played.unmet).chain(ran.iter().map(|ran| &ran.unmet));
     let met = unmet.into_iter().all(Vec::is_empty);
     let left = remains(client, example).await;
@@ -102,6 +116,18 @@ async fn investigate(example: &Example, client: &Client, stage: &Stage, options:
         false => Ok(show::command(ran)?),
     };
     investigator.run(steps, tell).await
+}
+
+/// Keeps the part of the log of each agent there is, in a file with its name.
+async fn save(client: &Client, folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(Error::file("make", folder))?;
+    let listed: ListAgentsResponse = client.get("v1/agents", &[]).await?;
+    for agent in listed.agents {
+        let Ok(name) = Name::parse(&agent.agent) else { continue };
+        let file = folder.join(format!("{name}.log"));
+        Source::Agents(client, &[name], Some(file)).read(|_| Ok(ControlFlow::Continue(()))).await?;
+    }
+    Ok(())
 }
 
 fn as_json(played: &Played) -> Value {

@@ -1,7 +1,10 @@
 //! In what two decisions differ. Ids that are derived from what a decision was made of are compared by where they occur
-//! first: another build may derive others.
+//! first: another build may derive others. Ids that stood in the log before are what is meant: another one is a difference.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
 
 use kairo_proto::v1::{AgentAction, AgentDecision, agent_action::Action, decided_event::Event};
 use regex::{Captures, Regex};
@@ -31,10 +34,20 @@ static UUID: LazyLock<Option<Regex>> =
 /// The places at which they differ, at most [`PLACES`] of them; none if they are the same. What it does counts more than how it
 /// says it, and both more than what follows from it, so they stand in this order.
 pub fn differences(recorded: &AgentDecision, made: &AgentDecision) -> Vec<Difference> {
+    differences_beside(recorded, made, HashSet::new)
+}
+
+/// The same, where these ids were there before either was made. They are asked for only where it takes them.
+pub(super) fn differences_beside(
+    recorded: &AgentDecision,
+    made: &AgentDecision,
+    known: impl FnOnce() -> HashSet<String>,
+) -> Vec<Difference> {
     if recorded == made {
         return Vec::new();
     }
-    let (recorded, made) = (positional(recorded), positional(&as_told_then(recorded, made)));
+    let known = known();
+    let (recorded, made) = (positional(recorded, &known), positional(&as_told_then(recorded, made), &known));
     let mut differences = Vec::new();
     differ(&recorded, &made, "", &mut differences);
     let is_word = |it: &Difference| it.at.rsplit('.').next().is_some_and(|field| WORDS.contains(&field));
@@ -58,13 +71,21 @@ fn as_told_then(recorded: &AgentDecision, made: &AgentDecision) -> AgentDecision
     made
 }
 
-/// As JSON, with a number in the place of each id: the first id that occurs is 1.
-fn positional(decision: &AgentDecision) -> Value {
+/// Every id in a text.
+pub(super) fn ids_in(text: &str) -> HashSet<String> {
+    UUID.iter().flat_map(|uuid| uuid.find_iter(text)).map(|id| id.as_str().to_owned()).collect()
+}
+
+/// As JSON, with a number in the place of each id that was not there before: the first id that occurs is 1.
+fn positional(decision: &AgentDecision, known: &HashSet<String>) -> Value {
     let json = serde_json::to_string(decision).unwrap_or_default();
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let number = |found: &Captures<'_>| {
         let next = numbers.len() + 1;
         let id = found.get(0).map_or("", |id| id.as_str()).to_owned();
+        if known.contains(&id) {
+            return id;
+        }
         format!("#{}", numbers.entry(id).or_insert(next))
     };
     let json = match &*UUID {
@@ -141,6 +162,22 @@ mod tests {
         assert_eq!(compare(&calls(None, "tools.now"), &calls(Some("ann"), "tools.now")), None);
         assert!(compare(&calls(Some("joe"), "tools.now"), &calls(Some("ann"), "tools.now")).is_some());
         assert!(compare(&calls(None, "tools.now"), &calls(Some("ann"), "email.send")).is_some());
+    }
+
+    #[test]
+    fn another_of_what_was_there_before_is_a_difference() {
+        let of = |thread: u128| {
+            let thread_id = uuid::Uuid::from_u128(thread).to_string();
+            let mut decision = says(9, "ann", "hello");
+            decision.events[0].thread_id = thread_id;
+            decision
+        };
+        let known = || [uuid::Uuid::from_u128(1).to_string(), uuid::Uuid::from_u128(2).to_string()].into();
+        assert_eq!(compare(&of(1), &of(2)), None, "both may be new");
+        let other = differences_beside(&of(1), &of(2), known);
+        assert!(other[0].at.ends_with("thread_id") && !other[0].is_wording, "{other:?}");
+        assert!(!differences_beside(&of(1), &of(3), known).is_empty(), "a new one where one was meant that is there");
+        assert_eq!(differences_beside(&of(3), &of(4), known), [], "both are new");
     }
 
     #[test]
