@@ -4,10 +4,11 @@
 //! * [`basis`](super::basis): what a decision rests on beside the log
 //! * [`changes`]: what decisions are made again with instead of what the log says
 //! * [`compare`]: in what two decisions differ
-//! * `recording`: the answers that the log has, given to what is asked again
+//! * `recording`: the answers that the log has, given to what is asked again; `digesting` the digests by which they are found
 
 pub mod changes;
 pub mod compare;
+mod digesting;
 mod recording;
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
@@ -26,12 +27,13 @@ pub use self::recording::{Asked, Drift, RequestPart};
 use self::{
     changes::Changes,
     compare::{Difference, differences},
+    digesting::Digesting,
     recording::Recording,
 };
 use super::{
     basis,
     deliberation::{Deliberation, Limits, Next, is_without_words},
-    log::{Input, Log, Snapshot},
+    log::{Diverged, Input, Log, Snapshot},
     request::{Catalogue, Tool},
     state::AgentState,
 };
@@ -129,6 +131,7 @@ pub struct Replay {
     /// Key under which secrets are sealed, for agents that keep some.
     secret_key: Option<[u8; 32]>,
     changes: Changes,
+    digesting: Digesting,
 }
 
 /// What a decision is made again with.
@@ -173,13 +176,15 @@ impl Replay {
         if !subjects::is_of_agents(route) {
             return None;
         }
+        let mut digesting = std::mem::take(&mut self.digesting);
         let decision = AgentDecision::of(&record.body);
-        let replayed = decision.and_then(|decision| self.decide(&agent, &record, decision));
-        let log = self.agents.entry(agent.clone()).or_default();
-        if log.push(record.clone()).is_ok() {
-            return replayed;
+        let replayed = decision.and_then(|decision| self.decide(&agent, &record, decision, &mut digesting));
+        self.digesting = digesting;
+        let sequence = record.sequence;
+        match self.agents.entry(agent.clone()).or_default().push(record) {
+            Ok(_) => replayed,
+            Err(Diverged) => Some(Replayed { outcome: Outcome::not(&Unmade::OutOfPlace), ..of(agent, sequence) }),
         }
-        Some(Replayed { outcome: Outcome::not(&Unmade::OutOfPlace), ..of(agent, &record) })
     }
 
     /// Keeps what decisions rest on beside what happened to the agent.
@@ -253,19 +258,26 @@ impl Replay {
         if !log.is_new(record.sequence, decision) {
             return Err("it is a copy of a decision, and decides nothing".to_owned());
         }
-        let mut recording = Recording::of(decision);
+        let mut digesting = Digesting::default();
+        let mut recording = Recording::of(decision, &mut digesting);
         let made = self.making(log, decision).and_then(|making| making.make(&mut recording));
         Ok(Made { asked: recording.asked, decision: made })
     }
 
     /// None for a copy, which decides nothing.
-    fn decide(&self, agent: &Name, record: &Record, decision: &AgentDecision) -> Option<Replayed> {
+    fn decide(
+        &self,
+        agent: &Name,
+        record: &Record,
+        decision: &AgentDecision,
+        digesting: &mut Digesting,
+    ) -> Option<Replayed> {
         let empty = Log::default();
         let log = self.agents.get(agent).unwrap_or(&empty);
         if !log.is_new(record.sequence, decision) {
             return None;
         }
-        let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record) };
+        let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record.sequence) };
         Some(match self.making(log, decision) {
             Err(why) => {
                 let beside = Beside { recorded: decision.clone(), made: None, places: Vec::new() };
@@ -275,7 +287,7 @@ impl Replay {
                 let without_basis = !self.bases.contains_key(&decision.basis);
                 let input = &making.input.record;
                 let input = Some((input.sequence, input.envelope.type_name.clone()));
-                making.compared_with(decision, Replayed { without_basis, input, ..replayed })
+                making.compared_with(decision, Replayed { without_basis, input, ..replayed }, digesting)
             }
         })
     }
@@ -299,24 +311,29 @@ impl Replay {
     }
 }
 
-fn of(agent: Name, record: &Record) -> Replayed {
-    let (sequence, input_id, outcome) = (record.sequence, String::new(), Outcome::Same);
+fn of(agent: Name, sequence: u64) -> Replayed {
+    let (input_id, outcome) = (String::new(), Outcome::Same);
     let (input, drifted, beside) = (None, Vec::new(), None);
     Replayed { agent, sequence, input_id, input, outcome, drifted, without_basis: false, beside }
 }
 
 impl Making<'_> {
-    fn compared_with(&self, recorded: &AgentDecision, replayed: Replayed) -> Replayed {
+    fn compared_with(&self, recorded: &AgentDecision, replayed: Replayed, digesting: &mut Digesting) -> Replayed {
         // What was spent in vain before it is no part of what was decided.
-        let (given_up, reader) = (Vec::new(), vocabulary::FIRST);
-        let recorded = &AgentDecision { given_up, reader, ..recorded.clone() };
+        let recorded = &*match recorded.given_up.is_empty() && recorded.reader == vocabulary::FIRST {
+            true => Cow::Borrowed(recorded),
+            false => {
+                let (given_up, reader) = (Vec::new(), vocabulary::FIRST);
+                Cow::Owned(AgentDecision { given_up, reader, ..recorded.clone() })
+            }
+        };
         let beside =
             |made: Option<AgentDecision>, places| Some(Box::new(Beside { recorded: recorded.clone(), made, places }));
         if recorded.completions.iter().any(is_without_words) {
             let outcome = Outcome::not(&Unmade::WithoutWords);
             return Replayed { outcome, beside: beside(None, Vec::new()), ..replayed };
         }
-        let mut recording = Recording::of(recorded);
+        let mut recording = Recording::of(recorded, digesting);
         let made = self.make(&mut recording);
         let drifted = recording.drifted();
         let made = match made {
@@ -340,7 +357,7 @@ impl Making<'_> {
         Replayed { outcome, drifted, beside, ..replayed }
     }
 
-    fn make(&self, recording: &mut Recording) -> Result<AgentDecision, Unmade> {
+    fn make(&self, recording: &mut Recording<'_>) -> Result<AgentDecision, Unmade> {
         let Self { state, input, catalogue, limits } = self;
         let (mut deliberation, mut next) =
             Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;

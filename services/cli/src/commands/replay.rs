@@ -3,6 +3,7 @@
 pub mod changes;
 pub(in crate::commands) mod html;
 pub(in crate::commands) mod marks;
+mod pool;
 mod revision;
 pub mod show;
 mod with;
@@ -10,7 +11,6 @@ mod with;
 use std::{
     ffi::OsString,
     io::Write,
-    ops::ControlFlow,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -18,15 +18,15 @@ use std::{
 use clap::Args;
 use kairo_core::ids::Name;
 use kairo_mind::replay::changes::Changes;
-use kairo_proto::v1::LogMessage;
 use kairo_replay::{
     diff::Diff,
-    replaying::{Replaying, Went},
     report::{Decision, Range, Report},
+    sharing::Dispatch,
 };
 use serde::Serialize;
 use serde_json::json;
 
+use self::pool::Pool;
 use super::{Session, diff, name};
 use crate::{Error, agent_log::Source, secret_key, terminal};
 
@@ -202,23 +202,14 @@ impl What<'_> {
         mut tell: impl FnMut(&Decision) -> Result<(), Error>,
     ) -> Result<Report, Error> {
         let agents = self.agents.iter().cloned().collect();
-        let mut replaying = Replaying::new(agents, self.range, self.changes.clone(), secret_key::find().ok());
-        let mut decisions = Vec::new();
-        let take = |message: &LogMessage| {
-            match replaying.take(message).map_err(|broken| Error::Advice(broken.to_string()))? {
-                Went::On => {}
-                Went::Over => return Ok(ControlFlow::Break(())),
-                Went::Decision(decision) => {
-                    tell(&decision)?;
-                    decisions.push(*decision);
-                }
-            }
-            Ok(ControlFlow::Continue(()))
-        };
-        source.read(take).await?;
-        let report = replaying.report(env!("CARGO_PKG_VERSION"), decisions);
+        let dispatch = Dispatch::new(agents, self.range, &self.changes);
+        let mut pool = Pool::start(dispatch, &self.changes, secret_key::find().ok());
+        let read = source.read(|message| pool.take(message, &mut tell)).await;
+        // What stands before a message that cannot be read is told.
+        let (report, missing) = pool.end(env!("CARGO_PKG_VERSION"), &mut tell)?;
+        read?;
         // Where it stopped before the agent's first message, that says enough.
-        match replaying.missing().first() {
+        match missing {
             Some(agent) if report.stopped.is_none() => {
                 Err(Error::Advice(format!("the log has nothing of the agent {agent} up to there")))
             }
