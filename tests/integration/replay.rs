@@ -3,6 +3,7 @@
 mod offline;
 mod over_http;
 mod pages;
+mod redacted;
 mod revision;
 
 use std::path::Path;

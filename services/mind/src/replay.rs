@@ -19,11 +19,14 @@ use kairo_events::{
     subjects::{self, AGENT_DECISION},
     vocabulary,
 };
-use kairo_proto::{Body, v1::AgentDecision};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, Completion},
+};
 use serde::Serialize;
 use uuid::Uuid;
 
-pub use self::recording::{Asked, Drift, RequestPart};
+pub use self::recording::{Asked, Drift, RequestPart, digests};
 use self::{
     changes::Changes,
     compare::{Difference, differences},
@@ -32,9 +35,9 @@ use self::{
 };
 use super::{
     basis,
-    deliberation::{Deliberation, Limits, Next, is_without_words},
+    deliberation::{Deliberation, Limits, Next, Question, is_without_words},
     log::{Diverged, Input, Log, Snapshot},
-    request::{Catalogue, Tool},
+    request::{Catalogue, ModelRequest, Tool},
     state::AgentState,
 };
 
@@ -147,6 +150,8 @@ struct Making<'r> {
 pub struct Made {
     /// In their order, also where it could not be made in the end.
     pub asked: Vec<Asked>,
+    /// For each question in its order, which of those answers it: what was asked twice was answered once.
+    pub answers: Vec<usize>,
     pub decision: Result<AgentDecision, Unmade>,
 }
 
@@ -260,8 +265,24 @@ impl Replay {
         }
         let mut digesting = Digesting::default();
         let mut recording = Recording::of(decision, &mut digesting);
-        let made = self.making(log, decision).and_then(|making| making.make(&mut recording));
-        Ok(Made { asked: recording.asked, decision: made })
+        let made = self.making(log, decision).and_then(|making| making.make(|question| recording.answer(question)));
+        Ok(Made { asked: recording.asked, answers: recording.answers, decision: made })
+    }
+
+    /// Makes a decision again that is the next record, with other answers than it recorded; none for a question that has no answer.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn make_with(
+        &self,
+        record: &Record,
+        mut answer: impl FnMut(&ModelRequest) -> Option<Completion>,
+    ) -> Result<AgentDecision, Unmade> {
+        let decision = AgentDecision::of(&record.body).ok_or(Unmade::Nothing)?;
+        let agent = subjects::route(&record.subject).map(|(_, agent)| agent).ok_or(Unmade::Nothing)?;
+        let empty = Log::default();
+        let log = self.agents.get(&agent).unwrap_or(&empty);
+        self.making(log, decision)?.make(|question| answer(&question.request))
     }
 
     /// None for a copy, which decides nothing.
@@ -334,7 +355,7 @@ impl Making<'_> {
             return Replayed { outcome, beside: beside(None, Vec::new()), ..replayed };
         }
         let mut recording = Recording::of(recorded, digesting);
-        let made = self.make(&mut recording);
+        let made = self.make(|question| recording.answer(question));
         let drifted = recording.drifted();
         let made = match made {
             Ok(made) => made,
@@ -357,7 +378,7 @@ impl Making<'_> {
         Replayed { outcome, drifted, beside, ..replayed }
     }
 
-    fn make(&self, recording: &mut Recording<'_>) -> Result<AgentDecision, Unmade> {
+    fn make(&self, mut answer: impl FnMut(&Question) -> Option<Completion>) -> Result<AgentDecision, Unmade> {
         let Self { state, input, catalogue, limits } = self;
         let (mut deliberation, mut next) =
             Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;
@@ -365,7 +386,7 @@ impl Making<'_> {
             match next {
                 Next::Commit(decision) => return Ok(decision),
                 Next::Ask(questions) => {
-                    let answers: Option<Vec<_>> = questions.iter().map(|question| recording.answer(question)).collect();
+                    let answers: Option<Vec<_>> = questions.iter().map(&mut answer).collect();
                     (deliberation, next) = deliberation.resume(answers.ok_or(Unmade::Unanswered)?);
                 }
             }
