@@ -21,13 +21,45 @@ const SHAPES: [(Kind, &str); 8] = [
     (Kind::Ip, r"[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"),
 ];
 /// A country, two check digits, and the account.
-const IBAN: &str = r"(?i)\b[a-z]{2}[0-9]{2}(?:[ -]?[a-z0-9]){11,30}";
+const IBAN: &str = r"(?i)\b[a-z]{2}[0-9]{2}(?: ?[a-z0-9]){11,30}";
+/// How many signs account numbers of a country have (the registry of ISO 13616).
+const COUNTRIES: &[(usize, &str)] = &[
+    (15, "NO"),
+    (16, "BE"),
+    (18, "DK FI FO GL NL"),
+    (19, "MK SI"),
+    (20, "AT BA EE KZ LT LU XK"),
+    (21, "CH HR LI LV"),
+    (22, "BG BH CR DE GB GE IE ME RS VA"),
+    (23, "AE GI IL IQ TL"),
+    (24, "AD CZ ES MD PK RO SA SE SK TN VG"),
+    (25, "LY PT ST"),
+    (26, "IS TR"),
+    (27, "FR GR IT MC MR SM"),
+    (28, "AL AZ BY CY DO GT HU LB PL SV"),
+    (29, "BR EG PS QA UA"),
+    (30, "JO KW MU"),
+    (31, "MT SC"),
+    (32, "LC"),
+];
 /// What looks like a number by which somebody is called, and is a day.
 const DAY: &str = r"^(?:[0-9]{1,4}[-/. ][0-9]{1,2}[-/. ][0-9]{1,4})";
-const UUID: &str = r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
+/// By ids what happened hangs together: nothing in one is a value.
+const UUID: &str = r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 
 /// Everything of a text that is to be replaced, with what it is.
 pub(super) fn find<'t>(text: &'t str, patterns: &[Regex]) -> Vec<(Kind, &'t str)> {
+    static UUIDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(UUID).ok());
+    let named = patterns.iter().flat_map(|pattern| pattern.find_iter(text)).map(|found| (Kind::Pattern, found.range()));
+    let secrets = secrets::places(text).into_iter().map(|at| (kind_of(text.get(at.clone()).unwrap_or_default()), at));
+    let found = shaped(text).into_iter().chain(ibans(text)).chain(secrets).chain(named);
+    let ids: Vec<Range<usize>> = UUIDS.iter().flat_map(|uuids| uuids.find_iter(text)).map(|id| id.range()).collect();
+    let is_of_id = |at: &Range<usize>| ids.iter().any(|id| at.start < id.end && id.start < at.end);
+    let found = found.filter(|(_, at)| !is_of_id(at)).filter_map(|(kind, at)| Some((kind, text.get(at)?)));
+    found.filter(|(_, value)| !value.is_empty()).collect()
+}
+
+fn shaped(text: &str) -> Vec<(Kind, Range<usize>)> {
     static SHAPED: LazyLock<Vec<(Kind, Regex)>> =
         LazyLock::new(|| SHAPES.iter().filter_map(|(kind, shape)| Some((*kind, Regex::new(shape).ok()?))).collect());
     let mut found = Vec::new();
@@ -35,15 +67,10 @@ pub(super) fn find<'t>(text: &'t str, patterns: &[Regex]) -> Vec<(Kind, &'t str)
         for captures in shape.captures_iter(text) {
             let Some(value) = captures.get(1).or_else(|| captures.get(0)) else { continue };
             if stands_alone(text, &value.range(), *kind) && is_one(*kind, value.as_str()) {
-                found.push((*kind, value.as_str()));
+                found.push((*kind, value.range()));
             }
         }
     }
-    found.extend(ibans(text).map(|value| (Kind::Iban, value)));
-    let secrets = secrets::places(text).into_iter().filter_map(|at| text.get(at));
-    found.extend(secrets.filter(|value| !is_uuid(value)).map(|value| (kind_of(value), value)));
-    let named = patterns.iter().flat_map(|pattern| pattern.find_iter(text)).map(|value| value.as_str());
-    found.extend(named.filter(|value| !value.is_empty()).map(|value| (Kind::Pattern, value)));
     found
 }
 
@@ -72,12 +99,6 @@ fn is_one(kind: Kind, value: &str) -> bool {
     }
 }
 
-/// Ids are none: by them what happened hangs together.
-fn is_uuid(value: &str) -> bool {
-    static UUIDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(UUID).ok());
-    UUIDS.iter().any(|uuid| uuid.is_match(value))
-}
-
 /// Secrets that are only digits, and as many as a card has, are cards.
 fn kind_of(secret: &str) -> Kind {
     let digits = secret.chars().filter(char::is_ascii_digit).count();
@@ -86,29 +107,33 @@ fn kind_of(secret: &str) -> Kind {
 }
 
 /// Account numbers whose check digits are right (ISO 13616); what follows one, such as a word, is no part of it.
-fn ibans(text: &str) -> impl Iterator<Item = &str> {
+fn ibans(text: &str) -> impl Iterator<Item = (Kind, Range<usize>)> {
     static IBANS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(IBAN).ok());
     let candidates = IBANS.iter().flat_map(|iban| iban.find_iter(text));
     candidates.filter_map(|candidate| {
-        let ends = candidate.as_str().char_indices().map(|(at, sign)| at + sign.len_utf8()).rev();
-        let ends_word = |end: usize| {
-            let behind = text.get(candidate.start() + end..).unwrap_or_default().chars().next();
-            !behind.is_some_and(char::is_alphanumeric)
-        };
-        ends.filter(|end| ends_word(*end)).filter_map(|end| candidate.as_str().get(..end)).find(|value| is_iban(value))
+        let before = text.get(..candidate.start()).unwrap_or_default();
+        let ends = candidate.as_str().char_indices().map(|(at, sign)| candidate.start() + at + sign.len_utf8()).rev();
+        let goes_on = |sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_');
+        let ends_word = |end: &usize| !text.get(*end..).unwrap_or_default().starts_with(goes_on);
+        let values = ends.filter(ends_word).map(|end| candidate.start()..end);
+        // The end of an id is no account.
+        let mut values = values.filter(|_| !before.ends_with(['-', '_']));
+        values.find(|at| text.get(at.clone()).is_some_and(is_iban)).map(|at| (Kind::Iban, at))
     })
 }
 
 fn is_iban(value: &str) -> bool {
-    let signs: Vec<char> = value.chars().filter(|sign| sign.is_ascii_alphanumeric()).collect();
-    let Some((head, rest)) = signs.split_at_checked(4).filter(|_| (15..=34).contains(&signs.len())) else {
-        return false;
-    };
+    let signs: Vec<char> =
+        value.chars().filter(char::is_ascii_alphanumeric).map(|sign| sign.to_ascii_uppercase()).collect();
+    let Some((head, rest)) = signs.split_at_checked(4) else { return false };
+    let country: String = head.iter().take(2).collect();
+    let is_so_long =
+        |(length, countries): &(usize, &str)| *length == signs.len() && countries.split(' ').any(|it| it == country);
     let remainder = rest.iter().chain(head).filter_map(|sign| sign.to_digit(36)).fold(0, |sum, digit| {
         let shift = if digit > 9 { 100 } else { 10 };
         (sum * shift + digit) % 97
     });
-    remainder == 1 && value.ends_with(|last: char| last.is_ascii_alphanumeric())
+    remainder == 1 && COUNTRIES.iter().any(is_so_long) && value.ends_with(|last: char| last.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
@@ -153,10 +178,21 @@ mod tests {
             "version 1.2.3.4.5 of 11.2026",
             "5f0c6c1e-0300-4123-8456-012345678901",
             "\"key\": \"5f0c6c1e-0300-4123-8456-012345678901\"",
+            // Its end has the check digits of an account.
+            "ad83c3fb-db19-a0bb-be38-a10cce9244cb",
             "room 030 is free",
             "std::mem::swap",
         ] {
             assert_eq!(found(text), [], "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_in_an_id_is_a_value(one: u128, other: u64, behind in "(: |=|/|\" ?: ?\"|, )") {
+            let uuid = uuid::Uuid::from_u128(one);
+            let text = format!("key{behind}{uuid} {uuid} in trip-{other:016x}, {{\"token\":\"{uuid}\"}}");
+            proptest::prop_assert_eq!(find(&text, &[]), []);
         }
     }
 }
