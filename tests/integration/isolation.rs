@@ -381,7 +381,7 @@ async fn every_tool_says_what_keeps_it_to_its_user() {
     let catalogue = world.log.wait(|event| event.type_name == v1::ToolCatalogue::TYPE).await;
     let offered =
         catalogue.payload["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
-    let intrinsics = kairo_mind::intrinsics::all().map(|intrinsic| intrinsic.tool.name.clone());
+    let intrinsics = kairo_mind::intrinsics::all().map(|intrinsic| intrinsic.tool.name.to_string());
     for tool in offered.chain(intrinsics) {
         assert!(TOOLS.iter().any(|(name, _)| *name == tool), "{tool}: whose things does it reach?");
     }

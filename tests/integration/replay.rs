@@ -6,6 +6,7 @@ mod live;
 mod offline;
 mod over_http;
 mod pages;
+mod redacted;
 mod revision;
 mod running;
 

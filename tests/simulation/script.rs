@@ -98,7 +98,7 @@ fn of_inner_state(chance: &mut Chance) -> CompletionToolCall {
 }
 
 fn keeps_inner_state(request: &ModelRequest) -> bool {
-    request.tools.iter().any(|tool| tool.name == WRITE)
+    request.tools.iter().any(|tool| *tool.name == *WRITE)
 }
 
 /// What a submodule says, if anything; some look something up first.
@@ -150,7 +150,7 @@ fn acknowledge(request: &ModelRequest, chance: &mut Chance) -> Answer {
 /// The heavy model of an agent that plans.
 fn plan_or_say(request: &ModelRequest, last: &str, chance: &mut Chance) -> Answer {
     let ids = ids_of(request);
-    let may_plan = request.tools.iter().any(|tool| tool.name == PLAN);
+    let may_plan = request.tools.iter().any(|tool| *tool.name == *PLAN);
     let plans = if last.starts_with(ANALYSE) { 100 } else { 600 };
     if !chance.permille(plans) || !may_plan && !chance.permille(100) {
         return say(chance);
@@ -173,25 +173,25 @@ fn call_or_say(request: &ModelRequest, chance: &mut Chance) -> Answer {
         return say(chance);
     }
     let ids = ids_of(request);
-    if request.tools.iter().any(|tool| tool.name == ASK_SUBMODULE) && chance.permille(150) {
+    if request.tools.iter().any(|tool| *tool.name == *ASK_SUBMODULE) && chance.permille(150) {
         let given = json!({ "name": format!("voice-{}", chance.below(3)), "question": "is it enough?" });
         return (String::new(), vec![call(0, ASK_SUBMODULE, &given)]);
     }
     if keeps_inner_state(request) && chance.permille(300) {
         return (String::new(), vec![of_inner_state(chance)]);
     }
-    if chance.permille(80) && request.tools.iter().any(|tool| tool.name == QUEUE) {
+    if chance.permille(80) && request.tools.iter().any(|tool| *tool.name == *QUEUE) {
         return (
             String::new(),
             vec![call(0, QUEUE, &json!({ "text": format!("go on with {}", chance.below(1_000)) }))],
         );
     }
-    if chance.permille(250) && request.tools.iter().any(|tool| tool.name == ASK_MEMBER) {
+    if chance.permille(250) && request.tools.iter().any(|tool| *tool.name == *ASK_MEMBER) {
         let members = [AGENTS[0], AGENTS[0], AGENTS[0], "nobody"];
         let given = json!({ "member": members[chance.below(4)], "text": format!("count {}", chance.below(1_000)) });
         return (String::new(), vec![call(0, ASK_MEMBER, &given)]);
     }
-    if chance.permille(500) && request.tools.iter().any(|tool| tool.name == DELEGATE) {
+    if chance.permille(500) && request.tools.iter().any(|tool| *tool.name == *DELEGATE) {
         let workers = [AGENTS[1], AGENTS[1], "nobody"];
         let task = |number: usize, chance: &mut Chance| {
             let given = json!({ "worker": workers[chance.below(3)], "task": format!("count {}", chance.below(1_000)) });

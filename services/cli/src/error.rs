@@ -30,6 +30,9 @@ pub enum Error {
     /// A file that is not as it was written.
     #[error("{0}")]
     Damaged(String),
+    /// What is personal cannot be taken out of a log.
+    #[error("{0}")]
+    NotRedacted(#[from] kairo_replay::incident::redacting::Refused),
     /// There is no server where one is needed.
     #[error(transparent)]
     Unavailable(ClientError),
@@ -37,6 +40,8 @@ pub enum Error {
 
 /// The status of a command line that cannot be used, as sysexits has it.
 pub const USAGE: u8 = 64;
+/// The status where what is personal cannot be taken out of a log.
+const NOT_REDACTED: u8 = 4;
 /// The status where a server is needed and none is there, as sysexits has it.
 const UNAVAILABLE: u8 = 69;
 
@@ -59,6 +64,7 @@ impl Error {
     pub(crate) fn status(&self) -> ExitCode {
         match self {
             Self::Usage(_) | Self::Damaged(_) => ExitCode::from(USAGE),
+            Self::NotRedacted(_) => ExitCode::from(NOT_REDACTED),
             Self::Unavailable(_) => ExitCode::from(UNAVAILABLE),
             Self::Client(_) | Self::Local(_) | Self::Output(_) | Self::File { .. } | Self::Advice(_) => {
                 ExitCode::FAILURE

@@ -23,10 +23,10 @@ pub fn derived(cause: Uuid, position: &str) -> Uuid {
 
 /// The id of something that outsiders name, for example `named("message", &["ann", "m-1"])`.
 /// Parts are joined with their lengths, so that no two lists of parts give the same id.
-pub fn named(kind: &str, parts: &[&str]) -> Uuid {
+pub fn named(kind: &str, parts: &[impl AsRef<[u8]>]) -> Uuid {
     let mut name = Hasher::new();
     name.update(kind);
-    for part in parts {
+    for part in parts.iter().map(AsRef::as_ref) {
         name.update(format!("/{}:", part.len()));
         name.update(part);
     }

@@ -55,7 +55,7 @@ pub fn read(request: &ModelRequest, completion: &Completion, most_calls: usize) 
         return Err(malformed(format!("{asked} tools called at once, at most {most_calls} are allowed")));
     }
     let calls = completion.tool_calls.iter().map(|call| {
-        if !request.tools.iter().any(|tool| tool.name == call.tool) {
+        if !request.tools.iter().any(|tool| *tool.name == *call.tool) {
             return Err(malformed(format!("there is no tool named {:?}", call.tool)));
         }
         // Some endpoints leave the arguments out when there are none.
@@ -97,7 +97,7 @@ fn plan_of(params: &Value) -> Result<String, Flaw> {
 }
 
 fn offers(request: &ModelRequest, tool: &str) -> bool {
-    request.tools.iter().any(|offered| offered.name == tool)
+    request.tools.iter().any(|offered| *offered.name == *tool)
 }
 
 /// The JSON a model was asked for: alone, in a code fence, or with words around it.

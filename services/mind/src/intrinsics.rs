@@ -112,12 +112,12 @@ fn ordered() -> impl Iterator<Item = &'static Intrinsic> {
 
 /// The one of this name.
 pub fn named(name: &str) -> Option<&'static Intrinsic> {
-    all().chain(ordered()).find(|intrinsic| intrinsic.tool.name == name)
+    all().chain(ordered()).find(|intrinsic| *intrinsic.tool.name == *name)
 }
 
 /// One that no model is told of, whose parameters the mind itself writes.
 fn of_orders(name: &str, description: &str, begin: Begin) -> Intrinsic {
-    let (name, description, schema) = (name.to_owned(), description.to_owned(), "{}".to_owned());
+    let (name, description, schema) = (name.into(), description.into(), "{}".into());
     let (needs_approval, needs_approval_with, acts_outside) = (false, Vec::new(), false);
     let tool = Tool { name, description, schema, needs_approval, needs_approval_with, acts_outside };
     Intrinsic { tool, begin, finish: asks_nobody }

@@ -5,11 +5,12 @@
 //! * [`again`]: a decision made again with answers that models give now
 //! * [`changes`]: what decisions are made again with instead of what the log says
 //! * [`compare`]: in what two decisions differ
-//! * `recording`: the answers that the log has, given to what is asked again
+//! * `recording`: the answers that the log has, given to what is asked again; `digesting` the digests by which they are found
 
 pub mod again;
 pub mod changes;
 pub mod compare;
+mod digesting;
 mod recording;
 
 use std::{
@@ -24,22 +25,26 @@ use kairo_events::{
     subjects::{self, AGENT_DECISION},
     vocabulary,
 };
-use kairo_proto::{Body, v1::AgentDecision};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, Completion},
+};
 use serde::Serialize;
 use uuid::Uuid;
 
-pub use self::recording::{Asked, Drift, RequestPart};
+pub use self::recording::{Asked, Drift, RequestPart, digests};
 use self::{
     again::Again,
     changes::Changes,
     compare::{Difference, differences_beside, ids_in},
+    digesting::Digesting,
     recording::Recording,
 };
 use super::{
     basis,
-    deliberation::{Deliberation, Limits, Next, is_without_words},
-    log::{Input, Log, Snapshot},
-    request::{Catalogue, Tool},
+    deliberation::{Deliberation, Limits, Next, Question, is_without_words},
+    log::{Diverged, Input, Log, Snapshot},
+    request::{Catalogue, ModelRequest, Tool},
     state::AgentState,
 };
 
@@ -136,6 +141,7 @@ pub struct Replay {
     /// Key under which secrets are sealed, for agents that keep some.
     secret_key: Option<[u8; 32]>,
     changes: Changes,
+    digesting: Digesting,
 }
 
 /// What a decision is made again with.
@@ -152,6 +158,8 @@ struct Making<'r> {
 pub struct Made {
     /// In their order, also where it could not be made in the end.
     pub asked: Vec<Asked>,
+    /// For each question in its order, which of those answers it: what was asked twice was answered once.
+    pub answers: Vec<usize>,
     pub decision: Result<AgentDecision, Unmade>,
 }
 
@@ -181,13 +189,15 @@ impl Replay {
         if !subjects::is_of_agents(route) {
             return None;
         }
+        let mut digesting = std::mem::take(&mut self.digesting);
         let decision = AgentDecision::of(&record.body);
-        let replayed = decision.and_then(|decision| self.decide(&agent, &record, decision));
-        let log = self.agents.entry(agent.clone()).or_default();
-        if log.push(record.clone()).is_ok() {
-            return replayed;
+        let replayed = decision.and_then(|decision| self.decide(&agent, &record, decision, &mut digesting));
+        self.digesting = digesting;
+        let sequence = record.sequence;
+        match self.agents.entry(agent.clone()).or_default().push(record) {
+            Ok(_) => replayed,
+            Err(Diverged) => Some(Replayed { outcome: Outcome::not(&Unmade::OutOfPlace), ..of(agent, sequence) }),
         }
-        Some(Replayed { outcome: Outcome::not(&Unmade::OutOfPlace), ..of(agent, &record) })
     }
 
     /// Keeps what decisions rest on beside what happened to the agent.
@@ -261,9 +271,10 @@ impl Replay {
     /// Where it is no decision, or decides nothing.
     pub fn make(&self, record: &Record) -> Result<Made, String> {
         let (decision, making) = self.next(record, &self.changes)?;
-        let mut recording = Recording::of(decision);
-        let made = making.and_then(|making| making.make(&mut recording));
-        Ok(Made { asked: recording.asked, decision: made })
+        let mut digesting = Digesting::default();
+        let mut recording = Recording::of(decision, &mut digesting);
+        let made = making.and_then(|making| making.make(|question| recording.answer(question)));
+        Ok(Made { asked: recording.asked, answers: recording.answers, decision: made })
     }
 
     /// A decision that is the next record, to be made again with these changes and any answers.
@@ -291,19 +302,44 @@ impl Replay {
         Ok((decision, self.making(log, decision, changes)))
     }
 
+    /// Makes a decision again that is the next record, with other answers than it recorded; none for a question that has no answer.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn make_with(
+        &self,
+        record: &Record,
+        mut answer: impl FnMut(&ModelRequest) -> Option<Completion>,
+    ) -> Result<AgentDecision, Unmade> {
+        let (_, making) = self.next(record, &self.changes).map_err(|_| Unmade::Nothing)?;
+        making?.make(|question| answer(&question.request))
+    }
+
+    /// The ids that were there before a decision that is the next record; none where it cannot be made.
+    pub fn known(&self, record: &Record) -> HashSet<String> {
+        let making = self.next(record, &self.changes).map(|(_, making)| making);
+        making.ok().and_then(Result::ok).map(|making| making.known()).unwrap_or_default()
+    }
+
     /// The changes that decisions are made again with.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
 
     /// None for a copy, which decides nothing.
-    fn decide(&self, agent: &Name, record: &Record, decision: &AgentDecision) -> Option<Replayed> {
+    fn decide(
+        &self,
+        agent: &Name,
+        record: &Record,
+        decision: &AgentDecision,
+        digesting: &mut Digesting,
+    ) -> Option<Replayed> {
         let empty = Log::default();
         let log = self.agents.get(agent).unwrap_or(&empty);
         if !log.is_new(record.sequence, decision) {
             return None;
         }
-        let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record) };
+        let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record.sequence) };
         Some(match self.making(log, decision, &self.changes) {
             Err(why) => {
                 let beside = Beside { recorded: decision.clone(), made: None, places: Vec::new() };
@@ -313,7 +349,7 @@ impl Replay {
                 let without_basis = !self.bases.contains_key(&decision.basis);
                 let input = &making.input.record;
                 let input = Some((input.sequence, input.envelope.type_name.clone()));
-                making.compared_with(decision, Replayed { without_basis, input, ..replayed })
+                making.compared_with(decision, Replayed { without_basis, input, ..replayed }, digesting)
             }
         })
     }
@@ -337,8 +373,8 @@ impl Replay {
     }
 }
 
-fn of(agent: Name, record: &Record) -> Replayed {
-    let (sequence, input_id, outcome) = (record.sequence, String::new(), Outcome::Same);
+fn of(agent: Name, sequence: u64) -> Replayed {
+    let (input_id, outcome) = (String::new(), Outcome::Same);
     let (input, drifted, beside) = (None, Vec::new(), None);
     Replayed { agent, sequence, input_id, input, outcome, drifted, without_basis: false, beside }
 }
@@ -351,18 +387,23 @@ impl Making<'_> {
         Making { state, input, catalogue, limits }
     }
 
-    fn compared_with(&self, recorded: &AgentDecision, replayed: Replayed) -> Replayed {
+    fn compared_with(&self, recorded: &AgentDecision, replayed: Replayed, digesting: &mut Digesting) -> Replayed {
         // What was spent in vain before it is no part of what was decided.
-        let (given_up, reader) = (Vec::new(), vocabulary::FIRST);
-        let recorded = &AgentDecision { given_up, reader, ..recorded.clone() };
+        let recorded = &*match recorded.given_up.is_empty() && recorded.reader == vocabulary::FIRST {
+            true => Cow::Borrowed(recorded),
+            false => {
+                let (given_up, reader) = (Vec::new(), vocabulary::FIRST);
+                Cow::Owned(AgentDecision { given_up, reader, ..recorded.clone() })
+            }
+        };
         let beside =
             |made: Option<AgentDecision>, places| Some(Box::new(Beside { recorded: recorded.clone(), made, places }));
         if recorded.completions.iter().any(is_without_words) {
             let outcome = Outcome::not(&Unmade::WithoutWords);
             return Replayed { outcome, beside: beside(None, Vec::new()), ..replayed };
         }
-        let mut recording = Recording::of(recorded);
-        let made = self.make(&mut recording);
+        let mut recording = Recording::of(recorded, digesting);
+        let made = self.make(|question| recording.answer(question));
         let drifted = recording.drifted();
         let made = match made {
             Ok(made) => made,
@@ -392,7 +433,7 @@ impl Making<'_> {
         ids_in(&state).into_iter().chain([input]).collect()
     }
 
-    fn make(&self, recording: &mut Recording) -> Result<AgentDecision, Unmade> {
+    fn make(&self, mut answer: impl FnMut(&Question) -> Option<Completion>) -> Result<AgentDecision, Unmade> {
         let Self { state, input, catalogue, limits } = self;
         let (mut deliberation, mut next) =
             Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;
@@ -400,7 +441,7 @@ impl Making<'_> {
             match next {
                 Next::Commit(decision) => return Ok(decision),
                 Next::Ask(questions) => {
-                    let answers: Option<Vec<_>> = questions.iter().map(|question| recording.answer(question)).collect();
+                    let answers: Option<Vec<_>> = questions.iter().map(&mut answer).collect();
                     (deliberation, next) = deliberation.resume(answers.ok_or(Unmade::Unanswered)?);
                 }
             }

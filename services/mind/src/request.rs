@@ -1,5 +1,7 @@
 //! What a model is asked, built from the state alone, so that the request need not be kept.
 
+use std::sync::Arc;
+
 use kairo_events::{consent, ids, media};
 use kairo_proto::v1::{Part, RequestDigests, ToolArgument, ToolSpec};
 use serde::Serialize;
@@ -70,13 +72,13 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// A tool as it is offered to a model.
+/// A tool as it is offered to a model. Every request has all of them, so a copy shares its texts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tool {
-    pub name: String,
-    pub description: String,
+    pub name: Arc<str>,
+    pub description: Arc<str>,
     /// JSON Schema of the arguments, as text.
-    pub schema: String,
+    pub schema: Arc<str>,
     /// Whether a human must consent to each call; the model need not know.
     #[serde(skip)]
     pub needs_approval: bool,
@@ -98,6 +100,7 @@ impl Tool {
 impl From<ToolSpec> for Tool {
     fn from(tool: ToolSpec) -> Self {
         let ToolSpec { name, description, schema, needs_approval, needs_approval_with, acts_outside, .. } = tool;
+        let (name, description, schema) = (name.into(), description.into(), schema.into());
         Self { name, description, schema, needs_approval, needs_approval_with, acts_outside }
     }
 }
@@ -112,7 +115,7 @@ pub struct Catalogue {
 impl Catalogue {
     /// The tool of this name.
     pub fn tool(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == name)
+        self.tools.iter().find(|tool| *tool.name == *name)
     }
 }
 
@@ -172,12 +175,20 @@ impl ModelRequest {
 
     /// Proves that a rebuilt request is the one that was sent.
     pub fn digest(&self) -> String {
-        let canonical = serde_json::to_string(self).unwrap_or_default();
-        ids::named("request", &[&canonical]).to_string()
+        Self::digest_of(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    fn digest_of(canonical: &[u8]) -> String {
+        ids::named("request", &[canonical]).to_string()
     }
 
     /// The same digest, where the tools were written as JSON before.
     pub fn digest_with(&self, tools: &RawValue) -> String {
+        self.digest_in(tools, &mut Vec::new())
+    }
+
+    /// The same digest, for whoever makes many: the request is written as JSON in the place of what was there.
+    pub(crate) fn digest_in(&self, tools: &RawValue, json: &mut Vec<u8>) -> String {
         #[derive(Serialize)]
         struct Canonical<'r> {
             tier: &'r str,
@@ -185,7 +196,11 @@ impl ModelRequest {
             tools: &'r RawValue,
         }
         let canonical = Canonical { tier: self.tier, messages: &self.messages, tools };
-        ids::named("request", &[&serde_json::to_string(&canonical).unwrap_or_default()]).to_string()
+        json.clear();
+        match serde_json::to_writer(&mut *json, &canonical) {
+            Ok(()) => Self::digest_of(json),
+            Err(_) => Self::digest_of(&[]),
+        }
     }
 }
 

@@ -68,7 +68,7 @@ fn limits() -> Limits {
 fn catalogue() -> Catalogue {
     let tool = |name: &str| Tool {
         name: name.into(),
-        description: String::new(),
+        description: "".into(),
         schema: "{}".into(),
         needs_approval: name == "email.send",
         needs_approval_with: Vec::new(),

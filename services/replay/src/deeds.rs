@@ -1,6 +1,6 @@
 //! What a decision does, apart from how a model came to it: decisions made of other answers are compared by that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use kairo_mind::replay::compare::{self, Difference};
 use kairo_proto::v1::{
@@ -28,9 +28,13 @@ pub fn of(decision: &AgentDecision) -> AgentDecision {
     AgentDecision { events, completions, given_up, cost: 0, reader: 0, ..decision.clone() }
 }
 
-/// Where two decisions do something else, or say it in other words; what counts most first.
-pub fn differences(recorded: &AgentDecision, made: &AgentDecision) -> Vec<Difference> {
-    compare::differences(&of(recorded), &of(made))
+/// Where two decisions do something else, or say it in other words; what counts most first. These ids were there before either.
+pub fn differences_beside(
+    recorded: &AgentDecision,
+    made: &AgentDecision,
+    known: impl FnOnce() -> HashSet<String>,
+) -> Vec<Difference> {
+    compare::differences_beside(&of(recorded), &of(made), known)
 }
 
 /// The calls of a decision, each with whether the recorded one makes the same: by tool and arguments, each as often.
@@ -176,7 +180,7 @@ mod tests {
     fn the_same_arguments_in_another_order_are_the_same_call_and_thoughts_are_no_deeds() {
         let recorded = decision(vec![thought("1"), call("2", "a.b", r#"{"x": 1, "y": [2]}"#)]);
         let made = decision(vec![call("3", "a.b", r#"{"y":[2],"x":1}"#)]);
-        assert_eq!(differences(&recorded, &made), []);
+        assert_eq!(differences_beside(&recorded, &made, HashSet::new), []);
         assert!(calls(&recorded, &made).iter().all(|call| !call.divergent));
         assert_eq!(under_recorded_ids(&recorded, made).events[0].event_id, id("2"));
     }

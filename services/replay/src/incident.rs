@@ -4,7 +4,10 @@
 //! prove nothing against somebody who makes new ones.
 
 mod choosing;
+pub mod redacting;
 mod writing;
+
+use std::collections::BTreeMap;
 
 use kairo_events::ids::Name;
 use serde::{Deserialize, Serialize};
@@ -47,6 +50,11 @@ pub struct Manifest {
     pub decisions: u64,
     /// A digest of the agent's state behind all of it, as that build came to it.
     pub state: String,
+    /// Whether tokens stand for what is personal or secret, and for how many values of each kind.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replaced: BTreeMap<String, u64>,
     pub sections: Vec<Section>,
     /// SHA-256 of this line with none in this place, in hex.
     pub checksum: String,
@@ -254,6 +262,8 @@ mod tests {
             messages: lines.len() as u64,
             decisions: 0,
             state: String::new(),
+            redacted: false,
+            replaced: BTreeMap::new(),
             sections: summing.end(),
             checksum: String::new(),
         }

@@ -196,7 +196,8 @@ impl Shadow {
     /// What a decision is beside the recorded one.
     pub fn judge(&self, made: AgentDecision) -> Sample {
         let recorded = self.control.recorded();
-        let (places, actions) = (deeds::differences(recorded, &made), deeds::calls(recorded, &made));
+        let places = deeds::differences_beside(recorded, &made, || self.control.known());
+        let actions = deeds::calls(recorded, &made);
         let unanswered = deeds::unanswered(recorded, &made);
         let outcome = match places.first() {
             None => Came::Same,

@@ -8,7 +8,7 @@
 //! * [`difference`]: in what two states differ
 //! * [`expression`]: what is looked for, in the Common Expression Language
 //! * [`wire`]: a model call as the model server was sent it
-//! * [`replaying`]: the decisions of a log made again, within a range, as they stand or with changes
+//! * [`replaying`]: the decisions of a log made again, within a range, as they stand or with changes; [`sharing`] by several
 //! * [`lanes`]: decisions that models are asked for again, as they were asked then and with changes; [`deeds`]: what one does
 //! * [`report`]: what came of that, as it is kept; [`diff`]: in what two of these differ
 //! * [`incident`]: all of that in one file that needs no server; [`accepted`]: what may come out otherwise
@@ -23,6 +23,7 @@ pub mod incident;
 pub mod lanes;
 pub mod replaying;
 pub mod report;
+pub mod sharing;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod timeline;

@@ -2,19 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use kairo_events::{
-    ids::Name,
-    log_message,
-    subjects::{self, AGENT_DECISION},
-    vocabulary::{Newer, NotUnderstood, READER},
-};
-use kairo_mind::replay::{Replay, changes::Changes};
+use kairo_events::ids::Name;
+use kairo_mind::replay::changes::Changes;
 use kairo_proto::v1::LogMessage;
 
 use crate::{
-    lanes::Shadow,
-    report::{Class, Counts, Decision, Form, Range, Report, Stopped},
-    timeline::{Broken, in_order},
+    report::{Decision, Range, Report},
+    sharing::{Dispatch, Remade, Share, Step},
+    timeline::Broken,
 };
 
 /// What became of a message.
@@ -22,8 +17,8 @@ use crate::{
 pub enum Went {
     /// There is nothing to be told of it.
     On,
-    /// It is a decision, which was made again; and which models can be asked for, where that is wanted and the changes reach it.
-    Decision(Box<Decision>, Option<Box<Shadow>>),
+    /// It is a decision, which was made again.
+    Decision(Box<Decision>),
     /// It takes a newer build, or stands behind what is looked at: the rest of the log need not be read.
     Over,
 }
@@ -31,35 +26,16 @@ pub enum Went {
 /// Agents of a log, as far as it was taken in.
 #[derive(Debug)]
 pub struct Replaying {
-    replay: Replay,
-    /// None for all that the log has.
-    agents: BTreeSet<Name>,
-    range: Range,
-    changed: Vec<String>,
-    read: u64,
-    /// Agents of which there was anything.
-    met: BTreeSet<Name>,
-    counts: Counts,
-    stopped: Option<Stopped>,
-    /// Where models are to be asked: the tiers of which others are asked.
-    asking: Option<BTreeSet<String>>,
+    dispatch: Dispatch,
+    share: Share,
 }
 
 impl Replaying {
     /// Makes the decisions of these agents again, or of all where none are named. Where secrets were sealed on the way, that
     /// takes their key.
     pub fn new(agents: BTreeSet<Name>, range: Range, changes: Changes, secret_key: Option<[u8; 32]>) -> Self {
-        let changed = changes.told();
-        let replay = Replay::new(secret_key).with(changes);
-        let (met, counts) = (BTreeSet::new(), Counts::default());
-        Self { replay, agents, range, changed, read: 0, met, counts, stopped: None, asking: None }
-    }
-
-    /// Decisions are handed out to be asked for again: those that the changes reach, and those for which a model of these tiers was
-    /// asked.
-    #[must_use]
-    pub fn asking(self, tiers: BTreeSet<String>) -> Self {
-        Self { asking: Some(tiers), ..self }
+        let dispatch = Dispatch::new(agents, range, &changes);
+        Self { dispatch, share: Share::new(changes, secret_key) }
     }
 
     /// Takes in the next message of the log.
@@ -68,92 +44,26 @@ impl Replaying {
     /// When the message is none of a log, or does not stand where it belongs; before the range also when a decision does not
     /// follow from what was taken in, since nothing behind it could be trusted.
     pub fn take(&mut self, message: &LogMessage) -> Result<Went, Broken> {
-        let sequence = message.sequence;
-        in_order(sequence, self.read)?;
-        if self.stopped.is_some() || self.range.to.is_some_and(|to| sequence > to) {
-            return Ok(Went::Over);
-        }
-        self.read = sequence;
-        let owner = subjects::route(&message.subject).filter(|(route, _)| subjects::is_of_agents(route));
-        if let Some((_, agent)) = &owner {
-            if !self.agents.is_empty() && !self.agents.contains(agent) {
-                return Ok(Went::On);
-            }
-            self.met.insert(agent.clone());
-        }
-        let is_within = self.range.from.is_none_or(|from| sequence >= from);
-        match log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })? {
-            Ok(record) if is_within => {
-                let shadow = self.asking.as_ref().and_then(|tiers| Shadow::of(&self.replay, &record, tiers));
-                Ok(match self.replay.take(record) {
-                    Some(replayed) => self.told(replayed.into(), shadow),
-                    None => Went::On,
-                })
-            }
-            Ok(record) => match self.replay.follow(record) {
-                true => Ok(Went::On),
-                false => Err(Broken::Hole { sequence }),
-            },
-            Err(NotUnderstood::Newer(Newer { reader, why })) => {
-                let type_name = message.headers.get("ce-type").cloned().unwrap_or_default();
-                self.stopped = Some(Stopped { sequence, type_name, reader, reads: READER, why });
-                Ok(Went::Over)
-            }
-            Err(NotUnderstood::Unreadable(why)) => Ok(match owner {
-                Some((_, agent)) => self.pass_over(message, agent, is_within, &why.to_string()),
-                None => Went::On,
-            }),
-        }
-    }
-
-    /// Nobody decides on what nobody can read. A decision that cannot be read is not the same as anything.
-    fn pass_over(&mut self, message: &LogMessage, agent: Name, is_within: bool, why: &str) -> Went {
-        self.replay.pass_over(message.sequence, &message.subject);
-        self.counts.unreadable += 1;
-        if !AGENT_DECISION.is(&message.subject) || !is_within {
-            return Went::On;
-        }
-        let decision = Decision {
-            agent,
-            sequence: message.sequence,
-            outcome: Class::NotReplayable,
-            input_id: String::new(),
-            input: None,
-            reason: Some(format!("it cannot be read: {why}")),
-            drifted: Vec::new(),
-            differences: Vec::new(),
-            without_basis: false,
-            recorded: None,
-            made: None,
-            lanes: None,
+        let Self { dispatch, share } = self;
+        let came = match dispatch.next(message)? {
+            Step::On => None,
+            Step::Over => return Ok(Went::Over),
+            Step::Of(_, task) | Step::All(task) => share.take(task)?,
         };
-        self.told(decision, None)
-    }
-
-    fn told(&mut self, decision: Decision, shadow: Option<Shadow>) -> Went {
-        self.counts.count(&decision);
-        Went::Decision(Box::new(decision), shadow.map(Box::new))
+        Ok(came.map_or(Went::On, |Remade { decision, .. }| {
+            dispatch.count(&decision);
+            Went::Decision(decision)
+        }))
     }
 
     /// The agents that were asked for and of which the log had nothing.
     pub fn missing(&self) -> Vec<&Name> {
-        self.agents.difference(&self.met).collect()
+        self.dispatch.missing()
     }
 
     /// What came of all that was taken in, by a build of this version; `decisions` are those that were told.
     pub fn report(&self, version: &str, decisions: Vec<Decision>) -> Report {
-        Report {
-            report: Form::V1,
-            version: version.to_owned(),
-            agents: self.agents.iter().cloned().collect(),
-            range: self.range,
-            changed: self.changed.clone(),
-            asked: None,
-            counts: self.counts,
-            states: self.replay.states().into_iter().map(|(agent, digest)| (agent, digest.to_string())).collect(),
-            stopped: self.stopped.clone(),
-            decisions,
-        }
+        self.dispatch.report(version, self.share.states(), decisions)
     }
 }
 
@@ -166,6 +76,7 @@ mod tests {
     use kairo_proto::v1::{ToolSpec, agent_action::Action, decided_event::Event};
 
     use super::*;
+    use crate::report::Class;
     use crate::testing::{Agent, calls, name, says, tools, with_decision};
 
     /// A log with three decisions, and where they stand.
@@ -186,7 +97,7 @@ mod tests {
         for message in messages {
             match replaying.take(message).unwrap() {
                 Went::On => {}
-                Went::Decision(decision, _) => decisions.push(*decision),
+                Went::Decision(decision) => decisions.push(*decision),
                 Went::Over => break,
             }
         }

@@ -10,7 +10,7 @@
 mod cone;
 mod live;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use kairo_events::{
     ids::Name,
@@ -268,7 +268,7 @@ impl WhatIf {
             },
             (_, Err(why)) => unknown(self, Some(why.to_string()), drifted),
             _ if !drifted.is_empty() => unknown(self, None, drifted),
-            (Ok(stands), Ok(would)) => match compare::differences(stands, would) {
+            (Ok(stands), Ok(would)) => match compare::differences_beside(stands, would, || self.known(record)) {
                 same if same.is_empty() => {
                     self.keep();
                     self.feed(record.clone());
@@ -279,6 +279,12 @@ impl WhatIf {
                 }
             },
         }
+    }
+
+    /// The ids that were there before a decision, in the log as it stands or as it would be.
+    fn known(&self, record: &Record) -> HashSet<String> {
+        let would = self.would.iter().flat_map(|would| would.known(record));
+        self.stands.known(record).into_iter().chain(would).collect()
     }
 
     /// A decision to be made again with the log as it would be.

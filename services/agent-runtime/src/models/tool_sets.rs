@@ -66,7 +66,7 @@ mod tests {
 
     fn tool(name: String, schema: &str) -> Tool {
         Tool {
-            name,
+            name: name.into(),
             description: "what it does".into(),
             schema: schema.into(),
             needs_approval: false,

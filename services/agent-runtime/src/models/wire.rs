@@ -18,7 +18,7 @@ use crate::{config::ModelConfig, received::SoFar};
 /// The tool a model means. Only the request knows: a name may hold two underscores of its own.
 fn from_wire(name: &str, offered: &[Tool]) -> String {
     let meant = offered.iter().find(|tool| to_wire(&tool.name) == name);
-    meant.map_or(name, |tool| tool.name.as_str()).to_owned()
+    meant.map_or(name, |tool| &*tool.name).to_owned()
 }
 
 /// What a piece of an answer brings: words, which may hold blocks of reasoning, and reasoning that is told apart from them:
@@ -197,7 +197,7 @@ mod tests {
         let offered = ["tools.now", "http.get", "files.read__all"];
         growing.finish(&offered.map(|name| Tool {
             name: name.into(),
-            description: String::new(),
+            description: "".into(),
             schema: "{}".into(),
             needs_approval: false,
             needs_approval_with: Vec::new(),

@@ -4,6 +4,7 @@ pub mod changes;
 pub(in crate::commands) mod html;
 mod lanes;
 pub(in crate::commands) mod marks;
+mod pool;
 mod revision;
 pub mod show;
 mod with;
@@ -12,7 +13,6 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     io::Write,
-    ops::ControlFlow,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -20,16 +20,18 @@ use std::{
 use clap::Args;
 use kairo_core::ids::Name;
 use kairo_mind::replay::changes::Changes;
-use kairo_proto::v1::LogMessage;
 use kairo_replay::{
     diff::Diff,
     lanes::{Asking, Shadow},
-    replaying::{Replaying, Went},
     report::{Counts, Decision, Range, Report, Stopped},
+    sharing::{Dispatch, Share},
 };
 use serde::Serialize;
 
-use self::lanes::Wanted;
+use self::{
+    lanes::Wanted,
+    pool::{Pool, Tell},
+};
 use super::{Session, diff, name};
 use crate::{Error, agent_log::Source, asking, secret_key, terminal};
 
@@ -224,7 +226,7 @@ impl What<'_> {
         source: &Source<'_>,
         mut tell: impl FnMut(&Decision) -> Result<(), Error>,
     ) -> Result<Report, Error> {
-        self.taken(self.replaying(), source, |decision, _| tell(decision)).await
+        self.taken(self.share(), source, &mut |decision, _| tell(decision)).await
     }
 
     /// The same, with models asked for those that the changes reach; each is told when all is asked.
@@ -235,14 +237,14 @@ impl What<'_> {
         mut tell: impl FnMut(&Decision) -> Result<(), Error>,
     ) -> Result<Report, Error> {
         let (mut at, mut places, mut shadows) = (0, Vec::new(), Vec::new());
-        let replaying = self.replaying().asking(wanted.tiers());
-        let take = |_: &Decision, shadow: Option<Box<Shadow>>| {
+        let share = self.share().asking(wanted.tiers());
+        let mut take = |_: &Decision, shadow: Option<Box<Shadow>>| {
             places.extend(shadow.is_some().then_some(at));
             shadows.extend(shadow);
             at += 1;
             wanted.bound(shadows.len())
         };
-        let mut report = self.taken(replaying, source, take).await?;
+        let mut report = self.taken(share, source, &mut take).await?;
         let (lanes, asked) = wanted.ask(&shadows, &asking::parts(source.gateway())).await;
         lanes::put(&mut report.decisions, &places, lanes);
         report.changed.extend(wanted.told());
@@ -251,33 +253,19 @@ impl What<'_> {
         Ok(report)
     }
 
-    fn replaying(&self) -> Replaying {
-        let agents = self.agents.iter().cloned().collect();
-        Replaying::new(agents, self.range, self.changes.clone(), secret_key::find().ok())
+    fn share(&self) -> Share {
+        Share::new(self.changes.clone(), secret_key::find().ok())
     }
 
-    async fn taken(
-        &self,
-        mut replaying: Replaying,
-        source: &Source<'_>,
-        mut take_one: impl FnMut(&Decision, Option<Box<Shadow>>) -> Result<(), Error>,
-    ) -> Result<Report, Error> {
-        let mut decisions = Vec::new();
-        let take = |message: &LogMessage| {
-            match replaying.take(message).map_err(|broken| Error::Advice(broken.to_string()))? {
-                Went::On => {}
-                Went::Over => return Ok(ControlFlow::Break(())),
-                Went::Decision(decision, shadow) => {
-                    take_one(&decision, shadow)?;
-                    decisions.push(*decision);
-                }
-            }
-            Ok(ControlFlow::Continue(()))
-        };
-        source.read(take).await?;
-        let report = replaying.report(env!("CARGO_PKG_VERSION"), decisions);
+    async fn taken(&self, share: Share, source: &Source<'_>, tell: &mut Tell<'_>) -> Result<Report, Error> {
+        let agents = self.agents.iter().cloned().collect();
+        let mut pool = Pool::start(Dispatch::new(agents, self.range, &self.changes), &share);
+        let read = source.read(|message| pool.take(message, tell)).await;
+        // What stands before a message that cannot be read is told.
+        let (report, missing) = pool.end(env!("CARGO_PKG_VERSION"), tell)?;
+        read?;
         // Where it stopped before the agent's first message, that says enough.
-        match replaying.missing().first() {
+        match missing {
             Some(agent) if report.stopped.is_none() => {
                 Err(Error::Advice(format!("the log has nothing of the agent {agent} up to there")))
             }

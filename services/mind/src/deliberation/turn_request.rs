@@ -150,14 +150,15 @@ fn is_about_actions(tool: &str) -> bool {
 /// How a plan is handed over by models that call tools.
 fn plan_tool() -> Tool {
     Tool {
-        name: PLAN.to_owned(),
-        description: "Hands a plan over to be carried out.".to_owned(),
+        name: PLAN.into(),
+        description: "Hands a plan over to be carried out.".into(),
         schema: json!({
             "type": "object",
             "properties": { "plan": { "type": "string", "description": "Numbered steps, one a line." } },
             "required": ["plan"],
         })
-        .to_string(),
+        .to_string()
+        .into(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
         acts_outside: false,

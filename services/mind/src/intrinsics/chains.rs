@@ -9,15 +9,16 @@ use crate::{request::Tool, state::Turn};
 
 pub fn all() -> Vec<Intrinsic> {
     let tool = Tool {
-        name: "chain.cancel".to_owned(),
-        description: "Ends a chain that runs, with whatever it has in flight.".to_owned(),
+        name: "chain.cancel".into(),
+        description: "Ends a chain that runs, with whatever it has in flight.".into(),
         schema: json!({
             "type": "object",
             "properties": { "chain_id": { "type": "string", "format": "uuid" } },
             "required": ["chain_id"],
             "additionalProperties": false,
         })
-        .to_string(),
+        .to_string()
+        .into(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
         acts_outside: false,

@@ -69,9 +69,9 @@ fn tool(name: &str, description: &str, properties: Value, required: &[&str], beg
     let schema =
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
     let tool = Tool {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        schema: schema.to_string(),
+        name: name.into(),
+        description: description.into(),
+        schema: schema.to_string().into(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
         acts_outside: false,

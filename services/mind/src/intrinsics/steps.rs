@@ -10,15 +10,16 @@ use crate::request::Tool;
 
 pub fn all() -> Vec<Intrinsic> {
     let tool = |name: &str, description: &str, properties: Value, required: &str| Tool {
-        name: name.to_owned(),
-        description: format!("{description} Only in the action of a hook whose trigger begins with pre:."),
+        name: name.into(),
+        description: format!("{description} Only in the action of a hook whose trigger begins with pre:.").into(),
         schema: json!({
             "type": "object",
             "properties": properties,
             "required": [required],
             "additionalProperties": false,
         })
-        .to_string(),
+        .to_string()
+        .into(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
         acts_outside: false,

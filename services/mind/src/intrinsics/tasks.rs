@@ -85,15 +85,16 @@ pub fn ordered() -> Vec<Intrinsic> {
 pub fn intrinsic(name: &str, description: &str, properties: Value, required: Value, begin: Begin) -> Intrinsic {
     Intrinsic {
         tool: Tool {
-            name: name.to_owned(),
-            description: description.to_owned(),
+            name: name.into(),
+            description: description.into(),
             schema: json!({
                 "type": "object",
                 "properties": properties,
                 "required": required,
                 "additionalProperties": false,
             })
-            .to_string(),
+            .to_string()
+            .into(),
             needs_approval: false,
             needs_approval_with: Vec::new(),
             acts_outside: false,

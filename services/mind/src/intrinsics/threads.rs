@@ -26,14 +26,15 @@ const SUMMARY_BYTES: usize = 2_000;
 
 pub fn all() -> Vec<Intrinsic> {
     let tool = |name: &str, description: &str| Tool {
-        name: name.to_owned(),
-        description: format!("{description} thread_id is the current thread if left out."),
+        name: name.into(),
+        description: format!("{description} thread_id is the current thread if left out.").into(),
         schema: json!({
             "type": "object",
             "properties": { "thread_id": { "type": "string", "maxLength": 64 } },
             "additionalProperties": false,
         })
-        .to_string(),
+        .to_string()
+        .into(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
         acts_outside: false,

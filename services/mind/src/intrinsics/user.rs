@@ -8,15 +8,16 @@ use crate::request::Tool;
 
 pub fn all() -> Vec<Intrinsic> {
     let tool = Tool {
-        name: "user.notify".to_owned(),
-        description: "Tells the user something, such as a reminder; it is no answer to anything they said.".to_owned(),
+        name: "user.notify".into(),
+        description: "Tells the user something, such as a reminder; it is no answer to anything they said.".into(),
         schema: json!({
             "type": "object",
             "properties": { "message": { "type": "string", "minLength": 1, "maxLength": 4_000 } },
             "required": ["message"],
             "additionalProperties": false,
         })
-        .to_string(),
+        .to_string()
+        .into(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
         acts_outside: false,

@@ -1,11 +1,11 @@
 //! A decision that is made again with answers which models give now, where the log has none. Whoever has it asks: it says what
 //! is to be asked next, given all answers up to there, and in the end the decision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use kairo_proto::v1::{AgentDecision, Completion};
 
-use super::{Asked, Made, Making, Unmade, recording::Recording};
+use super::{Asked, Made, Making, Unmade, digesting::Digesting, recording::Recording};
 use crate::deliberation::{Deliberation, Next, Question};
 
 /// A decision of a log, with all that it is made of but the answers of models.
@@ -54,11 +54,17 @@ impl Again {
         &self.recorded
     }
 
+    /// The ids that were there before it.
+    pub fn known(&self) -> HashSet<String> {
+        self.making.known()
+    }
+
     /// Makes it with the answers that the log has, whatever is asked.
     pub fn with_recorded(&self) -> Made {
-        let mut recording = Recording::of(&self.recorded);
-        let decision = self.making.make(&mut recording);
-        Made { asked: recording.asked, decision }
+        let mut digesting = Digesting::default();
+        let mut recording = Recording::of(&self.recorded, &mut digesting);
+        let decision = self.making.make(|question| recording.answer(question));
+        Made { asked: recording.asked, answers: recording.answers, decision }
     }
 
     /// Makes it with the answers that are kept and, for whatever else is asked, with these, in their order. Nothing of it goes on

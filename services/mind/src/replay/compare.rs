@@ -37,8 +37,9 @@ pub fn differences(recorded: &AgentDecision, made: &AgentDecision) -> Vec<Differ
     differences_beside(recorded, made, HashSet::new)
 }
 
-/// The same, where these ids were there before either was made. They are asked for only where it takes them.
-pub(super) fn differences_beside(
+/// The same, where these ids were there before either was made, so that another one is a difference. They are asked for only where
+/// it takes them.
+pub fn differences_beside(
     recorded: &AgentDecision,
     made: &AgentDecision,
     known: impl FnOnce() -> HashSet<String>,

@@ -9,6 +9,7 @@ use std::{
 use kairo_proto::v1::{AgentDecision, Completion, RequestDigests};
 use serde::{Deserialize, Serialize};
 
+use super::digesting::Digesting;
 use crate::{
     deliberation::Question,
     request::{ModelRequest, short_digest},
@@ -51,18 +52,21 @@ pub struct Asked {
 }
 
 /// The completions of a decision, as they answer what is asked again.
-pub(super) struct Recording {
+pub(super) struct Recording<'d> {
+    digesting: &'d mut Digesting,
     /// With their numbers, counted from 1.
-    left: VecDeque<(usize, Completion)>,
-    /// Answers that were given twice: whoever decided had paid for them once.
-    given: BTreeMap<String, Completion>,
+    left: VecDeque<(usize, &'d Completion)>,
+    /// By the digest of the request, which of those that were asked it is: what is asked twice was paid for once.
+    given: BTreeMap<String, usize>,
     pub(super) asked: Vec<Asked>,
+    /// For each question in its order, which of those that were asked answers it.
+    pub(super) answers: Vec<usize>,
 }
 
-impl Recording {
-    pub(super) fn of(decision: &AgentDecision) -> Self {
-        let left = (1..).zip(decision.completions.iter().cloned()).collect();
-        Self { left, given: BTreeMap::new(), asked: Vec::new() }
+impl<'d> Recording<'d> {
+    pub(super) fn of(decision: &'d AgentDecision, digesting: &'d mut Digesting) -> Self {
+        let left = (1..).zip(&decision.completions).collect();
+        Self { digesting, left, given: BTreeMap::new(), asked: Vec::new(), answers: Vec::new() }
     }
 
     pub(super) fn drifted(&self) -> Vec<Drift> {
@@ -71,12 +75,15 @@ impl Recording {
 
     /// The answer to this very request or, where there is none, the next one that was not given yet.
     pub(super) fn answer(&mut self, question: &Question) -> Option<Completion> {
-        let digest = question.request.digest();
+        let digest = self.digesting.digest(&question.request);
         let at = self.left.iter().position(|(_, completion)| completion.request_digest == digest);
         let (completion, drift) = match at.and_then(|at| self.left.remove(at)) {
             Some((_, completion)) => (completion, None),
             None => match self.given.get(&digest) {
-                Some(completion) => return Some(completion.clone()),
+                Some(at) => {
+                    self.answers.push(*at);
+                    return self.asked.get(*at).map(|asked| asked.completion.clone());
+                }
                 None => {
                     let (request, completion) = self.left.pop_front()?;
                     let parts = match &completion.digests {
@@ -87,13 +94,15 @@ impl Recording {
                 }
             },
         };
-        self.given.insert(digest, completion.clone());
+        self.given.insert(digest, self.asked.len());
+        self.answers.push(self.asked.len());
         self.asked.push(Asked { request: question.request.clone(), completion: completion.clone(), drift });
-        Some(completion)
+        Some(completion.clone())
     }
 }
 
-fn digests(request: &ModelRequest) -> RequestDigests {
+/// The digests of a request's parts, but for what was sent.
+pub fn digests(request: &ModelRequest) -> RequestDigests {
     request.digests(short_digest(&serde_json::to_vec(&request.tools).unwrap_or_default()))
 }
 

@@ -114,8 +114,8 @@ impl Agent {
 fn replay_of(agent: &Agent) -> Replay {
     let Catalogue { version, tools } = catalogue();
     let spec = |tool: Tool| ToolSpec {
-        name: tool.name,
-        schema: tool.schema,
+        name: tool.name.to_string(),
+        schema: tool.schema.to_string(),
         needs_approval: tool.needs_approval,
         acts_outside: tool.acts_outside,
         ..Default::default()
@@ -150,7 +150,7 @@ fn what_takes_work_is_acknowledged_in_one_call_of_the_fast_model_and_worked_on_i
     let acknowledged = agent.decides(&[queues("I will look into NVIDIA.", &["Research NVIDIA stock"])]).unwrap();
     assert_eq!(kinds(&acknowledged), ["created", "task scheduled", "say I will look into NVIDIA."]);
     assert_eq!(agent.asked[0].tier, "fast");
-    let offered: Vec<&str> = agent.asked[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    let offered: Vec<&str> = agent.asked[0].tools.iter().map(|tool| &*tool.name).collect();
     assert!(offered.contains(&"task.queue") && !offered.contains(&"http.get"), "{offered:?}");
 
     let asked = agent.works(&[calls(&["http.get"])]).unwrap();

@@ -118,7 +118,7 @@ fn a_composite_aggregates_tools_from_sub_agents_and_offers_each_once() {
     let mut agent = composite();
     agent.hears("m1", "hello");
     agent.decides(&[says("hi")]).unwrap();
-    let offered: Vec<&str> = agent.asked[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    let offered: Vec<&str> = agent.asked[0].tools.iter().map(|tool| &*tool.name).collect();
     assert_eq!(offered, ["tools.now", "http.get", "action.cancel", "email.send", "member.ask"]);
     let prompt = agent.texts()[0].clone();
     assert!(prompt.contains("- search: search things\n- write: write things"), "{prompt}");
@@ -126,12 +126,12 @@ fn a_composite_aggregates_tools_from_sub_agents_and_offers_each_once() {
     let mut bare = Agent::named("whole", AgentProfile { members: vec![member("search", &["*"])], ..profile(&[]) });
     bare.hears("m1", "hello");
     bare.decides(&[says("hi")]).unwrap();
-    let offered: Vec<&str> = bare.asked[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    let offered: Vec<&str> = bare.asked[0].tools.iter().map(|tool| &*tool.name).collect();
     assert_eq!(offered, ["tools.now", "http.get", "email.send", "member.ask"], "actions and processes are its own");
     let mut other = Agent::new();
     other.hears("m1", "hello");
     other.decides(&[says("hi")]).unwrap();
-    assert!(other.asked[0].tools.iter().all(|tool| tool.name != "member.ask"));
+    assert!(other.asked[0].tools.iter().all(|tool| *tool.name != *"member.ask"));
 }
 
 #[test]

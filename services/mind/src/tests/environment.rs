@@ -161,5 +161,5 @@ fn agents_that_look_at_nothing_are_asked_what_they_were_asked_before() {
     let answered = agent.decides(&[says("hi")]).unwrap();
     assert_eq!(kinds(&answered), ["created", "say hi"]);
     assert_eq!(agent.asked[0].messages.len(), 2);
-    assert!(agent.asked[0].tools.iter().all(|tool| tool.name != "member.ask"));
+    assert!(agent.asked[0].tools.iter().all(|tool| *tool.name != *"member.ask"));
 }

@@ -98,7 +98,7 @@ fn agents_whose_profile_does_not_say_so_are_asked_as_before() {
         let mut agent = Agent::with(profile);
         agent.hears("m1", "hello");
         agent.decides(&[says("hi")]).unwrap();
-        let names = agent.asked[0].tools.iter().map(|tool| tool.name.clone());
+        let names = agent.asked[0].tools.iter().map(|tool| tool.name.to_string());
         names.filter(|name| name.starts_with("state.")).collect::<Vec<_>>()
     };
     let named = |tools: &[&str], inner_state| AgentProfile {

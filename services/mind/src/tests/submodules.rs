@@ -209,7 +209,7 @@ fn users_change_submodules_only_where_the_profile_names_the_tools_for_it() {
         let add = asks_for("submodule.add", json!({ "name": "critic", "prompt": "You find fault." }));
         let decided = agent.decides_with(|request| match asked(request) {
             Some(_) => says("-"),
-            None if request.tools.iter().any(|tool| tool.name == "submodule.add") => panic!("it is offered"),
+            None if request.tools.iter().any(|tool| *tool.name == *"submodule.add") => panic!("it is offered"),
             None if agent_was_refused(request) => says("I cannot."),
             None => add.clone(),
         });
@@ -425,6 +425,6 @@ fn what_is_shown_of_no_conversation_that_is_at_hand_offers_no_tools() {
     let voice = state.voice("diary").unwrap();
     let thread_id = state.submodules.shown.front().unwrap().thread_id.clone();
     let offered = |thread_id: &str| voiced::told(state, voice, thread_id, u64::MAX).tools;
-    assert!(offered(&thread_id).iter().any(|tool| tool.name == "state.write"));
+    assert!(offered(&thread_id).iter().any(|tool| *tool.name == *"state.write"));
     assert_eq!((offered(""), offered("gone")), (Vec::new(), Vec::new()));
 }

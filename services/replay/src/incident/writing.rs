@@ -1,6 +1,6 @@
 //! Writing an incident file: its lines one after the other, and the manifest that sums them up and stands before them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_events::{ids::Name, vocabulary::READER};
 use kairo_mind::replay::changes::Changes;
@@ -65,6 +65,8 @@ impl<'c> Writing<'c> {
             messages: self.messages,
             decisions: report.counts.decisions as u64,
             state: report.states.get(agent).cloned().unwrap_or_default(),
+            redacted: false,
+            replaced: BTreeMap::new(),
             sections: self.summing.end(),
             checksum: String::new(),
         })

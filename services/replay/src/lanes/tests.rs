@@ -3,8 +3,8 @@ use kairo_proto::v1::{CompletionError, CompletionToolCall, LogMessage, ToolSpec}
 
 use super::*;
 use crate::{
-    replaying::{Replaying, Went},
     report::Range,
+    sharing::{self, Dispatch, Share},
     testing::{Agent, calls, says, tools, with_decision},
 };
 
@@ -22,12 +22,18 @@ fn log() -> Vec<LogMessage> {
 
 fn shadows(changes: Changes, replaced: &[&str]) -> Vec<Option<Box<Shadow>>> {
     let replaced = replaced.iter().map(|tier| (*tier).to_owned()).collect();
-    let mut replaying = Replaying::new(BTreeSet::new(), Range::default(), changes, None).asking(replaced);
-    let shadows = log().into_iter().filter_map(|message| match replaying.take(&message).unwrap() {
-        Went::Decision(_, shadow) => Some(shadow),
-        Went::On | Went::Over => None,
-    });
-    shadows.collect()
+    asked_for(&log(), changes, replaced)
+}
+
+/// What models can be asked for, of each decision.
+fn asked_for(messages: &[LogMessage], changes: Changes, replaced: BTreeSet<String>) -> Vec<Option<Box<Shadow>>> {
+    let mut dispatch = Dispatch::new(BTreeSet::new(), Range::default(), &changes);
+    let mut share = Share::new(changes, None).asking(replaced);
+    let mut take = |message| match dispatch.next(message).unwrap() {
+        sharing::Step::Of(_, task) | sharing::Step::All(task) => share.take(task).unwrap().map(|remade| remade.shadow),
+        sharing::Step::On | sharing::Step::Over => None,
+    };
+    messages.iter().filter_map(&mut take).collect()
 }
 
 fn prompt() -> Changes {
@@ -121,6 +127,24 @@ fn a_changed_tool_is_asked_about_and_none_where_nothing_shows_it() {
 }
 
 #[test]
+fn another_thread_that_was_there_before_is_another_decision() {
+    let mut agent = Agent::new("cook");
+    agent.hears("one", "hello");
+    agent.decides(&[says("Hello.")]);
+    agent.hears("two", "hello");
+    agent.decides(&[says("Hello.")]);
+    agent.hears("one", "bye");
+    agent.decides(&[says("Bye.")]);
+    let shadows = asked_for(&agent.messages(), prompt(), BTreeSet::new());
+    let [_, Some(two), Some(one)] = &shadows[..] else { panic!("{shadows:?}") };
+    let thread = |shadow: &Shadow| shadow.control.recorded().events[0].thread_id.clone();
+    let recorded = one.control.recorded();
+    let elsewhere = serde_json::to_string(recorded).unwrap().replace(&thread(one), &thread(two));
+    assert_eq!(one.judge(recorded.clone()).outcome, Came::Same);
+    assert_ne!(one.judge(serde_json::from_str(&elsewhere).unwrap()).outcome, Came::Same);
+}
+
+#[test]
 fn what_a_changed_request_takes_is_told_by_what_the_endpoint_counted_then() {
     let messages = log();
     let decisions: Vec<u64> =
@@ -129,12 +153,7 @@ fn what_a_changed_request_takes_is_told_by_what_the_endpoint_counted_then() {
         (decision.completions[0].input_tokens, decision.completions[0].output_tokens) = (10_000, 7);
     });
     let longer = Changes { prompt: Some("Be brief. ".repeat(400)), ..Changes::default() };
-    let mut replaying = Replaying::new(BTreeSet::new(), Range::default(), longer, None).asking(BTreeSet::new());
-    let shadow = counted.iter().find_map(|message| match replaying.take(message).unwrap() {
-        Went::Decision(_, shadow) => shadow,
-        Went::On | Went::Over => None,
-    });
-    let shadow = shadow.unwrap();
+    let shadow = asked_for(&counted, longer, BTreeSet::new()).into_iter().find_map(|shadow| shadow).unwrap();
     let [control, candidate] = [Lane::Control, Lane::Candidate].map(|lane| shadow.expected(lane)[0]);
     assert_eq!((control.input_tokens, control.output_tokens, control.is_counted), (10_000, 7, false));
     assert!(candidate.input_tokens > 14_000 && !candidate.is_counted, "{candidate:?}");

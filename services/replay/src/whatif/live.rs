@@ -127,7 +127,8 @@ impl WhatIf {
         let Pending { record, message, stands, again, answers, drifted, .. } = pending;
         let recorded = again.recorded();
         let made = deeds::under_recorded_ids(recorded, made);
-        let places = deeds::differences(&stands, &made);
+        let known = || self.stands.known(&record).into_iter().chain(again.known()).collect();
+        let places = deeds::differences_beside(&stands, &made, known);
         let lost: Vec<_> = deeds::calls(recorded, &made).into_iter().filter(|call| call.divergent).collect();
         let fate = if places.is_empty() { Fate::Kept } else { Fate::Changed };
         match fate {

@@ -149,5 +149,5 @@ fn add_request(request: &ModelRequest, shown: &mut BTreeSet<String>) {
         Message::System { text } | Message::User { text, .. } | Message::Tool { text, .. } => text.clone(),
         Message::Assistant { text, .. } => text.clone(),
     }));
-    shown.extend(request.tools.iter().flat_map(|tool| [tool.description.clone(), tool.schema.clone()]));
+    shown.extend(request.tools.iter().flat_map(|tool| [tool.description.to_string(), tool.schema.to_string()]));
 }

@@ -61,9 +61,9 @@ pub(super) fn append() -> Intrinsic {
     });
     let (name, schema) = ("memory.append".to_owned(), schema.to_string());
     let tool = Tool {
-        name,
-        description: description.to_owned(),
-        schema,
+        name: name.into(),
+        description: description.into(),
+        schema: schema.into(),
         needs_approval: false,
         needs_approval_with: Vec::new(),
         acts_outside: false,

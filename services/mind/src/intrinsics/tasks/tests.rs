@@ -80,7 +80,7 @@ impl Agent {
             most_steps: 20,
             known: &known,
         };
-        let intrinsic = all().into_iter().find(|intrinsic| intrinsic.tool.name == tool).unwrap();
+        let intrinsic = all().into_iter().find(|intrinsic| *intrinsic.tool.name == *tool).unwrap();
         let Begun::Done(Done { events, result }) = (intrinsic.begin)(&context, params.as_object().unwrap())? else {
             panic!("it asks no model")
         };

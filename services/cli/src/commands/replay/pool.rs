@@ -1,0 +1,330 @@
+//! Decisions made again on all cores. Agents are independent, so each is one thread's; what comes of them is told in the log's order,
+//! as if one thread had made them all.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    ops::ControlFlow,
+    panic,
+    sync::mpsc::{Receiver, Sender, TryRecvError, channel},
+    thread::{self, JoinHandle},
+};
+
+use kairo_core::ids::Name;
+use kairo_proto::v1::LogMessage;
+use kairo_replay::{
+    lanes::Shadow,
+    report::{Decision, Report},
+    sharing::{Came, Dispatch, Remade, Share, Step, Task},
+};
+
+use crate::Error;
+
+/// Messages that are read and not told of yet, for each thread: so many that one thread can end an agent with a long log while the
+/// others begin the next ones.
+const AHEAD: usize = 10_000;
+/// The same for all threads, in bytes of their bodies.
+const AHEAD_BYTES: usize = 32 * 1024 * 1024;
+/// Messages that are handed to a thread at once.
+const BATCH: usize = 64;
+
+/// Who is told of decisions.
+pub type Tell<'t> = dyn FnMut(&Decision, Option<Box<Shadow>>) -> Result<(), Error> + 't;
+type States = BTreeMap<Name, String>;
+
+/// The threads, and what is to be told of what they do.
+pub struct Pool {
+    dispatch: Dispatch,
+    workers: Vec<Worker>,
+    /// Which thread has which agent.
+    of: HashMap<Name, usize>,
+    /// Whose message comes next, in the log's order, with the size of its body.
+    order: VecDeque<(usize, usize)>,
+    bytes: usize,
+    /// How many these may be.
+    ahead: usize,
+    decisions: Vec<Decision>,
+}
+
+/// A thread with its agents.
+struct Worker {
+    /// What is to be handed to it.
+    batch: Vec<Task>,
+    tasks: Sender<Vec<Task>>,
+    came: Receiver<Vec<Came>>,
+    /// What came of its messages, in their order.
+    ready: VecDeque<Came>,
+    /// Its messages that are not told of yet.
+    held: usize,
+    thread: JoinHandle<States>,
+}
+
+impl Pool {
+    /// As many threads as there are cores, each with such a share.
+    pub fn start(dispatch: Dispatch, share: &Share) -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Self::of(cores, dispatch, share)
+    }
+
+    fn of(threads: usize, dispatch: Dispatch, share: &Share) -> Self {
+        let workers = (0..threads).map(|_| Worker::start(share.clone())).collect();
+        let (of, order, decisions) = (HashMap::new(), VecDeque::new(), Vec::new());
+        Self { dispatch, workers, of, order, bytes: 0, ahead: AHEAD * threads, decisions }
+    }
+
+    /// Takes in the next message of the log, and tells of decisions that were made meanwhile.
+    ///
+    /// # Errors
+    /// Those of `Replaying::take`, the one of the first message first, and whatever `tell` says. Nothing is told behind one.
+    pub fn take(&mut self, message: &LogMessage, tell: &mut Tell<'_>) -> Result<ControlFlow<()>, Error> {
+        match self.dispatch.next(message) {
+            Ok(Step::On) => {}
+            Ok(Step::Over) => return Ok(ControlFlow::Break(())),
+            Ok(Step::Of(agent, task)) => {
+                let at = self.worker_of(agent);
+                self.hand_out(at, task, message.data.len());
+            }
+            Ok(Step::All(task)) => (0..self.workers.len()).for_each(|at| self.hand_out(at, task.clone(), 0)),
+            Err(broken) => {
+                self.tell(0, tell)?;
+                return Err(Error::Advice(broken.to_string()));
+            }
+        }
+        self.tell(self.ahead, tell)?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Tells of the rest. What came of all of it, and which of the agents that were asked for the log had nothing of.
+    ///
+    /// # Errors
+    /// As in [`Self::take`].
+    pub fn end(mut self, version: &str, tell: &mut Tell<'_>) -> Result<(Report, Option<Name>), Error> {
+        self.tell(0, tell)?;
+        let missing = self.dispatch.missing().first().map(|agent| (*agent).clone());
+        let states = self.workers.into_iter().flat_map(Worker::end).collect();
+        Ok((self.dispatch.report(version, states, self.decisions), missing))
+    }
+
+    /// The thread that has an agent; one that is new goes to the one with least to do.
+    fn worker_of(&mut self, agent: Name) -> usize {
+        let idlest = || (0..self.workers.len()).min_by_key(|at| self.workers.get(*at).map(|worker| worker.held));
+        let idlest = if self.of.contains_key(&agent) { None } else { idlest() };
+        *self.of.entry(agent).or_insert_with(|| idlest.unwrap_or_default())
+    }
+
+    fn hand_out(&mut self, at: usize, task: Task, bytes: usize) {
+        let Some(worker) = self.workers.get_mut(at) else { return };
+        self.order.push_back((at, bytes));
+        self.bytes += bytes;
+        worker.held += 1;
+        worker.batch.push(task);
+        if worker.batch.len() >= BATCH {
+            worker.hand_over();
+        }
+    }
+
+    /// Tells what is known in the log's order, and waits for what is not until at most so many messages are left.
+    fn tell(&mut self, most: usize, tell: &mut Tell<'_>) -> Result<(), Error> {
+        while let Some((at, bytes)) = self.order.front().copied() {
+            let must_wait = self.order.len() > most || self.bytes > AHEAD_BYTES;
+            if must_wait && self.workers.get(at).is_some_and(|worker| worker.ready.is_empty()) {
+                self.workers.iter_mut().for_each(Worker::hand_over);
+            }
+            let came = self.workers.get_mut(at).and_then(|worker| worker.next(must_wait));
+            let came = match came {
+                None if must_wait => Err(Error::Advice("a thread that makes decisions again has ended".to_owned())),
+                None => break,
+                Some(came) => came.map_err(|broken| Error::Advice(broken.to_string())),
+            };
+            self.order.pop_front();
+            self.bytes -= bytes;
+            let told = came.and_then(|remade| remade.map_or(Ok(()), |remade| self.told(remade, tell)));
+            if told.is_err() {
+                // Whatever came of what stands behind, nobody is told of it.
+                self.order.clear();
+                return told;
+            }
+        }
+        Ok(())
+    }
+
+    fn told(&mut self, remade: Remade, tell: &mut Tell<'_>) -> Result<(), Error> {
+        let Remade { decision, shadow } = remade;
+        self.dispatch.count(&decision);
+        tell(&decision, shadow)?;
+        self.decisions.push(*decision);
+        Ok(())
+    }
+}
+
+impl Worker {
+    fn start(mut share: Share) -> Self {
+        let ((tasks, received), (done, came)) = (channel::<Vec<Task>>(), channel());
+        let work = move || {
+            while let Ok(batch) = received.recv() {
+                // Nobody waits for what is left when reading has ended with an error.
+                if done.send(batch.into_iter().map(|task| share.take(task)).collect()).is_err() {
+                    break;
+                }
+            }
+            share.states()
+        };
+        let (batch, ready, held) = (Vec::with_capacity(BATCH), VecDeque::new(), 0);
+        Self { batch, tasks, came, ready, held, thread: thread::spawn(work) }
+    }
+
+    fn hand_over(&mut self) {
+        if !self.batch.is_empty() {
+            let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+            // A thread that is gone is found when it is waited for.
+            drop(self.tasks.send(batch));
+        }
+    }
+
+    /// What came of its next message; none where that is not known yet and need not be waited for.
+    fn next(&mut self, must_wait: bool) -> Option<Came> {
+        if self.ready.is_empty() {
+            let came = match self.came.try_recv() {
+                Err(TryRecvError::Empty) if must_wait => self.came.recv().ok(),
+                came => came.ok(),
+            };
+            self.ready.extend(came.into_iter().flatten());
+        }
+        let next = self.ready.pop_front();
+        self.held -= usize::from(next.is_some());
+        next
+    }
+
+    /// What it leaves behind. It panics where the thread did.
+    fn end(self) -> States {
+        let Self { tasks, came, thread, .. } = self;
+        drop((tasks, came));
+        thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use kairo_mind::replay::changes::Changes;
+    use kairo_replay::{
+        replaying::{Replaying, Went},
+        report::Range,
+        testing::{Agent, calls, name, says, with_decision},
+    };
+
+    use super::*;
+
+    /// What agents said and did in turns, one turn after the other.
+    fn log(agents: usize, turns: usize) -> Vec<LogMessage> {
+        let mut next = 1;
+        let mut all: Vec<Agent> = Vec::new();
+        for turn in 0..turns {
+            for at in 0..agents {
+                if turn == 0 {
+                    all.push(Agent::beginning_at(&format!("agent-{at}"), next));
+                }
+                let agent = &mut all[at];
+                agent.goes_on_at(next.max(if turn == 0 { next + 3 } else { next }));
+                agent.hears("", &format!("turn {turn}"));
+                let asks = agent.decides(&[calls("tools.now")]);
+                agent.learns(asks, "2");
+                next = agent.decides(&[says("It is 2.")]) + 1;
+            }
+        }
+        let mut messages: Vec<LogMessage> = all.iter().flat_map(Agent::messages).collect();
+        messages.sort_by_key(|message| message.sequence);
+        messages
+    }
+
+    /// What was told, and how it ended: with a report, or with an error.
+    type Ended = (Vec<Decision>, Result<Report, String>);
+
+    fn by_one(messages: &[LogMessage], range: Range) -> Ended {
+        let mut replaying = Replaying::new(BTreeSet::new(), range, Changes::default(), None);
+        let mut told = Vec::new();
+        for message in messages {
+            match replaying.take(message) {
+                Ok(Went::On) => {}
+                Ok(Went::Decision(decision)) => told.push(*decision),
+                Ok(Went::Over) => break,
+                Err(broken) => return (told, Err(broken.to_string())),
+            }
+        }
+        let report = replaying.report("1", told.clone());
+        (told, Ok(report))
+    }
+
+    fn by_several(threads: usize, ahead: usize, messages: &[LogMessage], range: Range) -> Ended {
+        let dispatch = Dispatch::new(BTreeSet::new(), range, &Changes::default());
+        let mut pool = Pool { ahead, ..Pool::of(threads, dispatch, &Share::new(Changes::default(), None)) };
+        let mut told = Vec::new();
+        let mut tell = |decision: &Decision, _: Option<Box<Shadow>>| {
+            told.push(decision.clone());
+            Ok(())
+        };
+        let mut read = Ok(());
+        for message in messages {
+            match pool.take(message, &mut tell) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
+                Err(error) => {
+                    read = Err(error);
+                    break;
+                }
+            }
+        }
+        let ended = pool.end("1", &mut tell).and_then(|(report, _)| read.map(|()| report));
+        (told, ended.map_err(|error| error.to_string()))
+    }
+
+    fn assert_equal(messages: &[LogMessage], range: Range) -> Ended {
+        let one = by_one(messages, range);
+        for (threads, ahead) in [(1, 1), (3, 1), (3, 7), (2, 10_000)] {
+            assert_eq!(by_several(threads, ahead, messages, range), one, "{threads} threads, {ahead} messages ahead");
+        }
+        one
+    }
+
+    #[test]
+    fn several_threads_tell_the_same_in_the_same_order_as_one() {
+        let messages = log(5, 4);
+        let (told, report) = assert_equal(&messages, Range::default());
+        let report = report.unwrap();
+        assert_eq!((told.len(), report.counts.same, report.states.len()), (40, 40, 5));
+        let last = messages.last().unwrap().sequence;
+        let (told, _) = assert_equal(&messages, Range { from: Some(last / 2), to: Some(last - 8) });
+        assert!(!told.is_empty() && told.len() < 30);
+    }
+
+    #[test]
+    fn what_is_told_before_an_error_or_a_newer_message_is_the_same() {
+        let messages = log(4, 3);
+        let at = messages.len() / 2;
+        let mut swapped = messages.clone();
+        swapped.swap(at, at + 1);
+        assert!(!assert_equal(&swapped, Range::default()).0.is_empty());
+        let decides = messages[at..].iter().find(|it| it.subject.ends_with(".decision")).unwrap().sequence;
+        let hole: Vec<LogMessage> = messages.iter().filter(|it| it.sequence + 1 != decides).cloned().collect();
+        let from = Range { from: Some(decides + 1), to: None };
+        assert!(assert_equal(&hole, from).1.unwrap_err().contains(&decides.to_string()));
+        let newer = with_decision(&messages, decides, |decision| decision.reader = u32::MAX);
+        let report = assert_equal(&newer, Range::default()).1.unwrap();
+        assert_eq!(report.stopped.unwrap().sequence, decides);
+    }
+
+    #[test]
+    fn nothing_is_told_behind_what_could_not_be_told() {
+        let messages = log(3, 3);
+        let dispatch = Dispatch::new([name("agent-0"), name("nobody")].into(), Range::default(), &Changes::default());
+        let mut pool = Pool { ahead: 1, ..Pool::of(3, dispatch, &Share::new(Changes::default(), None)) };
+        let mut tries = 0;
+        let mut tell = |_: &Decision, _: Option<Box<Shadow>>| {
+            tries += 1;
+            Err(Error::Advice("full".to_owned()))
+        };
+        assert!(messages.iter().any(|message| pool.take(message, &mut tell).is_err()));
+        let (report, missing) = pool.end("1", &mut tell).unwrap();
+        assert_eq!((tries, report.decisions.len(), missing), (1, 0, Some(name("nobody"))));
+    }
+}

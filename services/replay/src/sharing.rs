@@ -1,0 +1,226 @@
+//! The decisions of a log made again by several: what is to be done with each message is found in the log's order, and whoever has
+//! the agent does it. Agents are independent, so what comes of a message is the same however they are shared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kairo_events::{
+    ids::Name,
+    log_message,
+    record::Record,
+    subjects::{self, AGENT_DECISION},
+    vocabulary::{Newer, NotUnderstood, READER},
+};
+use kairo_mind::replay::{Replay, changes::Changes};
+use kairo_proto::v1::LogMessage;
+
+use crate::{
+    lanes::Shadow,
+    report::{Class, Counts, Decision, Form, Range, Report, Stopped},
+    timeline::{Broken, in_order},
+};
+
+/// What is to be done with a message.
+#[derive(Debug)]
+pub enum Step {
+    /// Nothing.
+    On,
+    /// It takes a newer build, or stands behind what is looked at: the rest of the log need not be read.
+    Over,
+    /// It is of this agent, and for whoever has that.
+    Of(Name, Task),
+    /// Decisions of any agent may rest on it, so it is for everybody.
+    All(Task),
+}
+
+/// A message for a [`Share`].
+#[derive(Clone, Debug)]
+pub struct Task {
+    sequence: u64,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    /// It is taken in; a decision is made again.
+    Make(Box<Record>),
+    /// It is folded only.
+    Follow(Box<Record>),
+    /// Nobody can read it, for this reason. Of a decision that is within the range, this is told.
+    PassOver { subject: String, of: Option<(Name, String)> },
+}
+
+/// A decision that was made again.
+#[derive(Debug)]
+pub struct Remade {
+    pub decision: Box<Decision>,
+    /// What models can be asked for, where that is wanted and the changes reach it.
+    pub shadow: Option<Box<Shadow>>,
+}
+
+/// What came of a message: a decision, if it is one to be told.
+pub type Came = Result<Option<Remade>, Broken>;
+
+/// What is looked at of a log, as far as it was read, and what came of it.
+#[derive(Debug)]
+pub struct Dispatch {
+    /// None for all that the log has.
+    agents: BTreeSet<Name>,
+    range: Range,
+    changed: Vec<String>,
+    read: u64,
+    /// Agents of which there was anything.
+    met: BTreeSet<Name>,
+    counts: Counts,
+    stopped: Option<Stopped>,
+}
+
+/// Some agents of a log, as far as it was taken in. Each is in one share.
+#[derive(Clone, Debug)]
+pub struct Share {
+    replay: Replay,
+    /// Where models are to be asked: the tiers of which others are asked.
+    asking: Option<BTreeSet<String>>,
+}
+
+impl Dispatch {
+    /// These agents, or all where none are named.
+    pub fn new(agents: BTreeSet<Name>, range: Range, changes: &Changes) -> Self {
+        let (met, counts) = (BTreeSet::new(), Counts::default());
+        Self { agents, range, changed: changes.told(), read: 0, met, counts, stopped: None }
+    }
+
+    /// What is to be done with the next message of the log.
+    ///
+    /// # Errors
+    /// When the message is none of a log, or does not stand where it belongs.
+    pub fn next(&mut self, message: &LogMessage) -> Result<Step, Broken> {
+        let sequence = message.sequence;
+        in_order(sequence, self.read)?;
+        if self.stopped.is_some() || self.range.to.is_some_and(|to| sequence > to) {
+            return Ok(Step::Over);
+        }
+        self.read = sequence;
+        let owner = subjects::route(&message.subject).filter(|(route, _)| subjects::is_of_agents(route));
+        let owner = owner.map(|(_, agent)| agent);
+        if let Some(agent) = &owner {
+            if !self.agents.is_empty() && !self.agents.contains(agent) {
+                return Ok(Step::On);
+            }
+            if !self.met.contains(agent) {
+                self.met.insert(agent.clone());
+            }
+        }
+        let is_within = self.range.from.is_none_or(|from| sequence >= from);
+        let what = match log_message::understand(message).map_err(|cause| Broken::Foreign { sequence, cause })? {
+            Ok(record) if is_within => What::Make(record.into()),
+            Ok(record) => What::Follow(record.into()),
+            Err(NotUnderstood::Newer(Newer { reader, why })) => {
+                let type_name = message.headers.get("ce-type").cloned().unwrap_or_default();
+                self.stopped = Some(Stopped { sequence, type_name, reader, reads: READER, why });
+                return Ok(Step::Over);
+            }
+            Err(NotUnderstood::Unreadable(why)) => {
+                let Some(agent) = &owner else { return Ok(Step::On) };
+                self.counts.unreadable += 1;
+                let is_told = AGENT_DECISION.is(&message.subject) && is_within;
+                What::PassOver {
+                    subject: message.subject.clone(),
+                    of: is_told.then(|| (agent.clone(), why.to_string())),
+                }
+            }
+        };
+        let task = Task { sequence, what };
+        Ok(match owner {
+            Some(agent) => Step::Of(agent, task),
+            None => Step::All(task),
+        })
+    }
+
+    /// Counts a decision that is told.
+    pub fn count(&mut self, decision: &Decision) {
+        self.counts.count(decision);
+    }
+
+    /// The agents that were asked for and of which the log had nothing.
+    pub fn missing(&self) -> Vec<&Name> {
+        self.agents.difference(&self.met).collect()
+    }
+
+    /// What came of all that was read, by a build of this version; `states` are those of all shares, `decisions` those that were told.
+    pub fn report(&self, version: &str, states: BTreeMap<Name, String>, decisions: Vec<Decision>) -> Report {
+        Report {
+            report: Form::V1,
+            version: version.to_owned(),
+            agents: self.agents.iter().cloned().collect(),
+            range: self.range,
+            changed: self.changed.clone(),
+            asked: None,
+            counts: self.counts,
+            states,
+            stopped: self.stopped.clone(),
+            decisions,
+        }
+    }
+}
+
+impl Share {
+    /// Decisions are made again with these changes. Where secrets were sealed on the way, that takes their key.
+    pub fn new(changes: Changes, secret_key: Option<[u8; 32]>) -> Self {
+        Self { replay: Replay::new(secret_key).with(changes), asking: None }
+    }
+
+    /// Decisions come with what models can be asked for: those that the changes reach, and those for which a model of these tiers was
+    /// asked.
+    #[must_use]
+    pub fn asking(self, tiers: BTreeSet<String>) -> Self {
+        Self { asking: Some(tiers), ..self }
+    }
+
+    /// Does what is to be done with the next message of its agents, or of those for everybody.
+    ///
+    /// # Errors
+    /// Before the range when a decision does not follow from what was taken in, since nothing behind it could be trusted.
+    pub fn take(&mut self, task: Task) -> Came {
+        let Self { replay, asking } = self;
+        let Task { sequence, what } = task;
+        match what {
+            What::Make(record) => {
+                let shadow = asking.as_ref().and_then(|tiers| Shadow::of(replay, &record, tiers)).map(Box::new);
+                let remade = |decision| Remade { decision: Box::new(decision), shadow };
+                Ok(replay.take(*record).map(Decision::from).map(remade))
+            }
+            What::Follow(record) => match replay.follow(*record) {
+                true => Ok(None),
+                false => Err(Broken::Hole { sequence }),
+            },
+            What::PassOver { subject, of } => {
+                replay.pass_over(sequence, &subject);
+                let decision = of.map(|(agent, why)| Box::new(unreadable(agent, sequence, &why)));
+                Ok(decision.map(|decision| Remade { decision, shadow: None }))
+            }
+        }
+    }
+
+    /// A digest of each agent's state.
+    pub fn states(&self) -> BTreeMap<Name, String> {
+        self.replay.states().into_iter().map(|(agent, digest)| (agent, digest.to_string())).collect()
+    }
+}
+
+/// Nobody decides on what nobody can read. A decision that cannot be read is not the same as anything.
+fn unreadable(agent: Name, sequence: u64, why: &str) -> Decision {
+    Decision {
+        agent,
+        sequence,
+        outcome: Class::NotReplayable,
+        input_id: String::new(),
+        input: None,
+        reason: Some(format!("it cannot be read: {why}")),
+        drifted: Vec::new(),
+        differences: Vec::new(),
+        without_basis: false,
+        recorded: None,
+        made: None,
+        lanes: None,
+    }
+}
