@@ -15,17 +15,21 @@ pub enum ContentType {
     Protobuf,
     /// proto3's JSON mapping, accepted from outsiders.
     Json,
+    /// A [`v1::SealedBody`]: what is somebody's own is sealed. Without the keys, nothing stands in its place.
+    Sealed,
 }
 
 impl ContentType {
     pub const PROTOBUF: &'static str = "application/protobuf";
     pub const JSON: &'static str = "application/json";
+    pub const SEALED: &'static str = "application/vnd.kairo.sealed";
 
-    /// Reads a `datacontenttype`; parameters such as `charset` are allowed. `None` for anything but the two known ones.
+    /// Reads a `datacontenttype`; parameters such as `charset` are allowed. `None` for anything but the known ones.
     pub fn parse(text: &str) -> Option<Self> {
         match text.split(';').next().map(str::trim) {
             Some(Self::PROTOBUF) => Some(Self::Protobuf),
             Some(Self::JSON) => Some(Self::Json),
+            Some(Self::SEALED) => Some(Self::Sealed),
             _ => None,
         }
     }
@@ -104,6 +108,13 @@ macro_rules! bodies {
             pub fn encode(&self) -> Vec<u8> {
                 match self {
                     $(Body::$message(message) => message.encode_to_vec()),*
+                }
+            }
+
+            /// How many these are.
+            pub fn encoded_len(&self) -> usize {
+                match self {
+                    $(Body::$message(message) => message.encoded_len()),*
                 }
             }
 
@@ -196,6 +207,9 @@ where
     match content {
         ContentType::Protobuf => M::decode(bytes).map_err(|error| error.to_string()),
         ContentType::Json => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        ContentType::Sealed => v1::SealedBody::decode(bytes)
+            .and_then(|sealed| M::decode(sealed.open.as_slice()))
+            .map_err(|error| error.to_string()),
     }
     .map_err(|reason| Unreadable::Malformed { type_name, reason })
 }

@@ -6,6 +6,7 @@
 
 mod body;
 pub mod json;
+pub mod personal;
 pub mod time;
 mod values;
 pub mod words;

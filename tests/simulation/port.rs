@@ -21,6 +21,7 @@ use kairo_core::{
         StoreError, StreamState, Streams, Subscription, Tail, Wire, Written,
     },
     record::Raw,
+    sealing::Key,
     subjects::Consumer,
 };
 use kairo_in_memory::{
@@ -270,6 +271,10 @@ impl Machine for Memory {
 
     fn new_id(&self) -> Uuid {
         self.world(World::new_id)
+    }
+
+    fn new_key(&self) -> Key {
+        self.world(World::new_key)
     }
 
     fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {

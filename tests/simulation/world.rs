@@ -19,6 +19,7 @@ use kairo_core::{
     ids::Name,
     partition::Partitions,
     record::{Raw, Record},
+    sealing::Key,
     subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM},
     vocabulary::{FIRST, READER},
 };
@@ -155,6 +156,12 @@ impl World {
     pub fn now_of(&mut self, replica: usize) -> Timestamp {
         self.looks += 1;
         self.now() + self.replicas[replica].skew + SignedDuration::from_nanos((self.looks % 1_000_000) as i64)
+    }
+
+    pub fn new_key(&mut self) -> Key {
+        let mut chance = self.chance.borrow_mut();
+        let halves = [(); 4].map(|()| chance.next().to_le_bytes());
+        Key::try_from(halves.concat()).expect("four times eight bytes")
     }
 
     pub fn new_id(&mut self) -> Uuid {

@@ -5,6 +5,7 @@ mod contract;
 mod home;
 mod messages;
 mod openapi;
+mod personal;
 mod rpcs;
 mod types;
 mod vocabularies;
@@ -26,6 +27,7 @@ pub fn generate() -> anyhow::Result<Vec<Generated>> {
     let contract = Contract::read()?;
     let mut files = messages::files(&contract)?;
     files.push(types::file(&contract)?);
+    files.push(personal::file(&contract)?);
     files.push(vocabularies::file(&contract)?);
     files.extend(rpcs::files(&contract)?);
     files.extend(openapi::files(&contract)?);

@@ -6336,6 +6336,82 @@ impl ::prost::Name for TailRequest {
         "/kairo.v1.TailRequest".into()
     }
 }
+/// A body as it lies in the log where what is somebody's own is sealed: content type application/vnd.kairo.sealed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SealedBody {
+    /// The message that the type names, with nothing in the place of what is sealed.
+    #[prost(bytes = "vec", tag = "1")]
+    pub open: ::prost::alloc::vec::Vec<u8>,
+    /// What belongs there, for each of whom it is.
+    #[prost(message, repeated, tag = "2")]
+    pub sealed: ::prost::alloc::vec::Vec<SealedContent>,
+}
+impl ::prost::Name for SealedBody {
+    const NAME: &'static str = "SealedBody";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SealedBody".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SealedBody".into()
+    }
+}
+/// Whatever of a body is one user's.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SealedContent {
+    #[prost(string, tag = "1")]
+    pub user: ::prost::alloc::string::String,
+    /// Which of the user's data keys it is sealed with, counted from 1: whoever is forgotten begins with another one.
+    #[prost(uint32, tag = "2")]
+    pub generation: u32,
+    /// PersonalValues, AES-256-GCM-SIV under that key, with the nonce in front.
+    #[prost(bytes = "vec", tag = "3")]
+    pub content: ::prost::alloc::vec::Vec<u8>,
+}
+impl ::prost::Name for SealedContent {
+    const NAME: &'static str = "SealedContent";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.SealedContent".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.SealedContent".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PersonalValues {
+    #[prost(message, repeated, tag = "1")]
+    pub values: ::prost::alloc::vec::Vec<PersonalValue>,
+}
+impl ::prost::Name for PersonalValues {
+    const NAME: &'static str = "PersonalValues";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.PersonalValues".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.PersonalValues".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PersonalValue {
+    /// Which of the body's personal values it is, in the order of the protos, counted from 0; one of a list that is repeated counts by
+    /// itself.
+    #[prost(uint32, tag = "1")]
+    pub at: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    pub value: ::prost::alloc::vec::Vec<u8>,
+}
+impl ::prost::Name for PersonalValue {
+    const NAME: &'static str = "PersonalValue";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.PersonalValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.PersonalValue".into()
+    }
+}
 /// A process is about to run its program: it exists, and waits for this event to be in the log.
 /// Type kairo.process.spawned.v1 on kairo.process.<agent>.spawned, emitted by process-supervisor under the guard of that subject.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -8,6 +8,7 @@
 
 pub mod plan;
 
+use kairo_core::personal::Whose;
 use kairo_core::{
     bus::{
         Bus,
@@ -52,7 +53,10 @@ impl Effects {
             }
             Effect::Answer(Told { id, agent, correlation, body }) => {
                 let envelope = self.caused_by(record, id, correlation);
-                self.bus.publish(&Outgoing::new(&AGENT_ANSWER, &agent, envelope, body)).await?;
+                // Whose the task was, its answer is.
+                let owner = record.envelope.whose.of_part(decided.position).unwrap_or_default();
+                let answer = Outgoing::new(&AGENT_ANSWER, &agent, envelope, body).whose(Whose::user(owner));
+                self.bus.publish(&answer).await?;
             }
         }
         Ok(())

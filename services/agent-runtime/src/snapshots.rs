@@ -14,7 +14,7 @@ use bytes::Bytes;
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use kairo_core::{
-    bus::{Bus, BusError},
+    bus::{Bus, BusError, data_keys::Holder},
     ids::Name,
     ownership::checkpoint::Format,
     record::Raw,
@@ -25,6 +25,8 @@ use kairo_mind::log::{Answers, Log, SNAPSHOT_VERSION, Snapshot};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
+/// What it is sealed as.
+const PLACE: &str = "snapshot";
 /// What is written as one entry, in bytes: nats takes a megabyte by default, headers included.
 const PART: usize = 700_000;
 /// Parts of a snapshot at most; far above what the bounds of a state allow.
@@ -32,6 +34,8 @@ const PARTS: usize = 64;
 /// First byte of an entry: the snapshot itself, or the number of its parts and what they add up to.
 const WHOLE: u8 = 1;
 const IN_PARTS: u8 = 2;
+/// Added where it is sealed with the agent's data key.
+const SEALED: u8 = 64;
 /// Messages that are read at once of what lies ahead.
 const READS_AT_ONCE: usize = 32;
 /// What a snapshot may unpack to, in bytes.
@@ -260,10 +264,15 @@ pub struct Stored {
 pub async fn save(bus: &Bus, agent: &Name, snapshot: &Snapshot, before: u64) -> Result<Stored, BusError> {
     let mut revision = before;
     let (packed, size) = pack(snapshot);
-    let head = match packed.len() <= PART {
+    let (packed, seal) = match bus.seal(Holder::Agent(agent.as_str()), PLACE, &packed).await? {
+        Some(sealed) => (sealed, SEALED),
+        None => (packed, 0),
+    };
+    let mut head = match packed.len() <= PART {
         true => std::iter::once(WHOLE).chain(packed).collect(),
         false => write_parts(bus, agent, &packed).await?,
     };
+    head.iter_mut().take(1).for_each(|kind| *kind += seal);
     let head = Bytes::from(head);
     loop {
         match bus.update_value(SNAPSHOTS_BUCKET, &key(agent), head.clone(), revision).await {
@@ -307,20 +316,39 @@ struct Reach {
 
 /// What an entry holds, or of it what is asked for; none if this version cannot use it.
 async fn read<T: DeserializeOwned>(bus: &Bus, agent: &Name, head: &[u8]) -> Result<Option<T>, BusError> {
+    let (head, is_sealed) = told_apart(head);
     let mut parts = Vec::new();
-    for number in 0..parts_of(head) {
+    for number in 0..parts_of(&head) {
         let Some(part) = bus.value(SNAPSHOTS_BUCKET, &part_key(agent, number)).await? else { return Ok(None) };
         parts.push(part.value);
     }
-    Ok(put_together(head, &parts))
+    let Some(packed) = put_together(&head, &parts) else { return Ok(None) };
+    // One that nobody can open any more is none.
+    let opened = match is_sealed {
+        true => bus.open(Holder::Agent(agent.as_str()), PLACE, &packed).await?,
+        false => Some(packed),
+    };
+    Ok(opened.and_then(|packed| unpack(&packed)))
 }
 
 /// The snapshot of an agent that these entries of the bucket hold, by their keys; none if there is none, or none that
-/// this version can use. For whoever audits what was written.
+/// this version can use without a key. For whoever audits what was written.
 pub fn decode(agent: &Name, entries: &BTreeMap<String, Bytes>) -> Option<Snapshot> {
     let head = entries.get(&key(agent))?;
     let parts = (0..parts_of(head)).map(|number| entries.get(&part_key(agent, number)).cloned());
-    put_together(head, &parts.collect::<Option<Vec<Bytes>>>()?)
+    unpack(&put_together(head, &parts.collect::<Option<Vec<Bytes>>>()?)?)
+}
+
+/// The head as it is of one that is not sealed, and whether it is.
+fn told_apart(head: &[u8]) -> (Vec<u8>, bool) {
+    let mut head = head.to_vec();
+    match head.first_mut() {
+        Some(kind) if *kind >= SEALED => {
+            *kind -= SEALED;
+            (head, true)
+        }
+        _ => (head, false),
+    }
 }
 
 /// How many other entries belong to this one.
@@ -331,13 +359,13 @@ fn parts_of(head: &[u8]) -> usize {
     }
 }
 
-fn put_together<T: DeserializeOwned>(head: &[u8], parts: &[Bytes]) -> Option<T> {
+fn put_together(head: &[u8], parts: &[Bytes]) -> Option<Vec<u8>> {
     match head {
-        [WHOLE, packed @ ..] => unpack(packed),
+        [WHOLE, packed @ ..] => Some(packed.to_vec()),
         [IN_PARTS, _, wanted @ ..] => {
             let packed = parts.concat();
             // Parts of another one may have been written since.
-            (digest(&packed).as_bytes() == wanted).then(|| unpack(&packed)).flatten()
+            (digest(&packed).as_bytes() == wanted).then_some(packed)
         }
         _ => None,
     }
@@ -399,6 +427,7 @@ mod tests {
             partition: Some(0),
             headers,
             payload: Bytes::new(),
+            sealed: None,
             stored: jiff::Timestamp::UNIX_EPOCH,
         };
         let of = |last| Snapshot { through: 40, last, ..Log::default().snapshot(Uuid::nil()) };

@@ -130,15 +130,14 @@ impl Thinker {
         }
         let thread_id = deliberation.thread_id();
         drop(deliberation);
-        let guard = state.decided;
         let completions = decision.completions.clone();
         let decision = self.with_given_up(decision, &paid);
-        match self.commit(agent, guard, &input.record, &thread_id, decision).await {
+        match self.commit(agent, &state, &input.record, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
                 let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits, completions);
                 let Some(instead) = instead else { return Thought::Nothing };
                 let instead = self.with_given_up(instead, &paid);
-                told(self.commit_what_fits(agent, guard, &input.record, &thread_id, instead).await)
+                told(self.commit_what_fits(agent, &state, &input.record, &thread_id, instead).await)
             }
             outcome => told(outcome),
         }
@@ -154,14 +153,14 @@ impl Thinker {
     async fn commit_what_fits(
         &self,
         agent: &Name,
-        guard: u64,
+        state: &AgentState,
         input: &Record,
         thread_id: &str,
         decision: AgentDecision,
     ) -> Result<Record, BusError> {
-        match self.commit(agent, guard, input, thread_id, decision.clone()).await {
+        match self.commit(agent, state, input, thread_id, decision.clone()).await {
             Err(BusError::TooLarge { .. }) => {
-                self.commit(agent, guard, input, thread_id, without_words(decision)).await
+                self.commit(agent, state, input, thread_id, without_words(decision)).await
             }
             outcome => outcome,
         }
@@ -215,14 +214,15 @@ impl Thinker {
     async fn commit(
         &self,
         agent: &Name,
-        guard: u64,
+        state: &AgentState,
         input: &Record,
         thread_id: &str,
         decision: AgentDecision,
     ) -> Result<Record, BusError> {
+        let (guard, whose) = (state.decided, state.whose(agent.as_str(), input, &decision));
         let envelope =
             input.envelope.follow(decision_id(input), Service::AgentRuntime, Origin::Internal, self.bus.now());
-        let event = Outgoing::new(&AGENT_DECISION, agent, envelope.in_thread(thread_id), decision);
+        let event = Outgoing::new(&AGENT_DECISION, agent, envelope.in_thread(thread_id), decision).whose(whose);
         let written = self.bus.commit(&event, guard).await?;
         let Outgoing { subject, envelope, body } = event;
         Ok(Record { sequence: written.sequence, subject, envelope, body })

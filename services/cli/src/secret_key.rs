@@ -19,8 +19,9 @@ use crate::{Error, endpoint::DATA_DIR};
 
 /// The key, for people and programs that are not services.
 const VARIABLE: &str = "KAIRO_SECRET_KEY";
-/// Where `kairo dev` keeps one, in its data folder.
+/// Where `kairo dev` keeps one, in its data folder; and where its master key, under which data keys are kept.
 const FILE: &str = "dev/secret-key";
+const MASTER_FILE: &str = "dev/master-key";
 
 /// What the command reads of the services' configuration.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -70,7 +71,15 @@ fn read(key: &str, what: &str) -> Result<sealing::Key, Error> {
 /// The key in this data folder, made when there is none. It outlives a fresh start, like the log's copies elsewhere that
 /// only it opens.
 pub fn kept(data_dir: &Path) -> Result<String, Error> {
-    let file: PathBuf = data_dir.join(FILE);
+    kept_in(data_dir.join(FILE))
+}
+
+/// The master key in this data folder, in the same way.
+pub fn master_kept(data_dir: &Path) -> Result<String, Error> {
+    kept_in(data_dir.join(MASTER_FILE))
+}
+
+fn kept_in(file: PathBuf) -> Result<String, Error> {
     match fs::read_to_string(&file) {
         Ok(key) => {
             let key = key.trim().to_owned();

@@ -43,6 +43,7 @@ pub const SECTIONS: &[&str] = &[
     "models",
     "nats",
     "postgres",
+    "privacy",
     "process_supervisor",
     "projector",
     "router",

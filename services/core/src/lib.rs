@@ -10,6 +10,7 @@ pub mod header_lines;
 pub mod ids;
 pub mod keyed_locks;
 pub mod ownership;
+pub mod privacy;
 pub mod record;
 pub mod service;
 pub mod telemetry;
@@ -18,5 +19,5 @@ pub mod watch;
 
 pub use kairo_events::{
     address, commands, consent, dates, decider, envelope, event_json, hooks, imports, log_message, media, outside,
-    partition, permissions, prices, principal, schema, sealing, subjects, threads, vocabulary, workers,
+    partition, permissions, personal, prices, principal, schema, sealing, subjects, threads, vocabulary, workers,
 };

@@ -10,7 +10,7 @@ use kairo_events::{
     log_message,
     record::{self, Stored},
 };
-use kairo_proto::{time, v1};
+use kairo_proto::{ContentType, time, v1};
 use uuid::Uuid;
 
 pub use kairo_events::record::{Place, Record, Unreadable};
@@ -31,6 +31,8 @@ pub struct Raw {
     pub partition: Option<u32>,
     pub headers: HeaderMap,
     pub payload: Bytes,
+    /// The body as it is stored, where that was sealed and `payload` is what was opened of it.
+    pub sealed: Option<Bytes>,
     /// When the server stored it.
     pub stored: Timestamp,
 }
@@ -48,6 +50,7 @@ impl Raw {
             partition,
             headers,
             payload: message.payload.clone(),
+            sealed: None,
             stored: server_time(info.published.unix_timestamp_nanos()),
         };
         Ok((raw, info))
@@ -74,6 +77,16 @@ impl Raw {
         header_lines::header_lines(&self.headers)
     }
 
+    /// As it lies in the stream, whether it was opened or not.
+    pub fn as_stored(&self) -> Self {
+        let mut stored = self.clone();
+        if let Some(sealed) = stored.sealed.take() {
+            stored.payload = sealed;
+            stored.headers.insert(envelope::CONTENT_TYPE, ContentType::SEALED);
+        }
+        stored
+    }
+
     /// As it is handed out.
     pub fn to_log_message(&self) -> v1::LogMessage {
         let Self { sequence, subject, payload, stored, headers, .. } = self;
@@ -90,7 +103,7 @@ impl Raw {
         }
         let (subject, payload) = (message.subject.clone(), Bytes::from(message.data.clone()));
         let stored = time::read(message.stored.as_ref()?)?;
-        Some(Self { sequence: message.sequence, subject, partition: None, headers, payload, stored })
+        Some(Self { sequence: message.sequence, subject, partition: None, headers, payload, sealed: None, stored })
     }
 
     /// Reads it whole, for whoever acts on it: what takes a newer reader is not passed over. `max_body` is in bytes.

@@ -18,6 +18,7 @@ use crate::{
     closed,
     config::{self, Validate},
     ids::Name,
+    privacy::PrivacyConfig,
     subjects::Service,
     telemetry::{self, TelemetryConfig},
 };
@@ -26,6 +27,7 @@ use crate::{
 pub trait ServiceConfig: Serialize + DeserializeOwned + Default + Validate + Clone + Send + 'static {
     fn nats(&self) -> &NatsConfig;
     fn bus(&self) -> &BusConfig;
+    fn privacy(&self) -> &PrivacyConfig;
     fn telemetry(&self) -> &TelemetryConfig;
     fn health(&self) -> &HealthConfig;
 }
@@ -42,6 +44,8 @@ macro_rules! service_config {
             pub nats: $crate::bus::NatsConfig,
             /// Limits of consuming and publishing.
             pub bus: $crate::bus::BusConfig,
+            /// Sealing what users say and are told.
+            pub privacy: $crate::privacy::PrivacyConfig,
             /// Logs and traces.
             pub telemetry: $crate::telemetry::TelemetryConfig,
             /// Where liveness and readiness are served.
@@ -54,6 +58,7 @@ macro_rules! service_config {
                 let mut mistakes = Vec::new();
                 $crate::service::section(&mut mistakes, "nats", &self.nats);
                 $crate::service::section(&mut mistakes, "bus", &self.bus);
+                $crate::service::section(&mut mistakes, "privacy", &self.privacy);
                 $crate::service::section(&mut mistakes, "telemetry", &self.telemetry);
                 $crate::service::section(&mut mistakes, "health", &self.health);
                 $($crate::service::section(&mut mistakes, stringify!($section), &self.$section);)*
@@ -64,6 +69,7 @@ macro_rules! service_config {
         impl $crate::service::ServiceConfig for $name {
             fn nats(&self) -> &$crate::bus::NatsConfig { &self.nats }
             fn bus(&self) -> &$crate::bus::BusConfig { &self.bus }
+            fn privacy(&self) -> &$crate::privacy::PrivacyConfig { &self.privacy }
             fn telemetry(&self) -> &$crate::telemetry::TelemetryConfig { &self.telemetry }
             fn health(&self) -> &$crate::service::HealthConfig { &self.health }
         }
@@ -196,11 +202,15 @@ where
     tokio::spawn(stop_on_signal(shutdown.clone()));
     let readiness = Readiness::default();
     readiness.serve(config.health(), shutdown.clone()).await?;
-    let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?;
+    let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?.sealing(config.privacy());
     readiness.depend_on(&bus);
     bus.spawn(status::answer(bus.clone(), readiness.clone(), started));
     let found = waiting_for_nats(&bus, &shutdown, async || {
         let found = bus.find_log().await;
+        let found = match found {
+            Ok(found) => bus.check_master_key().await.map(|()| found),
+            Err(error) => Err(error),
+        };
         readiness.waits_for(found.as_ref().err().map(ToString::to_string));
         found
     });

@@ -11,7 +11,7 @@ use kairo_proto::ContentType;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use uuid::Uuid;
 
-use crate::{principal::Principal, subjects::Service};
+use crate::{personal::Whose, principal::Principal, subjects::Service};
 
 /// Who an event comes from, seed 002's `source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct Envelope {
     pub traceparent: Option<String>,
     /// Who entered it, of what the gateway writes for somebody and the router delivers.
     pub entered_by: Option<Principal>,
+    /// Whose what it says is, where that is sealed.
+    pub whose: Whose,
 }
 
 /// A header that is missing or is not what it should be. The text goes into dead letters.
@@ -101,6 +103,7 @@ impl Envelope {
             tags: Vec::new(),
             traceparent: None,
             entered_by: None,
+            whose: Whose::Nobodys,
         }
     }
 
@@ -134,6 +137,7 @@ impl Envelope {
                 match self.content {
                     ContentType::Protobuf => ContentType::PROTOBUF.to_owned(),
                     ContentType::Json => ContentType::JSON.to_owned(),
+                    ContentType::Sealed => ContentType::SEALED.to_owned(),
                 },
             ),
             (CORRELATION, self.correlation_id.to_string()),
@@ -185,6 +189,7 @@ impl Envelope {
                 .unwrap_or_default(),
             traceparent: get(TRACEPARENT).map(str::to_owned),
             entered_by: principal(&get)?,
+            whose: get(WHOSE).map(Whose::read).unwrap_or_default(),
         })
     }
 }
@@ -204,14 +209,17 @@ pub fn ids<'h>(get: impl Fn(&'static str) -> Option<&'h str>) -> Option<(Uuid, U
 const SPECVERSION: &str = "ce-specversion";
 const ID: &str = "ce-id";
 const SOURCE: &str = "ce-source";
-const TYPE: &str = "ce-type";
+pub const TYPE: &str = "ce-type";
 const TIME: &str = "ce-time";
 const SUBJECT: &str = "ce-subject";
-const CONTENT_TYPE: &str = "ce-datacontenttype";
+/// How the body is written.
+pub const CONTENT_TYPE: &str = "ce-datacontenttype";
 const CORRELATION: &str = "ce-correlationid";
 const CAUSATION: &str = "ce-causationid";
 /// The ids of the events that the message holds, where it holds several.
 pub const HELD: &str = "ce-events";
+/// Whose its parts are, where they are sealed.
+pub const WHOSE: &str = "ce-whose";
 const THREAD: &str = "ce-threadid";
 const ORIGIN: &str = "ce-origin";
 const MODALITY: &str = "ce-modality";

@@ -8,7 +8,7 @@
 //! * [`threads`]: ids of threads that say whose they are; [`imports`] conversations that were had elsewhere
 //! * [`principal`]: who entered an event
 //! * [`ids`], [`address`], [`commands`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
-//! * [`sealing`]: secrets within events; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
+//! * [`sealing`]: secrets within events; [`personal`] content of users, which goes when they are forgotten; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
 //!   consent to
 //! * [`vocabulary`]: which readers a message takes, and which messages may be written
 //! * [`prices`]: what tokens of models cost
@@ -32,6 +32,7 @@ pub mod media;
 pub mod outside;
 pub mod partition;
 pub mod permissions;
+pub mod personal;
 pub mod prices;
 pub mod principal;
 pub mod record;

@@ -6,9 +6,9 @@
 use std::fmt::Write;
 
 use crate::subjects::{
-    CONGESTION_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, Emitter, HOOKS_BUCKET, HOOKS_STREAM, KEYS_BUCKET,
-    LIVE_OUTPUT, LIVE_TOKEN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, Route, SNAPSHOTS_BUCKET, STATUS_PING,
-    STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
+    CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, Emitter, HOOKS_BUCKET, HOOKS_STREAM,
+    KEYS_BUCKET, LIVE_OUTPUT, LIVE_TOKEN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, Route, SNAPSHOTS_BUCKET,
+    STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
 };
 use crate::{ids::Name, workers};
 
@@ -98,9 +98,11 @@ fn of_service(service: Service) -> Permissions {
         .reads_log(service)
         .consumes(service)
         .hears([inboxes(service)])
+        .reads(&bucket(DATA_KEYS_BUCKET))
         // Who is there.
         .hears([STATUS_PING])
         .answers([Service::Gateway]);
+    let own = if service == Service::Projector { own } else { own.writes(DATA_KEYS_BUCKET, &[">"]) };
     match service {
         Service::Gateway => gateway(own),
         Service::Router => owner_of_partitions(service, own)
@@ -139,6 +141,7 @@ fn gateway(own: Permissions) -> Permissions {
         .hears([LIVE_TOKEN.filter(), LIVE_OUTPUT.filter(), format!("$KV.{CONGESTION_BUCKET}.>")])
         .reads(&bucket(CONGESTION_BUCKET))
         .makes_again(CONGESTION_BUCKET)
+        .publishes([api("STREAM.MSG.DELETE", &bucket(DATA_KEYS_BUCKET))])
         .writes(KEYS_BUCKET, &[">"])
         .reads(&bucket(KEYS_BUCKET))
         .watches(&bucket(KEYS_BUCKET))
@@ -410,6 +413,7 @@ mod tests {
                 ("STREAM.CREATE", "KV_KAIRO_CONGESTION") => &["gateway"],
                 ("STREAM.PURGE", "OBJ_KAIRO_OBJECTS") => &["gateway"],
                 ("STREAM.MSG.DELETE", TIMERS_STREAM) => &["agent-runtime"],
+                ("STREAM.MSG.DELETE", "KV_KAIRO_DATA_KEYS") => &["gateway"],
                 _ => &[],
             };
             assert_eq!(who, expected, "{request} {stream}");

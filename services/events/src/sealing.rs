@@ -41,12 +41,7 @@ pub enum SealingError {
 /// # Errors
 /// For a text of more bytes than the mode allows, 64 GiB.
 pub fn seal(key: &Key, id: Uuid, name: &str, secret: &str) -> Result<Vec<u8>, SealingError> {
-    let place = ids::named("sealed", &[&id.to_string(), name]);
-    let nonce =
-        Nonce::try_from(place.as_bytes().get(..NONCE_BYTES).unwrap_or_default()).map_err(|_| SealingError::TooLong)?;
-    let payload = Payload { msg: secret.as_bytes(), aad: place.as_bytes() };
-    let sealed = Aes256GcmSiv::new(key.into()).encrypt(&nonce, payload).map_err(|_| SealingError::TooLong)?;
-    Ok([nonce.as_slice(), &sealed].concat())
+    seal_at(key, ids::named("sealed", &[&id.to_string(), name]), secret.as_bytes())
 }
 
 /// What was sealed for the memory `id` under this name.
@@ -54,12 +49,31 @@ pub fn seal(key: &Key, id: Uuid, name: &str, secret: &str) -> Result<Vec<u8>, Se
 /// # Errors
 /// When it was sealed with another key or for another place, or was changed since.
 pub fn open(key: &Key, id: Uuid, name: &str, sealed: &[u8]) -> Result<String, SealingError> {
-    let place = ids::named("sealed", &[&id.to_string(), name]);
+    let text = open_at(key, ids::named("sealed", &[&id.to_string(), name]), sealed)?;
+    String::from_utf8(text).map_err(|_| SealingError::NotOpened)
+}
+
+/// Seals bytes for this place.
+///
+/// # Errors
+/// For more bytes than the mode allows, 64 GiB.
+pub fn seal_at(key: &Key, place: Uuid, bytes: &[u8]) -> Result<Vec<u8>, SealingError> {
+    let nonce =
+        Nonce::try_from(place.as_bytes().get(..NONCE_BYTES).unwrap_or_default()).map_err(|_| SealingError::TooLong)?;
+    let payload = Payload { msg: bytes, aad: place.as_bytes() };
+    let sealed = Aes256GcmSiv::new(key.into()).encrypt(&nonce, payload).map_err(|_| SealingError::TooLong)?;
+    Ok([nonce.as_slice(), &sealed].concat())
+}
+
+/// What was sealed for this place.
+///
+/// # Errors
+/// When it was sealed with another key or for another place, or was changed since.
+pub fn open_at(key: &Key, place: Uuid, sealed: &[u8]) -> Result<Vec<u8>, SealingError> {
     let (nonce, text) = sealed.split_at_checked(NONCE_BYTES).ok_or(SealingError::NotOpened)?;
     let nonce = Nonce::try_from(nonce).map_err(|_| SealingError::NotOpened)?;
     let payload = Payload { msg: text, aad: place.as_bytes() };
-    let text = Aes256GcmSiv::new(key.into()).decrypt(&nonce, payload).map_err(|_| SealingError::NotOpened)?;
-    String::from_utf8(text).map_err(|_| SealingError::NotOpened)
+    Aes256GcmSiv::new(key.into()).decrypt(&nonce, payload).map_err(|_| SealingError::NotOpened)
 }
 
 /// Reads a key: 64 hexadecimal digits, or base64 of 32 bytes in either alphabet, padded or not.

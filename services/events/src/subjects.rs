@@ -143,12 +143,14 @@ pub const OWNERS_BUCKET: &str = "KAIRO_OWNERS";
 pub const CONGESTION_BUCKET: &str = "KAIRO_CONGESTION";
 /// API keys of the gateway, hashed: revocable at once and no facts of agents, so not in the log.
 pub const KEYS_BUCKET: &str = "KAIRO_KEYS";
+/// Data keys of users and agents, wrapped by the master key: what is sealed in the log goes when they go, so not in the log.
+pub const DATA_KEYS_BUCKET: &str = "KAIRO_DATA_KEYS";
 /// What stands for an API key in one URL, hashed, for a moment.
 pub const TICKETS_BUCKET: &str = "KAIRO_TICKETS";
 /// Images and audio of messages, by the digest of their bytes; events only name them.
 pub const OBJECTS_BUCKET: &str = "KAIRO_OBJECTS";
 /// Every stream there is, those behind buckets included.
-pub const STREAMS: [&str; 11] = [
+pub const STREAMS: [&str; 12] = [
     EVENTS_STREAM,
     DLQ_STREAM,
     TIMERS_STREAM,
@@ -158,6 +160,7 @@ pub const STREAMS: [&str; 11] = [
     "KV_KAIRO_OWNERS",
     "KV_KAIRO_CONGESTION",
     "KV_KAIRO_KEYS",
+    "KV_KAIRO_DATA_KEYS",
     "KV_KAIRO_TICKETS",
     "OBJ_KAIRO_OBJECTS",
 ];

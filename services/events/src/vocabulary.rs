@@ -49,12 +49,14 @@ pub const STATES: u32 = 6;
 pub const IMPORTS: u32 = 6;
 /// From this epoch on ids of threads that users name say whose they are.
 pub const OWNED_THREADS: u32 = 3;
+/// From this epoch on content of users is sealed, where there is a master key.
+pub const SEALING: u32 = 8;
 /// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
 /// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, submodules, that users go on with the
-/// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere.
-pub const READER: u32 = if kairo_proto::READER > OWNED_THREADS { kairo_proto::READER } else { OWNED_THREADS };
+/// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere; version 8 content that is sealed.
+pub const READER: u32 = if kairo_proto::READER > SEALING { kairo_proto::READER } else { SEALING };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
 /// What a message takes to be understood; where it is missing, every reader does.

@@ -116,6 +116,8 @@ impl Follower {
             return Err(format!("message {} of the pull was lost", pull.received).into());
         }
         pull.pending = info.pending;
+        // Opened before it counts as read: what cannot be opened now is asked for again.
+        let raw = self.bus.opened(raw).await?;
         self.position = raw.sequence;
         self.failures = 0;
         Ok(raw)

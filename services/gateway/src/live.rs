@@ -148,6 +148,7 @@ pub fn raw(message: Message) -> Raw {
         partition: None,
         headers: message.headers.unwrap_or_default(),
         payload: message.payload,
+        sealed: None,
         stored: Timestamp::UNIX_EPOCH,
     }
 }

@@ -23,6 +23,7 @@ use kairo_core::{
     },
     partition,
     record::Raw,
+    sealing::Key,
     subjects::Consumer,
 };
 use tokio::{
@@ -273,6 +274,12 @@ impl Machine for InMemory {
 
     fn new_id(&self) -> Uuid {
         Uuid::now_v7()
+    }
+
+    fn new_key(&self) -> Key {
+        let mut key = Key::default();
+        getrandom::fill(&mut key).unwrap_or_else(|error| panic!("the machine has no random numbers: {error}"));
+        key
     }
 
     fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {

@@ -20,8 +20,8 @@ use kairo_core::{
     partition::Partitions,
     record::{Raw, Record},
     subjects::{
-        CONGESTION_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_STREAM, MEMBERS_BUCKET,
-        OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
+        CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_STREAM,
+        MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
     },
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -85,7 +85,8 @@ impl Server {
         events.metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let streams =
             [events, Stream::new(TIMERS_STREAM, &TIMERS_SUBJECTS, now), Stream::new(DLQ_STREAM, &["kairo.dlq.>"], now)];
-        let buckets = [SNAPSHOTS_BUCKET, MEMBERS_BUCKET, OWNERS_BUCKET, CONGESTION_BUCKET].map(|it| format!("KV_{it}"));
+        let buckets = [SNAPSHOTS_BUCKET, MEMBERS_BUCKET, OWNERS_BUCKET, CONGESTION_BUCKET, DATA_KEYS_BUCKET]
+            .map(|it| format!("KV_{it}"));
         let buckets = buckets.iter().map(String::as_str).chain([HOOKS_STREAM]).map(|name| Stream::bucket(name, now));
         for stream in streams.into_iter().chain(buckets) {
             self.streams.entry(stream.name.clone()).or_insert(stream);

@@ -269,6 +269,7 @@ impl Stored {
             partition,
             headers: self.headers.clone(),
             payload: self.payload.clone(),
+            sealed: None,
             stored: self.time,
         }
     }

@@ -32,6 +32,7 @@ pub mod intrinsics;
 pub mod log;
 pub mod memories;
 pub mod outside;
+mod owning;
 pub mod profile;
 pub mod prompts;
 mod reflection;

@@ -122,7 +122,8 @@ async fn say_progress(bus: &Bus, process: &Process, number: u64, progress: &Prog
     let body = events::progress(process.action, bus.instance.as_str(), progress, process.account().end());
     let id = progress_id(process.action, number);
     let envelope = process.cause.follow(id, Service::ProcessSupervisor, Origin::System, bus.now());
-    bus.publish(&Outgoing::new(&PROCESS_PROGRESS, &process.agent, envelope, body)).await?;
+    let progress = Outgoing::new(&PROCESS_PROGRESS, &process.agent, envelope, body);
+    bus.publish(&progress.whose(process.cause.whose.clone())).await?;
     Ok(())
 }
 

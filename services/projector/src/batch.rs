@@ -123,7 +123,15 @@ mod tests {
         for (name, value) in (Envelope { type_name: type_name.to_owned(), ..envelope }).to_headers() {
             headers.insert(name, value.as_str());
         }
-        Raw { sequence, subject: subject.to_owned(), partition: None, headers, payload: body.into(), stored }
+        Raw {
+            sequence,
+            subject: subject.to_owned(),
+            partition: None,
+            headers,
+            payload: body.into(),
+            sealed: None,
+            stored,
+        }
     }
 
     #[test]

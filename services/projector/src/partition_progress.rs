@@ -94,7 +94,7 @@ mod tests {
     fn message(sequence: u64, partition: Option<u32>) -> Raw {
         let subject = "kairo.user.ann.message".to_owned();
         let (headers, payload) = (HeaderMap::new(), Default::default());
-        Raw { sequence, subject, partition, headers, payload, stored: Timestamp::UNIX_EPOCH }
+        Raw { sequence, subject, partition, headers, payload, sealed: None, stored: Timestamp::UNIX_EPOCH }
     }
 
     fn progress(positions: &[(u64, Option<u64>)]) -> PartitionProgress {

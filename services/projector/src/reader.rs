@@ -52,6 +52,7 @@ pub struct Limits {
 
 /// A place in the log that moves on.
 pub struct Reader {
+    bus: Bus,
     stream: Stream<()>,
     consumer: Consumer<pull::Config>,
     messages: pull::Stream,
@@ -96,6 +97,7 @@ impl Reader {
             .heartbeat(PULL_HEARTBEAT)
             .messages();
         Ok(Self {
+            bus: bus.clone(),
             messages: messages.await.map_err(async_nats::Error::from)?,
             stream,
             consumer,
@@ -122,7 +124,16 @@ impl Reader {
             let Ok(more) = timeout_at(deadline, unconstrained(self.messages.next())).await else { break };
             bytes += self.gather(more)?;
         }
+        self.unseal().await?;
         Ok((self.last, std::mem::take(&mut self.gathered)))
+    }
+
+    /// Opens what is sealed of what was gathered.
+    async fn unseal(&mut self) -> Result<(), ReaderError> {
+        for message in &mut self.gathered {
+            *message = self.bus.opened(message.clone()).await.map_err(async_nats::Error::from)?;
+        }
+        Ok(())
     }
 
     fn is_at_end(&self) -> bool {

@@ -68,6 +68,7 @@ pub fn record(row: &Row) -> Option<Record> {
         partition: None,
         headers: read_headers(&row.headers),
         payload: Bytes::copy_from_slice(&row.payload),
+        sealed: None,
         stored: row.stored.0,
     };
     raw.read(usize::MAX).ok()

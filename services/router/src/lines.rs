@@ -148,6 +148,7 @@ mod tests {
             stored: Timestamp::UNIX_EPOCH,
             headers: Headers::new(),
             payload: vec![0; bytes].into(),
+            sealed: None,
         };
         let read = raw.read(1);
         Said { raw, read }

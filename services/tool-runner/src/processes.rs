@@ -33,14 +33,16 @@ impl Handler for Processes {
             (None, None) => return Err(Failure::Permanent(format!("nothing to do for a {}", body.type_name()))),
         };
         // What is waited for goes on.
-        let Some(Of { action, tool, decision_sequence, outcome, took }) = outcome else { return Ok(Settled::Done) };
+        let Some(Of { action, tool, user, decision_sequence, outcome, took }) = outcome else {
+            return Ok(Settled::Done);
+        };
         let Some((_, agent)) = subjects::route(&delivery.record.subject) else {
             return Err(Failure::Permanent("subject names no agent".to_owned()));
         };
         let action =
             Uuid::parse_str(action).map_err(|_| Failure::Permanent("action_id: expected a UUID".to_owned()))?;
         let tool = if tool.is_empty() { PROCESS_RUN } else { tool };
-        let ended = Ended { action, tool, outcome: outcome.into(), took };
+        let ended = Ended { action, tool, user, outcome: outcome.into(), took };
         self.results.report(&agent, decision_sequence, &delivery.record.envelope, ended).await?;
         Ok(Settled::Done)
     }
@@ -51,6 +53,7 @@ impl Handler for Processes {
 struct Of<'e> {
     action: &'e str,
     tool: &'e str,
+    user: &'e str,
     decision_sequence: u64,
     outcome: CallResult,
     took: Duration,
@@ -62,6 +65,7 @@ impl<'e> Of<'e> {
         spawned.background.then(|| Self {
             action: &spawned.action_id,
             tool: &spawned.tool,
+            user: spawned.user.as_deref().unwrap_or_default(),
             decision_sequence: spawned.decision_sequence,
             outcome: Ok(started(&spawned.process_id, &spawned.program)),
             took: Duration::ZERO,
@@ -83,6 +87,7 @@ impl<'e> Of<'e> {
         Self {
             action: &exited.action_id,
             tool: &exited.tool,
+            user: exited.user.as_deref().unwrap_or_default(),
             decision_sequence: exited.decision_sequence,
             outcome,
             took,

@@ -7,6 +7,7 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     event_json::invocation_id,
     ids::{self, Name},
+    personal::Whose,
     subjects::{Service, TOOL_PROGRESS},
 };
 use kairo_proto::v1::ToolProgress;
@@ -28,6 +29,8 @@ pub struct Telling<'c> {
     pub cause: &'c Envelope,
     pub action: Uuid,
     pub tool: &'c str,
+    /// On whose behalf; empty where it is nobody's.
+    pub user: &'c str,
     /// Where its words come from that nobody here wrote.
     pub outside: Vec<String>,
 }
@@ -59,7 +62,7 @@ impl Telling<'_> {
             causation_id: Some(invocation_id(self.action)),
             ..self.cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now())
         };
-        Some(Outgoing::new(&TOOL_PROGRESS, self.agent, envelope, body))
+        Some(Outgoing::new(&TOOL_PROGRESS, self.agent, envelope, body).whose(Whose::user(self.user)))
     }
 }
 

@@ -11,6 +11,7 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     event_json::invocation_id,
     ids::{self, Name},
+    personal::Whose,
     subjects::{Service, TOOL_RESULT},
 };
 use kairo_proto::v1::{self, ToolResult};
@@ -22,6 +23,8 @@ use crate::{tool::ToolError, toolbox::Outcome};
 pub struct Ended<'a> {
     pub action: Uuid,
     pub tool: &'a str,
+    /// On whose behalf; empty where it is nobody's.
+    pub user: &'a str,
     pub outcome: Outcome,
     pub took: Duration,
 }
@@ -50,24 +53,24 @@ impl Results {
 
     /// Writes the result, unless the action has one. `cause` is an event from which the action followed.
     pub async fn report(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
-        let (action, tool, took) = (ended.action, ended.tool, ended.took);
+        let Ended { action, tool, user, took, .. } = ended;
         match self.write(agent, since, cause, ended).await {
             Err(BusError::TooLarge { size }) => {
                 let error = ToolError::too_large(format!("the result has {size} bytes; ask for less"));
-                self.write(agent, since, cause, Ended { action, tool, outcome: Err(error).into(), took }).await
+                self.write(agent, since, cause, Ended { action, tool, user, outcome: Err(error).into(), took }).await
             }
             outcome => outcome,
         }
     }
 
     async fn write(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
-        let action = ended.action;
+        let (action, whose) = (ended.action, Whose::user(ended.user));
         let envelope = Envelope {
             causation_id: Some(invocation_id(action)),
             ..cause.follow(ids::derived(action, "result"), Service::ToolRunner, Origin::Tool, self.bus.now())
         };
         let body = result(self.bus.instance.as_str(), ended);
-        let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body);
+        let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body).whose(whose);
         if let Entered::Already(_) = self.ledger.enter(agent, since, &event).await? {
             tracing::info!(%agent, %action, "the action has a result already, this one is dropped");
         }

@@ -286,7 +286,9 @@ impl Runner {
             ))
             .into(),
         };
-        let ended = Ended { action: call.asked.action, tool: &call.asked.tool, outcome, took: started.elapsed() };
+        let Asked { action, tool, user, .. } = &call.asked;
+        let user = user.as_deref().unwrap_or_default();
+        let ended = Ended { action: *action, tool, user, outcome, took: started.elapsed() };
         Ok(self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?)
     }
 
@@ -311,6 +313,7 @@ impl Runner {
             cause: &job.decision.envelope,
             action: asked.action,
             tool: &asked.tool,
+            user: asked.user.as_deref().unwrap_or_default(),
             outside: room.outside(),
         };
         // What is told of it ends with it: nothing comes after the result.

@@ -76,7 +76,15 @@ async fn write(bus: &Bus, patterns: &[Pattern], number: u32) -> Outcome<()> {
     let mut input = 0;
     for pattern in patterns {
         let (subject, headers, payload) = pattern.copy(number);
-        let raw = Raw { sequence: 0, subject, partition: None, headers, payload, stored: jiff::Timestamp::now() };
+        let raw = Raw {
+            sequence: 0,
+            subject,
+            partition: None,
+            headers,
+            payload,
+            sealed: None,
+            stored: jiff::Timestamp::now(),
+        };
         let Record { subject, envelope, mut body, .. } = raw.read(bus.limits.max_body_bytes)?;
         if let Body::AgentDecision(decision) = &mut body {
             decision.cursor = input;

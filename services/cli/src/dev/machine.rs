@@ -98,6 +98,7 @@ impl Machine {
             work_dir: plan.data_folder.processes(),
             workspaces: plan.data_folder.workspaces(),
             secret_key: secret_key::kept(&plan.data_folder.data_dir)?,
+            master_key: secret_key::master_kept(&plan.data_folder.data_dir)?,
         };
         let (folder, models) = (&plan.data_folder.data_dir, plan.model.settings(wiring.simulator_url.as_deref()));
         self.models = Some(Published::new(folder, &models).map_err(Error::file("write to", folder))?);

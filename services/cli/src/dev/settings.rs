@@ -54,6 +54,8 @@ pub(super) struct Wiring {
     pub(super) workspaces: PathBuf,
     /// Under which agents' secrets are sealed.
     pub(super) secret_key: String,
+    /// Under which the data keys of users are kept.
+    pub(super) master_key: String,
 }
 
 /// The environment of a service: what suits development, over it what our own environment says, over that what holds
@@ -80,6 +82,7 @@ pub(super) fn of(
         _ => Vec::new(),
     };
     settings.push(set("KAIRO_BUS__BEAT_MS", BEAT_MS.to_string()));
+    settings.push(set("KAIRO_PRIVACY__MASTER_KEY", wiring.master_key.clone()));
     settings.extend(on_nats(service.identity(), wiring, environment));
     settings.extend(wiring.database.settings(service));
     if service == Service::Gateway {
@@ -158,6 +161,7 @@ mod tests {
             work_dir: "/data/processes".into(),
             workspaces: "/data/workspaces".into(),
             secret_key: "07".repeat(32),
+            master_key: "08".repeat(32),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{HeaderName, HeaderValue};
+use kairo_events::personal::Whose;
 use kairo_proto::Body;
 use uuid::Uuid;
 
@@ -41,9 +42,16 @@ impl Outgoing {
             type_name: body.type_name().to_owned(),
             subject: Some(owner.to_string()),
             traceparent: Some(traceparent),
+            whose: Whose::of(&body),
             ..envelope
         };
         Self { subject: route.of(owner), envelope, body }
+    }
+
+    /// The same, of which the body itself does not say whose it is.
+    #[must_use]
+    pub fn whose(self, whose: Whose) -> Self {
+        Self { envelope: Envelope { whose, ..self.envelope }, ..self }
     }
 
     pub fn headers(&self) -> Headers {
@@ -67,7 +75,7 @@ impl Bus {
     /// Writes an event. The same id within the stream's duplicate window is written once; beyond that window whoever
     /// reads it must know what it has seen.
     pub async fn publish(&self, event: &Outgoing) -> Result<Written, BusError> {
-        let message = self.message(event)?.once(event.envelope.id.to_string());
+        let message = self.message(event).await?.once(event.envelope.id.to_string());
         self.send(message, 0).await
     }
 
@@ -77,7 +85,7 @@ impl Bus {
     /// there: then that is success. The id alone does not tell, since replicas at the same work derive the same one,
     /// and some say the very same; but when they said it differs, and what is folded from it.
     pub async fn append(&self, event: &Outgoing, expected: u64) -> Result<Written, BusError> {
-        let message = self.message(event)?.guarded(expected);
+        let message = self.message(event).await?.guarded(expected);
         let error = match self.send(message, expected).await {
             Ok(written) => return Ok(written),
             Err(error @ BusError::TooLarge { .. }) => return Err(error),
@@ -114,10 +122,9 @@ impl Bus {
     /// # Errors
     /// [`BusError::Conflict`] or [`BusError::TooLarge`]. It waits for as long as the server is away.
     pub async fn commit(&self, event: &Outgoing, expected: u64) -> Result<Written, BusError> {
-        let message = self.message(event)?.guarded(expected);
-        let (mut stalled, mut attempt) = (None, 0);
+        let (mut message, mut stalled, mut attempt) = (None, None, 0);
         loop {
-            match self.send(message.clone(), expected).await {
+            match self.try_to_commit(event, &mut message, expected).await {
                 Err(error @ BusError::Unavailable { .. }) => {
                     attempt += 1;
                     tracing::warn!(%error, attempt, subject = event.subject, "not written yet, trying again");
@@ -127,6 +134,20 @@ impl Bus {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// The same bytes each time.
+    async fn try_to_commit(
+        &self,
+        event: &Outgoing,
+        message: &mut Option<Message>,
+        expected: u64,
+    ) -> Result<Written, BusError> {
+        let sealed = match message.take() {
+            Some(sealed) => sealed,
+            None => self.message(event).await?.guarded(expected),
+        };
+        self.send(message.insert(sealed).clone(), expected).await
     }
 
     /// Speaks to whoever listens right now: nothing is stored, nobody waits.
@@ -142,12 +163,13 @@ impl Bus {
     }
 
     /// The message, unless nobody would read it.
-    fn message(&self, event: &Outgoing) -> Result<Message, BusError> {
-        let body = event.body.encode();
-        if body.len() > self.limits.max_body_bytes {
-            return Err(BusError::TooLarge { size: body.len() });
+    async fn message(&self, event: &Outgoing) -> Result<Message, BusError> {
+        let size = event.body.encoded_len();
+        if size > self.limits.max_body_bytes {
+            return Err(BusError::TooLarge { size });
         }
-        Ok(Message::new(self.stored(&event.subject), event.headers(), body))
+        let (headers, body) = self.sealed(event).await?;
+        Ok(Message::new(self.stored(&event.subject), headers, body))
     }
 
     /// Stores a message. While the server has another guarded write of its subject in process, the same again will tell;

@@ -16,6 +16,7 @@ use super::{
     Bus, BusConfig, BusError,
     failures::Failures,
     port::{Delivered, Pull, Settlement, StoreError},
+    sealed::OpeningPull,
 };
 use crate::{
     record::{Raw, Record},
@@ -212,7 +213,8 @@ struct Consuming<W> {
 
 impl<W: Work> Consuming<W> {
     async fn pull(&self) -> Result<Box<dyn Pull>, StoreError> {
-        self.bus.port.pull(self.consumer).await
+        let pull = self.bus.port.pull(self.consumer).await?;
+        Ok(Box::new(OpeningPull::new(pull, self.bus.clone())))
     }
 
     /// Hands messages to the handler until shutdown (true) or until the pull breaks (false).

@@ -50,14 +50,16 @@ impl Bus {
     async fn write_letter(&self, id: Uuid, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {
         tracing::warn!(consumer, subject = message.subject, sequence = message.sequence, reason, "dead letter");
         let envelope = Envelope::entering(id, self.service, Origin::System, self.now());
+        // What is sealed there is sealed here.
+        let body = message.sealed.as_ref().unwrap_or(&message.payload);
         let letter = DeadLetter {
             consumer: consumer.to_owned(),
             stream: stream_of(consumer).to_owned(),
             sequence: message.sequence,
             subject: message.subject.clone(),
             reason: reason.to_owned(),
-            head: message.payload.slice(..message.payload.len().min(HEAD)).to_vec(),
-            size: message.payload.len() as u64,
+            head: body.slice(..body.len().min(HEAD)).to_vec(),
+            size: body.len() as u64,
         };
         let Ok(owner) = Name::parse(self.service.name()) else { return Ok(()) };
         let event = Outgoing::new(&subjects::DEAD_LETTER, &owner, envelope, letter);

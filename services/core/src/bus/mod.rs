@@ -10,6 +10,7 @@ pub mod commands;
 pub mod congestion;
 pub mod consume;
 pub mod contact;
+pub mod data_keys;
 mod dead_letter;
 pub mod epoch;
 mod failures;
@@ -25,6 +26,7 @@ pub mod patience;
 pub mod port;
 pub mod provision;
 pub mod read;
+mod sealed;
 pub mod timers;
 mod together;
 pub mod violations;
@@ -44,6 +46,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use self::{
+    data_keys::DataKeys,
     jetstream::{JetStream, TLS},
     lacking::Lacking,
     port::{Cause, Connection, NoAnswer, Port, Subscription},
@@ -54,6 +57,7 @@ use crate::{
     ownership::standing::Standing,
     partition::Partitions,
     permissions::Identity,
+    privacy::PrivacyConfig,
     record::{Raw, Unreadable},
     subjects::Service,
     vocabulary::READER,
@@ -257,6 +261,8 @@ pub struct Bus {
     pub writes: writes::Writes,
     /// What this replica cannot take part in.
     pub(crate) lacking: Lacking,
+    /// Where content of users is sealed.
+    data_keys: Option<Arc<DataKeys>>,
 }
 
 /// What tells a log from every other, kept in its stream's metadata.
@@ -320,7 +326,14 @@ impl Bus {
             standing: Standing::default(),
             writes: writes::Writes::default(),
             lacking: Lacking::default(),
+            data_keys: None,
         }
+    }
+
+    /// The same, which seals content of users as configured.
+    #[must_use]
+    pub fn sealing(self, privacy: &PrivacyConfig) -> Self {
+        Self { data_keys: DataKeys::new(privacy).map(Arc::new), ..self }
     }
 
     /// The connection to NATS, for what no simulation runs: gateway, projector, administration. An error when the bus is

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{future::BoxFuture, stream::BoxStream};
 use jiff::Timestamp;
+use kairo_events::sealing::Key;
 use uuid::Uuid;
 
 use super::{jetstream::JetStream, violations::Counted};
@@ -53,6 +54,11 @@ pub trait Streams: Send + Sync {
 
     /// Removes one message; false when it is not there any more.
     async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError>;
+
+    /// Removes one message, and has its bytes written over.
+    async fn erase(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
+        self.delete(stream, sequence).await
+    }
 
     /// What a stream is and how far it goes, as its leader has it.
     async fn state(&self, stream: &str) -> Result<StreamState, StoreError>;
@@ -101,6 +107,9 @@ pub trait Machine: Send + Sync {
 
     /// A new id, for what enters from outside.
     fn new_id(&self) -> Uuid;
+
+    /// A new key to seal with, that nobody can guess.
+    fn new_key(&self) -> Key;
 
     /// A background task of the replica, to be spawned: it goes on only while the replica does.
     fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;

@@ -4,6 +4,7 @@ pub use super::port::Page;
 use super::{
     Bus, BusError,
     port::{Asked, Start, Tail},
+    sealed::OpeningTail,
 };
 use crate::{
     record::{Raw, Record},
@@ -27,19 +28,21 @@ impl Bus {
 
     /// Like [`Bus::read`], in any stream.
     pub(super) async fn read_in(&self, stream: &str, filter: &str, after: u64) -> Result<Page, BusError> {
-        self.port.page(stream, filter, after, PAGE).await.map_err(BusError::unavailable(READING))
+        let page = self.port.page(stream, filter, after, PAGE).await.map_err(BusError::unavailable(READING))?;
+        self.opened_page(page).await
     }
 
     /// The last message of each subject that a list of filters names, in the log; at most 1024.
     pub async fn last_of_each(&self, filters: &[String]) -> Result<Vec<Raw>, BusError> {
         let filters: Vec<String> = filters.iter().map(|filter| self.stored(filter)).collect();
-        self.port.last_of_each(EVENTS_STREAM, &filters).await.map_err(BusError::unavailable(READING))
+        let last = self.port.last_of_each(EVENTS_STREAM, &filters).await.map_err(BusError::unavailable(READING))?;
+        self.all_opened(last).await
     }
 
     /// The first message of a subject with a sequence above `after`.
     pub async fn first_behind(&self, subject: &str, after: u64) -> Result<Option<Raw>, BusError> {
         let page = self.port.page(EVENTS_STREAM, &self.stored(subject), after, 1).await;
-        Ok(page.map_err(BusError::unavailable(READING))?.messages.into_iter().next())
+        self.opened_if_any(page.map_err(BusError::unavailable(READING))?.messages.into_iter().next()).await
     }
 
     /// All messages of `filter` above `after`, handed over in order.
@@ -67,7 +70,7 @@ impl Bus {
             self.port.next_at_leader(EVENTS_STREAM, &filter, after).await.map_err(BusError::unavailable(READING))?
         {
             after = raw.sequence;
-            each(raw);
+            each(self.opened(raw).await?);
         }
         Ok(())
     }
@@ -75,7 +78,7 @@ impl Bus {
     /// The last message of a subject.
     pub async fn last(&self, subject: &str) -> Result<Option<Raw>, BusError> {
         let last = self.port.last(EVENTS_STREAM, &self.stored(subject), Asked::Any).await;
-        last.map_err(BusError::unavailable(READING))
+        self.opened_if_any(last.map_err(BusError::unavailable(READING))?).await
     }
 
     /// The record at `sequence`, which somebody has seen there. A server that is behind the others does not have it yet:
@@ -84,6 +87,7 @@ impl Bus {
         let found = self.port.at(EVENTS_STREAM, sequence, Asked::Any).await;
         let found = found.map_err(BusError::unavailable(READING))?;
         let raw = found.ok_or("nothing stands there yet").map_err(BusError::unavailable(READING))?;
+        let raw = self.opened(raw).await?;
         raw.read(self.limits.max_body_bytes).map_err(BusError::unavailable(READING))
     }
 
@@ -103,7 +107,7 @@ impl Bus {
     /// The message at a sequence, from the leader; none where there is none.
     pub async fn message_at(&self, sequence: u64) -> Result<Option<Raw>, BusError> {
         let found = self.port.at(EVENTS_STREAM, sequence, Asked::Leader).await;
-        found.map_err(BusError::unavailable(READING))
+        self.opened_if_any(found.map_err(BusError::unavailable(READING))?).await
     }
 
     /// Reads a subject in order, from a place on and for as long as the tail is not dropped.
@@ -113,6 +117,7 @@ impl Bus {
 
     /// Like [`Bus::tail_from`], whatever one of these filters of stored subjects names.
     pub async fn tail_of(&self, filters: &[String], start: Start) -> Result<Box<dyn Tail>, BusError> {
-        self.port.tail(EVENTS_STREAM, filters, start).await.map_err(BusError::unavailable(READING))
+        let tail = self.port.tail(EVENTS_STREAM, filters, start).await.map_err(BusError::unavailable(READING))?;
+        Ok(Box::new(OpeningTail::new(tail, self.clone())))
     }
 }

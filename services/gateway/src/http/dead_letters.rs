@@ -62,6 +62,7 @@ fn read(letter: StreamMessage, max_body: usize) -> Option<Event> {
         partition: None,
         headers: letter.headers,
         payload: letter.payload,
+        sealed: None,
         stored: Timestamp::UNIX_EPOCH,
     };
     event_json::events(&raw.read(max_body).ok()?).pop().map(Event::from)

@@ -238,6 +238,7 @@ impl Control {
         let ended = Ended {
             action: aim.target.action,
             tool: &aim.asked.tool,
+            user: aim.asked.user.as_deref().unwrap_or_default(),
             outcome: Err(error).into(),
             took: Duration::ZERO,
         };

@@ -109,6 +109,7 @@ fn raw(answer: Message) -> Option<Raw> {
         stored: stored.unwrap_or(Timestamp::UNIX_EPOCH),
         headers: answer.headers.unwrap_or_default(),
         payload: answer.payload,
+        sealed: None,
     })
 }
 

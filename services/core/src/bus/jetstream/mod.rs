@@ -14,6 +14,7 @@ use std::time::Duration;
 use async_nats::jetstream::{Context, context::ContextBuilder};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use kairo_events::sealing::Key;
 use uuid::Uuid;
 
 use self::batch::Inboxes;
@@ -91,6 +92,13 @@ impl Machine for JetStream {
 
     fn new_id(&self) -> Uuid {
         ids::entering()
+    }
+
+    fn new_key(&self) -> Key {
+        let mut key = Key::default();
+        // Without chance nothing is secret: there is no going on.
+        getrandom::fill(&mut key).unwrap_or_else(|error| panic!("the machine has no random numbers: {error}"));
+        key
     }
 
     fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {

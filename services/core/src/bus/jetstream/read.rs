@@ -59,20 +59,12 @@ impl Streams for JetStream {
     }
 
     async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
-        let subject = format!("STREAM.MSG.DELETE.{stream}");
         // Its bytes need not be written over, which takes the server a while.
-        let request = json!({ "seq": sequence, "no_erase": true });
-        match self.jetstream.request::<_, _, Response<Value>>(subject, &request).await {
-            Ok(Response::Ok(_)) => Ok(true),
-            Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                Err(StoreError::NoStream)
-            }
-            Ok(Response::Err { error }) => {
-                tracing::debug!(%error, stream, sequence, "not deleted");
-                Ok(false)
-            }
-            Err(error) => Err(StoreError::Unavailable(error.into())),
-        }
+        self.remove(stream, sequence, true).await
+    }
+
+    async fn erase(&self, stream: &str, sequence: u64) -> Result<bool, StoreError> {
+        self.remove(stream, sequence, false).await
     }
 
     async fn state(&self, stream: &str) -> Result<StreamState, StoreError> {
@@ -110,6 +102,22 @@ impl Streams for JetStream {
 }
 
 impl JetStream {
+    async fn remove(&self, stream: &str, sequence: u64, no_erase: bool) -> Result<bool, StoreError> {
+        let subject = format!("STREAM.MSG.DELETE.{stream}");
+        let request = json!({ "seq": sequence, "no_erase": no_erase });
+        match self.jetstream.request::<_, _, Response<Value>>(subject, &request).await {
+            Ok(Response::Ok(_)) => Ok(true),
+            Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                Err(StoreError::NoStream)
+            }
+            Ok(Response::Err { error }) => {
+                tracing::debug!(%error, stream, sequence, "not deleted");
+                Ok(false)
+            }
+            Err(error) => Err(StoreError::Unavailable(error.into())),
+        }
+    }
+
     /// Asks nothing of the server.
     pub(super) async fn stream(&self, name: &str) -> Result<Stream<()>, StoreError> {
         self.jetstream.get_stream_no_info(name).await.map_err(|error| StoreError::Unavailable(error.into()))
@@ -150,6 +158,7 @@ fn stored(message: StreamMessage) -> Raw {
         partition,
         headers: message.headers,
         payload: message.payload,
+        sealed: None,
         stored: server_time(message.time.unix_timestamp_nanos()),
     }
 }

@@ -18,9 +18,9 @@ use super::{EPOCH, LOG_ID, PARTITIONS};
 use crate::{
     bus::{BusConfig, NatsConfig, congestion},
     subjects::{
-        CONGESTION_BUCKET, Consumer, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET, KEYS_BUCKET,
-        MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TASK_DUE, TICKETS_BUCKET, TIMERS_STREAM,
-        TIMERS_SUBJECTS, WITHOUT_PARTITION,
+        CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET,
+        KEYS_BUCKET, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TASK_DUE, TICKETS_BUCKET,
+        TIMERS_STREAM, TIMERS_SUBJECTS, WITHOUT_PARTITION,
     },
     vocabulary::READER,
 };
@@ -102,6 +102,8 @@ impl Wanted {
             stream::Config { max_age: congestion::LIFETIME, ..self.bucket(CONGESTION_BUCKET) },
             // Entries of tasks that are over expire.
             expiring(stream::Config { storage: StorageType::File, ..self.bucket(HOOKS_BUCKET) }),
+            // What is destroyed is written over.
+            stream::Config { storage: StorageType::File, deny_delete: false, ..self.bucket(DATA_KEYS_BUCKET) },
             stream::Config {
                 storage: StorageType::File,
                 max_messages_per_subject: KEYS_HISTORY,

@@ -1,0 +1,159 @@
+//! Sealing what is written and opening what is read: everybody above has to do with open messages alone.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use kairo_events::personal::{self, Known, NotOpened};
+use kairo_proto::ContentType;
+
+use super::{
+    Bus, BusError,
+    append::Outgoing,
+    data_keys::Holder,
+    port::{Cause, Delivered, Headers, Page, Pull, Tail},
+};
+use crate::{
+    envelope,
+    record::Raw,
+    vocabulary::{self, SEALING},
+};
+
+const OPENING: &str = "opening what is sealed";
+
+impl Bus {
+    /// The headers and the body of an event as they are stored.
+    pub(super) async fn sealed(&self, event: &Outgoing) -> Result<(Headers, Bytes), BusError> {
+        let (mut headers, mut keys) = (event.headers(), BTreeMap::new());
+        if !event.envelope.whose.users().is_empty() && self.may_seal().await? {
+            for user in event.envelope.whose.users() {
+                let key = self.data_key(Holder::of(user)).await?;
+                keys.extend(key.map(|key| (user.to_owned(), key)));
+            }
+        }
+        let sealed = match keys.is_empty() {
+            true => None,
+            false => personal::seal(&event.body, event.envelope.id, &event.envelope.whose, &keys)
+                .map_err(BusError::unavailable("sealing"))?,
+        };
+        let Some(sealed) = sealed else { return Ok((headers, event.body.encode().into())) };
+        headers.insert(envelope::CONTENT_TYPE, ContentType::SEALED);
+        headers.insert(envelope::WHOSE, event.envelope.whose.written());
+        let reader = vocabulary::of(&event.body).max(SEALING);
+        headers.insert(vocabulary::READER_HEADER, reader.to_string());
+        Ok((headers, sealed.into()))
+    }
+
+    /// A message as it is to be read, with what is sealed in it opened as far as there are keys.
+    ///
+    /// # Errors
+    /// Where the keys cannot be read now, or the master key is another one. What cannot be read at all stays as it is.
+    pub async fn opened(&self, raw: Raw) -> Result<Raw, BusError> {
+        if raw.header(envelope::CONTENT_TYPE) != Some(ContentType::SEALED) {
+            return Ok(raw);
+        }
+        let (Some((id, _)), Some(type_name)) = (raw.ids(), raw.header(envelope::TYPE)) else { return Ok(raw) };
+        let Ok(sealed_for) = personal::sealed_for(&raw.payload) else { return Ok(raw) };
+        let mut keys = BTreeMap::new();
+        for (user, generation) in sealed_for {
+            let known = self.known_data_key(Holder::of(&user), generation).await?;
+            keys.insert((user, generation), known);
+        }
+        let key =
+            |user: &str, generation: u32| keys.get(&(user.to_owned(), generation)).copied().unwrap_or(Known::Destroyed);
+        let opened = match personal::open(type_name, &raw.payload, id, key) {
+            Ok(opened) => opened,
+            Err(NotOpened::Body(_)) => return Ok(raw),
+            Err(error @ NotOpened::Content { .. }) => return Err(BusError::unavailable(OPENING)(error)),
+        };
+        let mut headers = raw.headers.clone();
+        headers.insert(envelope::CONTENT_TYPE, ContentType::PROTOBUF);
+        let payload = opened.body.encode().into();
+        Ok(Raw { headers, payload, sealed: Some(raw.payload), ..raw })
+    }
+
+    /// The same of several.
+    pub(super) async fn all_opened(&self, raws: Vec<Raw>) -> Result<Vec<Raw>, BusError> {
+        if !raws.iter().any(|raw| raw.header(envelope::CONTENT_TYPE) == Some(ContentType::SEALED)) {
+            return Ok(raws);
+        }
+        let mut opened = Vec::with_capacity(raws.len());
+        for raw in raws {
+            opened.push(self.opened(raw).await?);
+        }
+        Ok(opened)
+    }
+
+    pub(super) async fn opened_if_any(&self, raw: Option<Raw>) -> Result<Option<Raw>, BusError> {
+        match raw {
+            Some(raw) => self.opened(raw).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) async fn opened_page(&self, page: Page) -> Result<Page, BusError> {
+        Ok(Page { messages: self.all_opened(page.messages).await?, ..page })
+    }
+}
+
+/// A tail of the log that opens what it brings.
+pub(super) struct OpeningTail {
+    tail: Box<dyn Tail>,
+    bus: Bus,
+    closed: VecDeque<Raw>,
+    open: Vec<Raw>,
+}
+
+impl OpeningTail {
+    pub(super) fn new(tail: Box<dyn Tail>, bus: Bus) -> Self {
+        Self { tail, bus, closed: VecDeque::new(), open: Vec::new() }
+    }
+}
+
+#[async_trait]
+impl Tail for OpeningTail {
+    fn pending(&self) -> u64 {
+        self.tail.pending()
+    }
+
+    async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
+        if self.closed.is_empty() {
+            self.closed = self.tail.next().await?.into();
+        }
+        // Whatever is dropped meanwhile, nothing is lost.
+        while let Some(raw) = self.closed.front() {
+            self.open.push(self.bus.opened(raw.clone()).await?);
+            self.closed.pop_front();
+        }
+        Ok(std::mem::take(&mut self.open))
+    }
+}
+
+/// The same of a durable consumer.
+pub(super) struct OpeningPull {
+    pull: Box<dyn Pull>,
+    bus: Bus,
+    closed: Option<Delivered>,
+}
+
+impl OpeningPull {
+    pub(super) fn new(pull: Box<dyn Pull>, bus: Bus) -> Self {
+        Self { pull, bus, closed: None }
+    }
+}
+
+#[async_trait]
+impl Pull for OpeningPull {
+    async fn next(&mut self) -> Option<Result<Delivered, Cause>> {
+        if self.closed.is_none() {
+            match self.pull.next().await? {
+                Ok(delivered) => self.closed = Some(delivered),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let raw = self.closed.as_ref()?.raw.clone();
+        let opened = self.bus.opened(raw).await;
+        let delivered = self.closed.take()?;
+        Some(opened.map(|raw| Delivered { raw, ..delivered }).map_err(Cause::from))
+    }
+}

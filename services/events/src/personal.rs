@@ -1,0 +1,264 @@
+//! Content of users that is sealed in the log, so that it can be read only as long as there is their data key: whoever is
+//! forgotten loses it. What else a message says (who, when, which event follows from which) stays readable.
+//!
+//! Each user's part of a message is sealed by itself. The protos say which values are personal
+//! ([`kairo_proto::personal`]), who publishes a message says whose they are ([`Whose`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kairo_proto::{
+    Body, ContentType, Unreadable as UnreadableBody,
+    personal::{Personal, Value},
+    v1::{PersonalValue, PersonalValues, SealedBody, SealedContent},
+};
+use prost::Message;
+use uuid::Uuid;
+
+use crate::{
+    ids,
+    sealing::{self, Key, SealingError},
+};
+
+/// What several users have in common, such as an answer of a model that was shown what is theirs, is the agent's own, under this and
+/// its name: no user is called like that.
+const AGENT: &str = "agent:";
+
+/// Whose the personal values of a message are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Whose {
+    /// They are nobody's, such as what other systems say, and stay readable.
+    #[default]
+    Nobodys,
+    /// All are this user's.
+    Of(String),
+    /// Of a message of several parts, who has each ([`parts`]): an event or a completion of a decision, an action of an invoke.
+    Each(Vec<Option<String>>),
+}
+
+/// A data key of a user, and which of theirs it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataKey {
+    pub generation: u32,
+    pub key: Key,
+}
+
+/// What is known of a data key with which something was sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    Key(Key),
+    /// It was destroyed: its user is forgotten.
+    Destroyed,
+}
+
+/// Why what is sealed cannot be opened.
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+pub enum NotOpened {
+    /// The message itself cannot be read.
+    #[error(transparent)]
+    Body(#[from] UnreadableBody),
+    /// Another key, or bytes that were changed.
+    #[error("what is sealed of the user {user} with their data key {generation}: {why}")]
+    Content { user: String, generation: u32, why: SealingError },
+}
+
+/// A message that was opened, as far as there are keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    pub body: Body,
+    /// Whose content is no longer there.
+    pub forgotten: BTreeSet<String>,
+}
+
+impl Whose {
+    /// Whose a message is that says so itself. Whoever publishes another one knows it.
+    pub fn of(body: &Body) -> Self {
+        let user = match body {
+            Body::UserMessage(it) => &it.user,
+            Body::UserMessageUndelivered(it) => &it.user,
+            Body::UserApproval(it) => &it.user,
+            Body::AgentMessage(it) => &it.user,
+            Body::AgentImported(it) => &it.user,
+            Body::AgentApproval(it) => &it.user,
+            Body::AgentRequest(it) => &it.user,
+            Body::ProcessSpawned(it) => return Self::user(it.user.as_deref().unwrap_or_default()),
+            Body::ProcessExited(it) => return Self::user(it.user.as_deref().unwrap_or_default()),
+            Body::ToolInvoke(it) => {
+                let user = |user: &Option<String>| user.clone().filter(|user| !user.is_empty());
+                return Self::Each(it.actions.iter().map(|action| user(&action.user)).collect());
+            }
+            _ => return Self::Nobodys,
+        };
+        Self::user(user)
+    }
+
+    /// What several of an agent's users have in common.
+    pub fn of_agent(agent: &str) -> String {
+        format!("{AGENT}{agent}")
+    }
+
+    /// The agent whose own it is, where it is that and no user's.
+    pub fn agent_of(owner: &str) -> Option<&str> {
+        owner.strip_prefix(AGENT)
+    }
+
+    /// This user's; nobody's where there is no name.
+    pub fn user(user: &str) -> Self {
+        if user.is_empty() { Self::Nobodys } else { Self::Of(user.to_owned()) }
+    }
+
+    /// Everybody who has anything in it.
+    pub fn users(&self) -> BTreeSet<&str> {
+        match self {
+            Self::Nobodys => BTreeSet::new(),
+            Self::Of(user) => [user.as_str()].into(),
+            Self::Each(users) => users.iter().flatten().map(String::as_str).collect(),
+        }
+    }
+
+    /// As a header says it: a name for each part, with commas between, or one for all.
+    pub fn written(&self) -> String {
+        match self {
+            Self::Nobodys => String::new(),
+            Self::Of(user) => user.clone(),
+            Self::Each(users) => {
+                users.iter().map(|user| user.as_deref().unwrap_or_default()).collect::<Vec<_>>().join(",")
+            }
+        }
+    }
+
+    /// What a header says.
+    pub fn read(text: &str) -> Self {
+        let user = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+        match text.contains(',') {
+            true => Self::Each(text.split(',').map(user).collect()),
+            false => Self::user(text),
+        }
+    }
+
+    /// Whose a part is; none where it is nobody's.
+    pub fn of_part(&self, at: usize) -> Option<&str> {
+        match self {
+            Self::Nobodys => None,
+            Self::Of(user) => Some(user),
+            Self::Each(users) => users.get(at).and_then(Option::as_deref),
+        }
+    }
+}
+
+/// The parts of a message that may be of several users, in the order of its values.
+pub fn parts(body: &mut Body) -> Vec<&mut dyn Personal> {
+    match body {
+        Body::AgentDecision(decision) => {
+            let events = decision.events.iter_mut().map(|event| event as &mut dyn Personal);
+            events.chain(decision.completions.iter_mut().map(|answer| answer as &mut dyn Personal)).collect()
+        }
+        Body::ToolInvoke(invoke) => invoke.actions.iter_mut().map(|action| action as &mut dyn Personal).collect(),
+        body => vec![body as &mut dyn Personal],
+    }
+}
+
+/// The message with this id as it is stored, with the parts of users sealed who have a data key; none where there is nothing to
+/// seal.
+///
+/// # Errors
+/// For content that is too long, see [`sealing`].
+pub fn seal(
+    body: &Body,
+    id: Uuid,
+    whose: &Whose,
+    keys: &BTreeMap<String, DataKey>,
+) -> Result<Option<Vec<u8>>, SealingError> {
+    let mut open = body.clone();
+    let mut taken: BTreeMap<&str, Vec<PersonalValue>> = BTreeMap::new();
+    let mut at = 0;
+    for (number, part) in parts(&mut open).into_iter().enumerate() {
+        let user = whose.of_part(number).filter(|user| keys.contains_key(*user));
+        part.personal(&mut |value| {
+            if let Some(user) = user
+                && let Some(value) = take(value)
+            {
+                taken.entry(user).or_default().push(PersonalValue { at, value });
+            }
+            at += 1;
+        });
+    }
+    if taken.is_empty() {
+        return Ok(None);
+    }
+    let sealed = taken.into_iter().filter_map(|(user, values)| Some((user, keys.get(user)?, values)));
+    let sealed = sealed.map(|(user, DataKey { generation, key }, values)| {
+        let values = PersonalValues { values }.encode_to_vec();
+        let content = sealing::seal_at(key, place(id, user, *generation), &values)?;
+        Ok(SealedContent { user: user.to_owned(), generation: *generation, content })
+    });
+    let sealed = SealedBody { open: open.encode(), sealed: sealed.collect::<Result<_, _>>()? };
+    Ok(Some(sealed.encode_to_vec()))
+}
+
+/// Who has what in a message as it is stored, with which of their data keys.
+///
+/// # Errors
+/// Where it is none that is sealed.
+pub fn sealed_for(payload: &[u8]) -> Result<Vec<(String, u32)>, UnreadableBody> {
+    let sealed = read(payload)?.sealed;
+    Ok(sealed.into_iter().map(|sealed| (sealed.user, sealed.generation)).collect())
+}
+
+/// The message of this type with what was sealed in its place. What nobody has a key for any more stays empty.
+///
+/// # Errors
+/// When it cannot be read, or not be opened with a key that is there.
+pub fn open(type_name: &str, payload: &[u8], id: Uuid, key: impl Fn(&str, u32) -> Known) -> Result<Opened, NotOpened> {
+    let SealedBody { open, sealed } = read(payload)?;
+    let mut body = Body::decode(type_name, ContentType::Protobuf, &open)?;
+    let mut forgotten = BTreeSet::new();
+    let mut values: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for SealedContent { user, generation, content } in sealed {
+        let Known::Key(key) = key(&user, generation) else {
+            forgotten.insert(user);
+            continue;
+        };
+        let opened = sealing::open_at(&key, place(id, &user, generation), &content)
+            .and_then(|opened| PersonalValues::decode(opened.as_slice()).map_err(|_| SealingError::NotOpened));
+        let opened = opened.map_err(|why| NotOpened::Content { user, generation, why })?;
+        values.extend(opened.values.into_iter().map(|value| (value.at, value.value)));
+    }
+    let mut at = 0;
+    body.personal(&mut |place| {
+        if let Some(value) = values.remove(&at) {
+            put(place, value);
+        }
+        at += 1;
+    });
+    Ok(Opened { body, forgotten })
+}
+
+fn read(payload: &[u8]) -> Result<SealedBody, UnreadableBody> {
+    let malformed =
+        |error: prost::DecodeError| UnreadableBody::Malformed { type_name: "SealedBody", reason: error.to_string() };
+    SealedBody::decode(payload).map_err(malformed)
+}
+
+/// Where it stands: the same content is sealed as the same bytes there, and as others anywhere else.
+fn place(id: Uuid, user: &str, generation: u32) -> Uuid {
+    ids::named("personal", &[&id.to_string(), user, &generation.to_string()])
+}
+
+fn take(value: Value<'_>) -> Option<Vec<u8>> {
+    let bytes = match value {
+        Value::Text(text) => std::mem::take(text).into_bytes(),
+        Value::Bytes(bytes) => std::mem::take(bytes),
+    };
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+fn put(place: Value<'_>, value: Vec<u8>) {
+    match place {
+        // What was sealed as a text is one.
+        Value::Text(text) => *text = String::from_utf8(value).unwrap_or_default(),
+        Value::Bytes(bytes) => *bytes = value,
+    }
+}
+
+#[cfg(test)]
+mod tests;
