@@ -625,6 +625,50 @@ impl ::prost::Name for UserSwitched {
         "/kairo.v1.UserSwitched".into()
     }
 }
+/// A user is to be forgotten, at an administrator's word. Type kairo.user.forget.v1 on kairo.user.<user>.forget, emitted by the
+/// gateway. What is said from here on is kept: it belongs to whoever goes by that name next.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UserForget {
+    #[prost(string, tag = "1")]
+    pub order_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+}
+impl ::prost::Name for UserForget {
+    const NAME: &'static str = "UserForget";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UserForget".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UserForget".into()
+    }
+}
+/// That is done: their data keys are destroyed, and no agent and no read model has anything of what they were for.
+/// Type kairo.user.forgotten.v1 on kairo.user.<user>.forgotten, emitted by the gateway.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UserForgotten {
+    #[prost(string, tag = "1")]
+    pub order_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    /// The agents that had anything of them.
+    #[prost(string, repeated, tag = "3")]
+    pub agents: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Up to here the log was sealed with the keys that are destroyed.
+    #[prost(uint64, tag = "4")]
+    pub through: u64,
+}
+impl ::prost::Name for UserForgotten {
+    const NAME: &'static str = "UserForgotten";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.UserForgotten".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.UserForgotten".into()
+    }
+}
 /// A user's answer to something an agent put to them, as it entered.
 /// Type kairo.user.choice.v1 on kairo.user.<user>.choice, emitted by the gateway.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1206,6 +1250,27 @@ impl ::prost::Name for ImportedMessage {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ImportedMessage".into()
+    }
+}
+/// A user is forgotten: what the agent has of them is gone, and what was theirs in its log nobody can read any more.
+/// Type kairo.agent.forgotten.v1 on kairo.agent.<agent>.forgotten, emitted by the gateway, with an id that follows from the order
+/// and the agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentForgotten {
+    /// The id of the UserForget that says so.
+    #[prost(string, tag = "1")]
+    pub order_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AgentForgotten {
+    const NAME: &'static str = "AgentForgotten";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AgentForgotten".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AgentForgotten".into()
     }
 }
 /// A user's answer to something the agent put to them, delivered.

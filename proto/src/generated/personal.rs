@@ -56,6 +56,7 @@ impl Personal for v1::UserMessage {
 
 impl Personal for v1::Part {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.digest));
         visit(Value::Text(&mut self.name));
     }
 }
@@ -458,6 +459,8 @@ impl Personal for Body {
             Body::UserMessage(it) => it.personal(visit),
             Body::UserMessageUndelivered(it) => it.personal(visit),
             Body::UserSwitched(_) => {}
+            Body::UserForget(_) => {}
+            Body::UserForgotten(_) => {}
             Body::UserChoice(_) => {}
             Body::UserApproval(it) => it.personal(visit),
             Body::UserCommand(_) => {}
@@ -466,6 +469,7 @@ impl Personal for Body {
             Body::AgentAnswer(it) => it.personal(visit),
             Body::AgentMessage(it) => it.personal(visit),
             Body::AgentImported(it) => it.personal(visit),
+            Body::AgentForgotten(_) => {}
             Body::AgentChoice(_) => {}
             Body::AgentApproval(it) => it.personal(visit),
             Body::AgentCommand(_) => {}

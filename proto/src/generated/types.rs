@@ -4,6 +4,8 @@ bodies! {
     UserMessage = "kairo.user.message.v1",
     UserMessageUndelivered = "kairo.user.undelivered.v1",
     UserSwitched = "kairo.user.switched.v1",
+    UserForget = "kairo.user.forget.v1",
+    UserForgotten = "kairo.user.forgotten.v1",
     UserChoice = "kairo.user.choice.v1",
     UserApproval = "kairo.user.approval.v1",
     UserCommand = "kairo.user.command.v1",
@@ -12,6 +14,7 @@ bodies! {
     AgentAnswer = "kairo.agent.answer.v1",
     AgentMessage = "kairo.agent.message.v1",
     AgentImported = "kairo.agent.imported.v1",
+    AgentForgotten = "kairo.agent.forgotten.v1",
     AgentChoice = "kairo.agent.choice.v1",
     AgentApproval = "kairo.agent.approval.v1",
     AgentCommand = "kairo.agent.command.v1",
@@ -108,6 +111,8 @@ groups! {
         Message(UserMessage),
         Undelivered(UserMessageUndelivered),
         Switched(UserSwitched),
+        Forget(UserForget),
+        Forgotten(UserForgotten),
         Choice(UserChoice),
         Approval(UserApproval),
         Command(UserCommand),
@@ -119,6 +124,7 @@ groups! {
         Answer(AgentAnswer),
         Message(AgentMessage),
         Imported(AgentImported),
+        Forgotten(AgentForgotten),
         Choice(AgentChoice),
         Approval(AgentApproval),
         Command(AgentCommand),
@@ -210,9 +216,12 @@ groups! {
 /// Types that not all builds know, and the version of readers that does.
 pub const READERS: &[(&str, u32)] = &[
     ("kairo.user.switched.v1", 6),
+    ("kairo.user.forget.v1", 8),
+    ("kairo.user.forgotten.v1", 8),
     ("kairo.agent.request.v1", 5),
     ("kairo.agent.answer.v1", 5),
     ("kairo.agent.imported.v1", 6),
+    ("kairo.agent.forgotten.v1", 8),
     ("kairo.agent.submodule_changed.v1", 6),
     ("kairo.agent.submodule_failed.v1", 6),
     ("kairo.agent.submodule_asked.v1", 6),
@@ -230,7 +239,7 @@ pub const READERS: &[(&str, u32)] = &[
     ("kairo.state.deleted.v1", 6),
 ];
 /// The newest of these, and of those that fields ask for.
-pub const READER: u32 = 6;
+pub const READER: u32 = 8;
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -279,6 +288,8 @@ impl Body {
             Body::UserMessage(it) => About::User(User::Message(it)),
             Body::UserMessageUndelivered(it) => About::User(User::Undelivered(it)),
             Body::UserSwitched(it) => About::User(User::Switched(it)),
+            Body::UserForget(it) => About::User(User::Forget(it)),
+            Body::UserForgotten(it) => About::User(User::Forgotten(it)),
             Body::UserChoice(it) => About::User(User::Choice(it)),
             Body::UserApproval(it) => About::User(User::Approval(it)),
             Body::UserCommand(it) => About::User(User::Command(it)),
@@ -287,6 +298,7 @@ impl Body {
             Body::AgentAnswer(it) => About::Agent(Agent::Answer(it)),
             Body::AgentMessage(it) => About::Agent(Agent::Message(it)),
             Body::AgentImported(it) => About::Agent(Agent::Imported(it)),
+            Body::AgentForgotten(it) => About::Agent(Agent::Forgotten(it)),
             Body::AgentChoice(it) => About::Agent(Agent::Choice(it)),
             Body::AgentApproval(it) => About::Agent(Agent::Approval(it)),
             Body::AgentCommand(it) => About::Agent(Agent::Command(it)),
@@ -399,6 +411,8 @@ mapped! {
     Part,
     UserMessageUndelivered,
     UserSwitched,
+    UserForget,
+    UserForgotten,
     UserChoice,
     UserApproval,
     UserCommand,
@@ -417,6 +431,7 @@ mapped! {
     AgentImported,
     ImportedThread,
     ImportedMessage,
+    AgentForgotten,
     AgentChoice,
     AgentApproval,
     AgentCommand,

@@ -294,6 +294,12 @@ table! {
     USER_SWITCHED = "user"."switched", Events, Only(Service::Router),
         [UserSwitched], [],
         "the agent a user speaks with from here on, where no message names another";
+    USER_FORGET = "user"."forget", Events, Only(Service::Gateway),
+        [UserForget], [],
+        "a user is to be forgotten, at an administrator's word";
+    USER_FORGOTTEN = "user"."forgotten", Events, Only(Service::Gateway),
+        [UserForgotten], [],
+        "a user is forgotten, and by whom";
     USER_CHOICE = "user"."choice", Events, Only(Service::Gateway),
         [UserChoice], [Router],
         "a user's answer to something an agent put to them";
@@ -309,6 +315,9 @@ table! {
     AGENT_IMPORTED = "agent"."imported", Events, Only(Service::Gateway),
         [AgentImported], [],
         "a conversation that was had elsewhere, to be known from here on";
+    AGENT_FORGOTTEN = "agent"."forgotten", Events, Only(Service::Gateway),
+        [AgentForgotten], [AgentRuntime],
+        "a user is forgotten: what the agent has of them is gone";
     AGENT_MESSAGE = "agent"."message", Events, Only(Service::Router),
         [AgentMessage], [AgentRuntime],
         "a user's words, delivered to the agent they are for";
