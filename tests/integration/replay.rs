@@ -3,6 +3,7 @@
 pub mod fork;
 mod lanes;
 mod live;
+mod objects;
 mod offline;
 mod over_http;
 mod pages;

@@ -6,18 +6,23 @@ use kairo_replay::incident::{
     Manifest,
     objects::{Objects, Reason},
 };
-use serde_json::json;
+use serde::Serialize;
 
 use crate::{Error, event_lines::printable, terminal};
 
 /// Digests of missing objects that people are shown.
 const SHOWN: usize = 10;
 
+#[derive(Serialize)]
+struct Told<'m> {
+    file: &'m Path,
+    #[serde(flatten)]
+    manifest: &'m Manifest,
+}
+
 pub fn told(manifest: &Manifest, path: &Path, json: bool) -> Result<(), Error> {
     if json {
-        let mut told = json!(manifest);
-        told["file"] = json!(path);
-        return Ok(terminal::json(&told)?);
+        return Ok(terminal::json(&Told { file: path, manifest })?);
     }
     let Manifest { version, format, agent, messages, decisions, around, redacted, .. } = manifest;
     let path = path.display().to_string();
