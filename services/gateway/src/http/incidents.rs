@@ -119,3 +119,20 @@ async fn add_objects(gateway: &Gateway, named: Vec<Part>, lines: &mut VecDeque<B
     }
     Ok(adding.end())
 }
+
+#[cfg(test)]
+mod tests {
+    use kairo_core::config::Validate;
+
+    use super::*;
+    use crate::config::GatewayConfig;
+
+    #[test]
+    fn whatever_a_gateway_takes_fits_an_incident_file() {
+        let taken = |bytes: u64| {
+            let max_part_bytes = usize::try_from(bytes).unwrap();
+            GatewayConfig { max_part_bytes, ..GatewayConfig::default() }.mistakes().is_empty()
+        };
+        assert!(taken(LARGEST) && !taken(LARGEST + 1));
+    }
+}
