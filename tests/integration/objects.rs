@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Bytes that begin as a PNG does.
-fn image(seed: u8, size: usize) -> Vec<u8> {
+pub fn image(seed: u8, size: usize) -> Vec<u8> {
     let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
     bytes.resize(size, seed);
     bytes
@@ -124,7 +124,7 @@ async fn what_no_event_names_goes_and_makes_room_and_what_one_names_stays() {
 }
 
 /// What the store keeps.
-async fn kept(objects: &Objects) -> Vec<Kept> {
+pub async fn kept(objects: &Objects) -> Vec<Kept> {
     let (there, kept) = objects.follow().await.unwrap();
     let kept = kept.take(usize::try_from(there).unwrap());
     kept.map(Result::unwrap).collect().await

@@ -3,6 +3,7 @@
 pub mod fork;
 mod lanes;
 mod live;
+mod objects;
 mod offline;
 mod over_http;
 mod pages;
@@ -342,7 +343,7 @@ async fn incidents_are_kept_and_tested(world: &World, file: &Path) {
         ("line 3", text.lines().take(3).map(|line| format!("{line}\n")).collect::<String>()),
         ("line 2", text.replace(line(4), &line(4).replace("\"sequence\":", "\"sequence\": "))),
         ("line 1", text.replacen("\"agent\":\"default\"", "\"agent\":\"other\"", 1)),
-        ("version 2", text.replacen("\"format\":1", "\"format\":2", 1)),
+        ("version 3", text.replacen("\"format\":1", "\"format\":3", 1)),
         ("line ", format!("{text}{}\n", line(4))),
     ];
     for (named, damaged) in damages {

@@ -1,7 +1,7 @@
 //! Agents' part of the log, from the gateway or from a file that was kept of it, message by message.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     fs::File,
     io::{BufRead, BufReader, Read, Write},
     ops::ControlFlow,
@@ -10,7 +10,7 @@ use std::{
 
 use kairo_core::ids::Name;
 use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
-use kairo_replay::incident::{self, Manifest, Verifying, Wrong};
+use kairo_replay::incident::{self, Manifest, Taken, Verifying, Wrong, objects};
 
 use crate::{Error, client::Client};
 
@@ -36,14 +36,6 @@ impl<'s> Source<'s> {
         file.map_or_else(|| Self::Agents(client, agents, save), Self::File)
     }
 
-    /// The gateway that it is read from.
-    pub fn gateway(&self) -> Option<&'s Client> {
-        match self {
-            Self::File(_) => None,
-            Self::Agents(client, ..) => Some(client),
-        }
-    }
-
     /// Reads it until `take` has seen enough.
     ///
     /// # Errors
@@ -56,21 +48,44 @@ impl<'s> Source<'s> {
     }
 }
 
-/// The manifest of an incident file that is as it was exported; none for a file that is none.
+/// An incident file that is as it was exported.
+#[derive(Debug)]
+pub struct Opened {
+    pub manifest: Manifest,
+    /// Where its objects stand, by their digests.
+    pub objects: BTreeMap<String, Place>,
+}
+
+/// A line of a file, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub at: u64,
+    pub length: usize,
+}
+
+/// The manifest of an incident file that is as it was exported, and where its objects stand; none for a file that is none.
 ///
 /// # Errors
 /// Where it cannot be read, or is not as it was exported, with the place.
-pub fn manifest(path: &Path) -> Result<Option<Manifest>, Error> {
+pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
     let damaged = |wrong: Wrong| Error::Damaged(format!("{}, {wrong}", path.display()));
     let mut lines = Lines::open(path)?;
     let Some(first) = lines.next()?.filter(|line| incident::is_manifest(line)) else { return Ok(None) };
     let manifest = Manifest::read(first).map_err(damaged)?;
-    let mut verifying = Verifying::new(&manifest);
-    while let Some(line) = lines.next()? {
-        verifying.take(line).map_err(damaged)?;
+    let (mut verifying, mut objects) = (Verifying::new(&manifest), BTreeMap::new());
+    loop {
+        let line = match verifying.is_behind_messages() {
+            true => lines.next_object()?,
+            false => lines.next()?,
+        };
+        let Some(line) = line else { break };
+        let length = line.len();
+        if let Taken::Object(object) = verifying.take(line).map_err(damaged)? {
+            objects.insert(object.digest, Place { at: lines.read - length as u64, length });
+        }
     }
     verifying.end().map_err(damaged)?;
-    Ok(Some(manifest))
+    Ok(Some(Opened { manifest, objects }))
 }
 
 /// Reads a file that holds one message a line, or an incident file, until `take` has seen enough.
@@ -79,12 +94,14 @@ pub fn manifest(path: &Path) -> Result<Option<Manifest>, Error> {
 /// Where it cannot be read, with the line that is no message, and whatever `take` says; before any of it, where an incident file
 /// is not as it was exported.
 pub fn of_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
-    let is_incident = manifest(path)?.is_some();
+    let messages = opened(path)?.map(|opened| opened.manifest.messages);
     let mut lines = Lines::open(path)?;
-    if is_incident {
+    if messages.is_some() {
         lines.next()?;
     }
-    while let Some(line) = lines.next()? {
+    // Behind the messages of an incident file stand objects.
+    for _ in 0..messages.unwrap_or(u64::MAX) {
+        let Some(line) = lines.next()? else { break };
         let message = serde_json::from_slice(line).map_err(|error| error.to_string());
         let message = message.map_err(|error| lines.misread(&error))?;
         if take(&message)?.is_break() {
@@ -100,23 +117,37 @@ struct Lines<'p> {
     file: BufReader<File>,
     number: usize,
     line: Vec<u8>,
+    /// Bytes that were read.
+    read: u64,
 }
 
 impl<'p> Lines<'p> {
     fn open(path: &'p Path) -> Result<Self, Error> {
         let file = File::open(path).map_err(Error::file("read", path))?;
-        Ok(Self { path, file: BufReader::new(file), number: 0, line: Vec::new() })
+        Ok(Self { path, file: BufReader::new(file), number: 0, line: Vec::new(), read: 0 })
     }
 
     fn next(&mut self) -> Result<Option<&[u8]>, Error> {
+        match self.fill(LINE)? {
+            LINE => Err(self.misread(&format!("the line is longer than {LINE} bytes"))),
+            read => Ok((read > 0).then_some(self.line.as_slice())),
+        }
+    }
+
+    /// The next line where it is to be an object. One that is too long is handed out as far as that shows.
+    fn next_object(&mut self) -> Result<Option<&[u8]>, Error> {
+        let read = self.fill(objects::LINE + 1)?;
+        Ok((read > 0).then_some(self.line.as_slice()))
+    }
+
+    /// Reads a line, or as much of it as this; how many bytes it is.
+    fn fill(&mut self, most: u64) -> Result<u64, Error> {
         self.number += 1;
         self.line.clear();
-        let read = (&mut self.file).take(LINE).read_until(b'\n', &mut self.line);
-        let read = read.map_err(Error::file("read", self.path))?;
-        if read as u64 == LINE {
-            return Err(self.misread(&format!("the line is longer than {LINE} bytes")));
-        }
-        Ok((read > 0).then_some(self.line.as_slice()))
+        let read = (&mut self.file).take(most).read_until(b'\n', &mut self.line);
+        let read = read.map_err(Error::file("read", self.path))? as u64;
+        self.read += read;
+        Ok(read)
     }
 
     fn misread(&self, why: &str) -> Error {

@@ -10,15 +10,14 @@ mod settings;
 use std::sync::Arc;
 
 use clap::Args;
-use futures::{FutureExt, future::BoxFuture};
-use kairo_agent_runtime::{Found, NoParts, Parts, Stored};
-use kairo_core::{media, prices};
+use kairo_agent_runtime::{NoParts, Parts};
+use kairo_core::prices;
 
 pub use self::{
     asker::Asker,
     settings::{Lane, Replaced, Settings},
 };
-use crate::client::Client;
+use crate::{Error, agent_log::Source, objects};
 
 /// Ask models, and what that may cost
 #[derive(Clone, Debug, Default, Args)]
@@ -63,26 +62,12 @@ impl Options {
     }
 }
 
-/// The images and audio of a log that was read from the gateway.
-struct OfGateway(Client);
-
-impl Parts for OfGateway {
-    fn get<'a>(&'a self, digest: &'a str, longest: u64) -> BoxFuture<'a, Found> {
-        async move {
-            let found = self.0.stored(digest, longest).await?;
-            let is_it = |(_, bytes): &(String, Vec<u8>)| media::digest(bytes) == digest;
-            Ok(found.filter(is_it).map(|(media_type, bytes)| Stored { media_type, bytes }))
-        }
-        .boxed()
-    }
-}
-
-/// Who has the images and audio: the gateway, where the log is from there; else nobody, and models are told so.
-pub fn parts(gateway: Option<&Client>) -> Arc<dyn Parts> {
-    match gateway {
-        Some(client) => Arc::new(OfGateway(client.clone())),
-        None => Arc::new(NoParts),
-    }
+/// Who has the images, audio and video that the log names; where nobody has, models are told so.
+///
+/// # Errors
+/// Where a file cannot be read, or is not as it was exported.
+pub fn parts(source: &Source<'_>) -> Result<Arc<dyn Parts>, Error> {
+    Ok(objects::of(source)?.unwrap_or_else(|| Arc::new(NoParts)))
 }
 
 #[cfg(test)]

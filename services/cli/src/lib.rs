@@ -18,6 +18,7 @@ pub mod example;
 pub mod exchange;
 mod lapse;
 mod models;
+mod objects;
 pub mod order;
 pub mod question;
 mod rows;

@@ -1,8 +1,8 @@
 //! Images, audio and video of messages: which kinds are taken, how they are told apart, how they are spoken of where only words
 //! will do. Pure.
 
-use kairo_proto::v1::Part;
-use kairo_proto::words;
+use kairo_proto::v1::{AgentImported, AgentMessage, Part, UserMessage};
+use kairo_proto::{Body, words};
 use sha2::{Digest, Sha256};
 
 use crate::envelope::Modality;
@@ -119,6 +119,14 @@ pub fn with_state(text: &str, state: &str) -> String {
     }
 }
 
+/// The images, audio and video that an event names, in their order.
+pub fn named(body: &Body) -> impl Iterator<Item = &Part> {
+    let said = UserMessage::of(body).map(|message| &message.parts);
+    let delivered = AgentMessage::of(body).map(|message| &message.parts);
+    let imported = AgentImported::of(body).into_iter().flat_map(|imported| &imported.messages);
+    said.or(delivered).into_iter().chain(imported.map(|message| &message.parts)).flatten()
+}
+
 /// `image`, `audio` or `video`.
 pub fn kind(part: &Part) -> &str {
     part.media_type.split('/').next().unwrap_or_default()
@@ -146,6 +154,8 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1::{AgentDecision, ImportedMessage};
+
     use super::*;
 
     #[test]
@@ -213,6 +223,19 @@ mod tests {
         assert_eq!(modality(&[photo]), Modality::Image);
         let film = part("video/mp4", "film.mp4", 2_000_000);
         assert_eq!((described(&film).as_str(), modality(&[film])), ("[video film.mp4, 2.0 MB]", Modality::Image));
+    }
+
+    #[test]
+    fn events_name_what_belongs_to_their_messages() {
+        let part = |digest: &str| Part { digest: digest.into(), ..Default::default() };
+        let digests = |body: Body| named(&body).map(|part| part.digest.clone()).collect::<Vec<_>>();
+        let parts = vec![part("a"), part("b")];
+        assert_eq!(digests(UserMessage { parts: parts.clone(), ..Default::default() }.into()), ["a", "b"]);
+        assert_eq!(digests(AgentMessage { parts: parts.clone(), ..Default::default() }.into()), ["a", "b"]);
+        let message = |parts| ImportedMessage { parts, ..Default::default() };
+        let messages = vec![message(parts), message(Vec::new()), message(vec![part("c")])];
+        assert_eq!(digests(AgentImported { messages, ..Default::default() }.into()), ["a", "b", "c"]);
+        assert!(digests(AgentDecision::default().into()).is_empty());
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub struct GatewayConfig {
     /// Of them, those of one API key. Default 16.
     pub max_transfers_per_key: usize,
     /// Longest part of the log that is read to answer with an agent's state or with an incident file, in bytes as it is
-    /// stored: it is held in memory. Default 67108864.
+    /// stored, and longest incident file with images, audio and video: it is held in memory. Default 67108864.
     pub max_replay_bytes: usize,
     /// Such answers that are made at once; more are refused. Default 2.
     pub max_replays: usize,

@@ -244,6 +244,13 @@ impl Problem {
         Self::new(kind, title, StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
+    /// The images, audio and video that an incident file would have are more than is held in memory with its messages.
+    pub fn objects_too_long() -> Self {
+        let detail = "the incident file would be longer than gateway.max_replay_bytes; leave out images, audio and video with \
+                      objects=false, name an earlier place, or use `kairo incident export`, which has no such bound";
+        Self { detail: detail.to_owned(), ..Self::log_too_long() }
+    }
+
     /// What stands in the log does not follow from what stands before it, or takes a newer build.
     pub fn unreplayable(broken: &impl std::error::Error) -> Self {
         let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");

@@ -1,27 +1,33 @@
 //! Incident files: what an agent's decisions can be made again from, in one file that needs no server. The first line is the
-//! [`Manifest`]; each line behind it is a message of the log, in the log's order. Lines are counted and summed up section by
-//! section, so that what is cut off or edited is told with its place. The sums tell accidents from what was exported; they
-//! prove nothing against somebody who makes new ones.
+//! [`Manifest`]; each line behind it is a message of the log, in the log's order, and behind the messages stand the
+//! [`objects`] that they name. Lines are counted and summed up section by section, so that what is cut off or edited is told
+//! with its place. The sums tell accidents from what was exported; they prove nothing against somebody who makes new ones.
 
 mod choosing;
+pub mod objects;
 pub mod redacting;
+mod verifying;
 mod writing;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use kairo_events::ids::Name;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use self::objects::{Objects, Unlike};
 pub use self::{
     choosing::{AROUND, Around, Choosing},
-    writing::Writing,
+    verifying::{Taken, Verifying},
+    writing::{Summing, Writing},
 };
 use crate::report::Range;
 
-/// The version of the format that is written, and the newest that is read.
-pub const FORMAT: u32 = 1;
-/// Messages of a section.
+/// The newest version of the format, which files with objects have. Builds that read the first one know none of those.
+pub const FORMAT: u32 = 2;
+/// The version of files without objects.
+const WITHOUT_OBJECTS: u32 = 1;
+/// Messages of a section, or objects.
 pub const SECTION: u64 = 1_000;
 
 /// What a file says it is.
@@ -55,6 +61,9 @@ pub struct Manifest {
     pub redacted: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replaced: BTreeMap<String, u64>,
+    /// What became of the objects that the messages name; none where they name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Objects>,
     pub sections: Vec<Section>,
     /// SHA-256 of this line with none in this place, in hex.
     pub checksum: String,
@@ -84,10 +93,30 @@ pub enum Wrong {
         "line {line}: section {section} (messages {first} to {last}) is not as it was exported: its checksum is another"
     )]
     Section { line: u64, section: usize, first: u64, last: u64 },
-    #[error("line {line}: the file ends there, behind {found} of {expected} messages: it was cut off")]
-    Truncated { line: u64, found: u64, expected: u64 },
-    #[error("line {line}: expected the end of the file behind {expected} messages: something was added")]
-    Longer { line: u64, expected: u64 },
+    #[error("line {line}: object {object}: {why}")]
+    Object { line: u64, object: String, why: Unlike },
+    #[error("line {line}: section {section} of the objects is not as it was exported: its checksum is another")]
+    Objects { line: u64, section: usize },
+    #[error("line {line}: the file ends there, behind {found} of {expected} {of}: it was cut off")]
+    Truncated { line: u64, found: u64, expected: u64, of: What },
+    #[error("line {line}: expected the end of the file behind {expected} {of}: something was added")]
+    Longer { line: u64, expected: u64, of: What },
+}
+
+/// What lines hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Messages,
+    Objects,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Messages => "messages",
+            Self::Objects => "objects",
+        })
+    }
 }
 
 /// Whether a file is one, by its first line.
@@ -124,106 +153,18 @@ impl Manifest {
         }
     }
 
+    /// The same with these objects behind the messages.
+    #[must_use]
+    pub fn with(self, objects: Objects) -> Self {
+        let format = if objects.count > 0 { FORMAT } else { WITHOUT_OBJECTS };
+        Self { format, objects: Some(objects).filter(|objects| !objects.is_empty()), ..self }
+    }
+
     /// The first line of the file.
     pub fn line(&self) -> String {
         let without = serde_json::to_string(&Self { checksum: String::new(), ..self.clone() }).unwrap_or_default();
         let checksum = hex(Sha256::digest(without.as_bytes()));
         serde_json::to_string(&Self { checksum, ..self.clone() }).unwrap_or_default() + "\n"
-    }
-}
-
-/// Sums up the lines of a file that is written.
-#[derive(Debug, Default)]
-pub struct Summing {
-    sections: Vec<Section>,
-    section: Sha256,
-    lines: u64,
-    first: u64,
-    last: u64,
-}
-
-impl Summing {
-    /// Takes in the next line, with its end.
-    pub fn take(&mut self, sequence: u64, line: &[u8]) {
-        if self.lines == 0 {
-            self.first = sequence;
-        }
-        self.last = sequence;
-        self.section.update(line);
-        self.lines += 1;
-        if self.lines == SECTION {
-            self.close();
-        }
-    }
-
-    fn close(&mut self) {
-        let sha256 = hex(std::mem::take(&mut self.section).finalize());
-        let (messages, first, last) = (std::mem::take(&mut self.lines), self.first, self.last);
-        self.sections.push(Section { messages, first, last, sha256 });
-    }
-
-    /// All sections.
-    pub fn end(mut self) -> Vec<Section> {
-        if self.lines > 0 {
-            self.close();
-        }
-        self.sections
-    }
-}
-
-/// Holds the lines of a file to what its manifest says.
-#[derive(Debug)]
-pub struct Verifying<'m> {
-    manifest: &'m Manifest,
-    section: usize,
-    sum: Sha256,
-    /// Lines of the section, and of all.
-    lines: u64,
-    found: u64,
-}
-
-impl<'m> Verifying<'m> {
-    /// Nothing was read yet but the manifest.
-    pub fn new(manifest: &'m Manifest) -> Self {
-        Self { manifest, section: 0, sum: Sha256::default(), lines: 0, found: 0 }
-    }
-
-    /// Takes in the next line, with its end.
-    ///
-    /// # Errors
-    /// Where it ends a section that is another, or stands behind the last one.
-    pub fn take(&mut self, line: &[u8]) -> Result<(), Wrong> {
-        let at = self.found + 2;
-        let expected = self.manifest.messages;
-        let section = self.manifest.sections.get(self.section).ok_or(Wrong::Longer { line: at, expected })?;
-        self.sum.update(line);
-        (self.lines, self.found) = (self.lines + 1, self.found + 1);
-        if self.lines < section.messages {
-            return Ok(());
-        }
-        (self.section, self.lines) = (self.section + 1, 0);
-        let Section { messages, first, last, sha256 } = section;
-        match hex(std::mem::take(&mut self.sum).finalize()) == *sha256 {
-            true => Ok(()),
-            false => Err(Wrong::Section {
-                line: (at + 1).saturating_sub(*messages),
-                section: self.section,
-                first: *first,
-                last: *last,
-            }),
-        }
-    }
-
-    /// The file is at its end.
-    ///
-    /// # Errors
-    /// Where lines are missing.
-    pub fn end(&self) -> Result<(), Wrong> {
-        let (found, expected) = (self.found, self.manifest.messages);
-        match self.section == self.manifest.sections.len() && found == expected {
-            true => Ok(()),
-            false => Err(Wrong::Truncated { line: found + 1, found, expected }),
-        }
     }
 }
 
@@ -253,7 +194,7 @@ mod tests {
         (1..).zip(lines).for_each(|(at, line)| summing.take(at, line));
         Manifest {
             kairo: Kind::Incident,
-            format: FORMAT,
+            format: WITHOUT_OBJECTS,
             version: "1".into(),
             reader: 1,
             agent: name("cook"),
@@ -264,6 +205,7 @@ mod tests {
             state: String::new(),
             redacted: false,
             replaced: BTreeMap::new(),
+            objects: None,
             sections: summing.end(),
             checksum: String::new(),
         }
@@ -271,7 +213,7 @@ mod tests {
 
     fn verified(manifest: &Manifest, lines: &[Vec<u8>]) -> Result<(), Wrong> {
         let mut verifying = Verifying::new(manifest);
-        lines.iter().try_for_each(|line| verifying.take(line))?;
+        lines.iter().try_for_each(|line| verifying.take(line).map(drop))?;
         verifying.end()
     }
 
@@ -282,10 +224,13 @@ mod tests {
         assert_eq!(manifest.sections.len(), 3);
         assert_eq!(verified(&manifest, &lines), Ok(()));
         let cut = verified(&manifest, &lines[..1_500]);
-        assert_eq!(cut, Err(Wrong::Truncated { line: 1_501, found: 1_500, expected: 2_005 }));
+        assert_eq!(cut, Err(Wrong::Truncated { line: 1_501, found: 1_500, expected: 2_005, of: What::Messages }));
         assert!(matches!(verified(&manifest, &[]), Err(Wrong::Truncated { found: 0, .. })));
         lines.push(b"{}\n".to_vec());
-        assert_eq!(verified(&manifest, &lines), Err(Wrong::Longer { line: 2_007, expected: 2_005 }));
+        assert_eq!(
+            verified(&manifest, &lines),
+            Err(Wrong::Longer { line: 2_007, expected: 2_005, of: What::Messages })
+        );
         lines.pop();
         lines[1_200][3] = b'S';
         let edited = Wrong::Section { line: 1_002, section: 2, first: 1_001, last: 2_000 };
@@ -312,9 +257,10 @@ mod tests {
             let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
             if let Some(manifest) = lines.next().and_then(|line| Manifest::read(line).ok()) {
                 let mut verifying = Verifying::new(&manifest);
-                let whole = lines.try_for_each(|line| verifying.take(line)).and_then(|()| verifying.end());
+                let whole = lines.try_for_each(|line| verifying.take(line).map(drop)).and_then(|()| verifying.end());
                 let lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u64;
-                assert!(whole.is_err() || lines == manifest.messages + 1);
+                let objects = manifest.objects.as_ref().map_or(0, |objects| objects.count);
+                assert!(whole.is_err() || lines == 1 + manifest.messages + objects);
             }
             // What somebody sums up anew is as strange as it was.
             let mut replaying = Replaying::new(BTreeSet::new(), Range::default(), Changes::default(), None);

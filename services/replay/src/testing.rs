@@ -22,7 +22,7 @@ use kairo_mind::{
 use kairo_proto::{
     Body,
     v1::{
-        AgentDecision, AgentDefined, AgentMessage, AgentProfile, Completion, CompletionToolCall, LogMessage,
+        AgentDecision, AgentDefined, AgentMessage, AgentProfile, Completion, CompletionToolCall, LogMessage, Part,
         ToolCatalogue, ToolResult, ToolSpec,
     },
 };
@@ -99,11 +99,17 @@ impl Agent {
 
     /// A user says something; the sequence.
     pub fn hears(&mut self, thread: &str, text: &str) -> u64 {
+        self.is_shown(thread, text, Vec::new())
+    }
+
+    /// The same with images, audio and video.
+    pub fn is_shown(&mut self, thread: &str, text: &str, parts: Vec<Part>) -> u64 {
         let message = AgentMessage {
             message_id: format!("m{}", self.next),
             user: "ann".into(),
             thread_id: thread.into(),
             text: text.into(),
+            parts,
             ..Default::default()
         };
         self.own(&AGENT_MESSAGE, None, message).sequence

@@ -66,10 +66,15 @@ impl Place {
         (output.status.code(), said, told)
     }
 
+    /// Where the simulator is asked.
+    pub fn model_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
     fn command(&self, settings: &[(&str, &str)], arguments: &[&str]) -> Command {
         let mut kairo = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
         kairo.current_dir(self.folder.path()).env_remove("KAIRO_CONFIG");
-        kairo.env("KAIRO_MODELS__HEAVY__BASE_URL", format!("http://{}/v1", self.address));
+        kairo.env("KAIRO_MODELS__HEAVY__BASE_URL", self.model_url());
         kairo.env("KAIRO_MODELS__HEAVY__API_KEY", "hush-hush").envs(settings.iter().copied());
         kairo.args(arguments).args(["--max-output", "10"]);
         kairo
@@ -90,7 +95,7 @@ impl Place {
         (answer["requests"].as_u64().unwrap(), answer["open"].as_u64().unwrap())
     }
 
-    /// The bodies of all requests that the simulator was sent, the last first.
+    /// The bodies of all requests that the simulator was sent, the oldest first.
     pub async fn requests(&self) -> Vec<Value> {
         let url = format!("http://{}/v1/requests?limit=256", self.address);
         let answer: Value = self.http.get(url).send().await.unwrap().json().await.unwrap();

@@ -42,7 +42,7 @@ async fn what_would_not_be_known_is_asked_and_the_cone_goes_on_with_recorded_res
     assert_eq!((&asked["calls"], &asked["cost"], &asked["ended"]), (&json!(3), &json!("0.00003"), &json!("complete")));
     let requests = place.requests().await;
     assert_eq!(requests.len(), 3);
-    // The last first: the result of the recorded call stands in the second.
+    // The result of the recorded call stands in the second.
     assert!(requests[1]["body"]["messages"].to_string().contains("the hour please"), "{}", requests[1]);
     assert_eq!(requests[1]["body"]["messages"].as_array().unwrap().last().unwrap()["role"], "tool");
     let page = std::fs::read_to_string(place.path("cone.html")).unwrap();

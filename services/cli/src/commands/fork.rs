@@ -113,7 +113,10 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         user.or_else(|| Name::parse("you").ok()).ok_or_else(|| Error::Usage("--user: expected a name".to_owned()))?;
     let room = config.agent_runtime.max_loaded_bytes;
     let model = has_models.then(|| format!("{} at {}", config.models.heavy.model, config.models.heavy.base_url));
-    let models = has_models.then(|| Arc::new(Models::new(&config.models, asking::parts(source.gateway()), room)) as _);
+    let models = match has_models {
+        true => Some(Arc::new(Models::new(&config.models, asking::parts(&source)?, room)) as _),
+        false => None,
+    };
     let (typed, asked) = Typed::begin(message, session.json);
     let settings = Settings {
         pending: match arguments.pending {

@@ -2,6 +2,7 @@
 
 mod export;
 mod junit;
+mod show;
 
 use std::{
     fs,
@@ -20,7 +21,7 @@ use serde_json::json;
 
 use super::{
     Session,
-    replay::{What, changes, show},
+    replay::{What, changes, show as decisions},
 };
 use crate::{
     Error,
@@ -32,6 +33,7 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   kairo incident export --agent default --around 131 -o slot.kairo
+  kairo incident show slot.kairo                           what is in it
   kairo incident run slot.kairo                            make its decisions again, without a server
   kairo incident run slot.kairo --prompt new.md            which of them would another prompt reach?
   kairo incident test slot.kairo --accept accepted.yaml    as a test: only what is accepted may be otherwise
@@ -63,8 +65,17 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Export(export::Arguments),
+    Show(ShowArguments),
     Run(RunArguments),
     Test(TestArguments),
+}
+
+/// Show what incident files hold, if they are as they were exported
+#[derive(Debug, Args)]
+struct ShowArguments {
+    /// Files that `kairo incident export` wrote
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
 }
 
 /// Make the decisions of incident files again
@@ -97,6 +108,12 @@ struct TestArguments {
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         Command::Export(arguments) => export::run(arguments, session).await,
+        Command::Show(ShowArguments { files }) => {
+            for path in files {
+                show::told(&manifest(&path)?, &path, session.json)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Run(RunArguments { files, changes }) => {
             let grade = tested(&files, &changes, &Accepted::default(), session.json).await?;
             Ok(ExitCode::from(worst(&grade).status()))
@@ -136,9 +153,9 @@ impl Came {
             Err(why) => return vec![format!("{file}: not replayable: {}", printable(why))],
         };
         let mut lines = vec![format!("{file}: {}", report.agents.first().map(ToString::to_string).unwrap_or_default())];
-        lines.extend(report.decisions.iter().filter_map(show::line));
-        lines.extend(report.stopped.iter().map(show::stopped));
-        lines.extend(show::counts(&report.counts));
+        lines.extend(report.decisions.iter().filter_map(decisions::line));
+        lines.extend(report.stopped.iter().map(decisions::stopped));
+        lines.extend(decisions::counts(&report.counts));
         let accepted = verdict.accepted.iter();
         lines.extend(accepted.map(|(at, why)| format!("  decision {at} is accepted: {}", printable(why))));
         let unused = verdict.unused.iter();
@@ -193,11 +210,17 @@ async fn tested(
     Ok(all)
 }
 
-async fn again(path: &Path, changes: &changes::Options) -> Result<(Manifest, Report), Error> {
-    let manifest = agent_log::manifest(path)?.ok_or_else(|| {
+/// What a file says of itself, if it is as it was exported.
+fn manifest(path: &Path) -> Result<Manifest, Error> {
+    let opened = agent_log::opened(path)?.ok_or_else(|| {
         let path = path.display();
         Error::Usage(format!("{path}: expected a file that `kairo incident export` wrote"))
     })?;
+    Ok(opened.manifest)
+}
+
+async fn again(path: &Path, changes: &changes::Options) -> Result<(Manifest, Report), Error> {
+    let manifest = manifest(path)?;
     let agents = std::slice::from_ref(&manifest.agent);
     let what = What { agents, range: manifest.range, changes: changes.read()? };
     let report = what.made_again(&Source::File(path), |_| Ok(())).await?;

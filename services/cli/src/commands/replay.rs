@@ -245,7 +245,7 @@ impl What<'_> {
             wanted.bound(shadows.len())
         };
         let mut report = self.taken(share, source, &mut take).await?;
-        let (lanes, asked) = wanted.ask(&shadows, &asking::parts(source.gateway())).await;
+        let (lanes, asked) = wanted.ask(&shadows, &asking::parts(source)?).await;
         lanes::put(&mut report.decisions, &places, lanes);
         report.changed.extend(wanted.told());
         report.asked = Some(asked);

@@ -127,7 +127,7 @@ async fn asked(whatif: WhatIf, source: &Source<'_>, options: &asking::Options) -
         Ok(ControlFlow::Continue(()))
     };
     source.read(keep).await?;
-    let asker = asking::Asker::new(&settings, &asking::parts(source.gateway()));
+    let asker = asking::Asker::new(&settings, &asking::parts(source)?);
     live::cone(&whatif, &messages, &settings, &asker).await
 }
 

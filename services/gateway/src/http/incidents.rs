@@ -1,6 +1,6 @@
 //! `GET /v1/incidents/{agent}`: an agent's part of the log as an incident file, which needs no server to be looked into.
 
-use std::convert::Infallible;
+use std::{collections::VecDeque, convert::Infallible};
 
 use axum::{
     body::Body,
@@ -10,13 +10,16 @@ use axum::{
 };
 use bytes::Bytes;
 use kairo_core::ids::Name;
-use kairo_proto::v1::LogMessage;
-use kairo_replay::incident::{AROUND, Around, Choosing, Writing};
+use kairo_proto::v1::{LogMessage, Part};
+use kairo_replay::incident::{
+    AROUND, Around, Choosing, Manifest, Writing,
+    objects::{Adding, LARGEST, Objects, Reason, encoded},
+};
 use tokio::task::spawn_blocking;
 
 use super::{Gateway, log, query};
 use crate::{
-    fields::{Fields, value},
+    fields::{Fields, parsed, value},
     problem::{FieldError, Problem},
 };
 
@@ -32,14 +35,20 @@ pub async fn get(
     let agent = query::agent(path)?;
     let mut fields = Fields::from_query(query.as_deref());
     let around = fields.optional("around", AROUND, value(Around::read));
-    let around = fields.complete(|| Some(around))?;
+    let objects = fields.optional("objects", "true or false", value(parsed));
+    let (around, wants_objects) = fields.complete(|| Some((around, objects.unwrap_or(true))))?;
     let permit = gateway.replay_permit()?;
     let messages = log::part(&gateway, &agent, u64::MAX).await?;
-    let named = format!("attachment; filename=\"{agent}.kairo\"");
+    let attached = format!("attachment; filename=\"{agent}.kairo\"");
     // Making the decisions again takes a while, and nothing else would go on meanwhile.
     let written = spawn_blocking(move || file(agent, around, &messages)).await;
-    let lines = written.map_err(|error| Problem::internal(&error))??;
-    let disposition = HeaderValue::try_from(named).unwrap_or(HeaderValue::from_static("attachment"));
+    let (manifest, named, mut lines) = written.map_err(|error| Problem::internal(&error))??;
+    let objects = match wants_objects {
+        true => add_objects(&gateway, named, &mut lines).await?,
+        false => Objects::left_out(named.len() as u64, Reason::Unwanted),
+    };
+    lines.push_front(Bytes::from(manifest.with(objects).line()));
+    let disposition = HeaderValue::try_from(attached).unwrap_or(HeaderValue::from_static("attachment"));
     let head = [
         (header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -53,8 +62,12 @@ pub async fn get(
     Ok((head, Body::from_stream(futures::stream::iter(lines))).into_response())
 }
 
-/// The lines of the file.
-fn file(agent: Name, around: Option<Around>, messages: &[LogMessage]) -> Result<Vec<Bytes>, Problem> {
+/// The messages of the file, their manifest, and the objects that they name.
+fn file(
+    agent: Name,
+    around: Option<Around>,
+    messages: &[LogMessage],
+) -> Result<(Manifest, Vec<Part>, VecDeque<Bytes>), Problem> {
     let mut choosing = Choosing::new(agent, around.clone());
     messages.iter().for_each(|message| choosing.look(message));
     if let (Some(around), None) = (around, choosing.met()) {
@@ -65,15 +78,61 @@ fn file(agent: Name, around: Option<Around>, messages: &[LogMessage]) -> Result<
     messages.iter().for_each(|message| choosing.measure(message));
     // Its key would be needed only to see that decisions which seal secrets come out the same.
     let mut writing = Writing::new(&choosing, None);
-    let mut lines = vec![Bytes::new()];
+    let mut lines = VecDeque::new();
     for message in messages {
         let line = writing.take(message).map_err(|broken| Problem::unreplayable(&broken))?;
         lines.extend(line.map(Bytes::from));
     }
-    let manifest = writing.end(env!("CARGO_PKG_VERSION"));
-    let manifest = manifest.ok_or_else(|| Problem::not_found("the log has nothing of this agent"))?;
-    if let Some(first) = lines.first_mut() {
-        *first = Bytes::from(manifest.line());
+    let ended = writing.end(env!("CARGO_PKG_VERSION"));
+    let (manifest, named) = ended.ok_or_else(|| Problem::not_found("the log has nothing of this agent"))?;
+    Ok((manifest, named, lines))
+}
+
+/// Adds the objects, as far as they are stored.
+///
+/// # Errors
+/// When all lines together are longer than is held in memory.
+async fn add_objects(gateway: &Gateway, named: Vec<Part>, lines: &mut VecDeque<Bytes>) -> Result<Objects, Problem> {
+    let held: usize = lines.iter().map(Bytes::len).sum();
+    let mut room = (gateway.config.max_replay_bytes as u64).saturating_sub(held as u64);
+    let mut adding = Adding::default();
+    for part in named {
+        let longest = part.size.min(LARGEST);
+        let is_too_large = encoded(longest) > room;
+        // What is not stored any more takes no room.
+        if is_too_large && gateway.objects.info(&part.digest).await?.is_some_and(|known| known.size <= longest) {
+            return Err(Problem::objects_too_long());
+        }
+        let found = if is_too_large { None } else { gateway.objects.get(&part.digest, longest).await? };
+        let Some((_, bytes)) = found else {
+            adding.miss(&part);
+            continue;
+        };
+        let written = spawn_blocking(move || {
+            let line = adding.take(&part, &bytes);
+            (adding, line)
+        });
+        let line;
+        (adding, line) = written.await.map_err(|error| Problem::internal(&error))?;
+        room = room.saturating_sub(line.len() as u64);
+        lines.push_back(Bytes::from(line));
     }
-    Ok(lines)
+    Ok(adding.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_core::config::Validate;
+
+    use super::*;
+    use crate::config::GatewayConfig;
+
+    #[test]
+    fn whatever_a_gateway_takes_fits_an_incident_file() {
+        let taken = |bytes: u64| {
+            let max_part_bytes = usize::try_from(bytes).unwrap();
+            GatewayConfig { max_part_bytes, ..GatewayConfig::default() }.mistakes().is_empty()
+        };
+        assert!(taken(LARGEST) && !taken(LARGEST + 1));
+    }
 }

@@ -169,6 +169,7 @@ pub fn with_limits(mut text: String, config: &GatewayConfig) -> String {
         ("<version>", env!("CARGO_PKG_VERSION").to_owned()),
         ("<max_text_bytes>", config.max_text_bytes.to_string()),
         ("<max_part_bytes>", config.max_part_bytes.to_string()),
+        ("<max_replay_bytes>", config.max_replay_bytes.to_string()),
         ("<max_state_bytes>", config.max_state_bytes.to_string()),
         ("<max_parts>", config.max_parts.to_string()),
         ("<max_prompt_bytes>", config.max_prompt_bytes.to_string()),

@@ -1,12 +1,16 @@
 //! Writing an incident file: its lines one after the other, and the manifest that sums them up and stands before them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use kairo_events::{ids::Name, vocabulary::READER};
+use kairo_events::{ids::Name, media, vocabulary::READER};
 use kairo_mind::replay::changes::Changes;
-use kairo_proto::v1::LogMessage;
+use kairo_proto::{
+    Body, ContentType,
+    v1::{LogMessage, Part},
+};
+use sha2::{Digest, Sha256};
 
-use super::{Choosing, FORMAT, Kind, Manifest, Summing};
+use super::{Choosing, Kind, Manifest, SECTION, Section, WITHOUT_OBJECTS, hex};
 use crate::{
     replaying::{Replaying, Went},
     report::Range,
@@ -21,6 +25,9 @@ pub struct Writing<'c> {
     /// The agent's decisions are made again on the way, so that the manifest says to which state they lead.
     replaying: Replaying,
     messages: u64,
+    /// What the messages name, each once, in their order.
+    named: Vec<Part>,
+    digests: HashSet<String>,
 }
 
 impl<'c> Writing<'c> {
@@ -28,7 +35,8 @@ impl<'c> Writing<'c> {
     pub fn new(choosing: &'c Choosing, secret_key: Option<[u8; 32]>) -> Self {
         let agents = BTreeSet::from([choosing.agent().clone()]);
         let replaying = Replaying::new(agents, Range::default(), Changes::default(), secret_key);
-        Self { choosing, summing: Summing::default(), replaying, messages: 0 }
+        let (named, digests) = (Vec::new(), HashSet::new());
+        Self { choosing, summing: Summing::default(), replaying, messages: 0, named, digests }
     }
 
     /// The line of the next message of the log, with its end; none for a message that does not go into the file.
@@ -42,21 +50,34 @@ impl<'c> Writing<'c> {
         let line = serde_json::to_string(message).unwrap_or_default() + "\n";
         self.summing.take(message.sequence, line.as_bytes());
         self.messages += 1;
+        self.note(message);
         // What only a newer build understands is written all the same.
         let (Went::On | Went::Decision(..) | Went::Over) = self.replaying.take(message)?;
         Ok(Some(line))
     }
 
-    /// The manifest of all lines, by a build of this version; none where the log had nothing of the agent.
-    pub fn end(self, version: &str) -> Option<Manifest> {
+    /// Notes which objects it names. What is no digest names none.
+    fn note(&mut self, message: &LogMessage) {
+        let type_name = message.headers.get("ce-type").map_or("", String::as_str);
+        let Ok(body) = Body::decode(type_name, ContentType::Protobuf, &message.data) else { return };
+        for part in media::named(&body).filter(|part| media::is_digest(&part.digest)) {
+            if self.digests.insert(part.digest.clone()) {
+                self.named.push(part.clone());
+            }
+        }
+    }
+
+    /// The manifest of all lines, by a build of this version, and the objects that the messages name, which may follow; none
+    /// where the log had nothing of the agent.
+    pub fn end(self, version: &str) -> Option<(Manifest, Vec<Part>)> {
         if !self.replaying.missing().is_empty() {
             return None;
         }
         let report = self.replaying.report(version, Vec::new());
         let agent: &Name = self.choosing.agent();
-        Some(Manifest {
+        let manifest = Manifest {
             kairo: Kind::Incident,
-            format: FORMAT,
+            format: WITHOUT_OBJECTS,
             version: version.to_owned(),
             reader: READER,
             agent: agent.clone(),
@@ -67,8 +88,49 @@ impl<'c> Writing<'c> {
             state: report.states.get(agent).cloned().unwrap_or_default(),
             redacted: false,
             replaced: BTreeMap::new(),
+            objects: None,
             sections: self.summing.end(),
             checksum: String::new(),
-        })
+        };
+        Some((manifest, self.named))
+    }
+}
+
+/// Sums up the lines of a file that is written.
+#[derive(Debug, Default)]
+pub struct Summing {
+    sections: Vec<Section>,
+    section: Sha256,
+    lines: u64,
+    first: u64,
+    last: u64,
+}
+
+impl Summing {
+    /// Takes in the next line, with its end.
+    pub fn take(&mut self, sequence: u64, line: &[u8]) {
+        if self.lines == 0 {
+            self.first = sequence;
+        }
+        self.last = sequence;
+        self.section.update(line);
+        self.lines += 1;
+        if self.lines == SECTION {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let sha256 = hex(std::mem::take(&mut self.section).finalize());
+        let (messages, first, last) = (std::mem::take(&mut self.lines), self.first, self.last);
+        self.sections.push(Section { messages, first, last, sha256 });
+    }
+
+    /// All sections.
+    pub fn end(mut self) -> Vec<Section> {
+        if self.lines > 0 {
+            self.close();
+        }
+        self.sections
     }
 }

@@ -5,21 +5,27 @@ use std::{
     ops::ControlFlow,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use clap::Args;
+use kairo_agent_runtime::{Parts, Stored};
 use kairo_core::ids::Name;
-use kairo_proto::v1::LogMessage;
+use kairo_proto::v1::{LogMessage, Part};
 use kairo_replay::incident::{
     AROUND, Around, Choosing, Manifest, Writing,
+    objects::{Adding, LARGEST, Objects, Reason},
     redacting::{Finding, Named, Redacting},
 };
 use regex::Regex;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use super::super::{Session, name};
-use crate::{Error, agent_log::Source, secret_key, terminal};
+use super::{
+    super::{Session, name},
+    show,
+};
+use crate::{Error, agent_log::Source, client::ClientError, objects, secret_key, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,10 +38,11 @@ The file holds the agent's messages, and the catalogues and bases that its decis
 beginning of the log: decisions are made again from what stands before them. With --around, a sequence or
 the id of an event, it ends behind what answers the same request, and is about the decisions of that.
 
-What was said stands in it in the clear. Secrets that are sealed stay sealed: whoever makes decisions again
+Images, audio and video that the messages name stand in it as well, as far as they are still stored, but for
+--without-objects. What was said stands in it in the clear. Secrets that are sealed stay sealed: whoever makes decisions again
 that seal some needs the key.
 
-With --redact, tokens such as ⟨email-1⟩ stand for e-mail addresses, telephone, account and card numbers, IP addresses,
+With --redact, there are no images, audio and video, and tokens such as ⟨email-1⟩ stand for e-mail addresses, telephone, account and card numbers, IP addresses,
 credentials, what looks like a secret, and for users by name (user-1); the same value has the same token in
 all of the file. Names that are no users' and other facts about people are not found: name them with
 --redact-word and --redact-pattern, and look at the file before it is handed on. Decisions are made again
@@ -58,6 +65,9 @@ pub struct Arguments {
     /// The file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
+    /// Leave out images, audio and video
+    #[arg(long)]
+    without_objects: bool,
     #[command(flatten)]
     redaction: Redaction,
 }
@@ -98,7 +108,7 @@ impl Redaction {
 }
 
 pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, file, around, output, redaction } = arguments;
+    let Arguments { agent, file, around, output, without_objects, redaction } = arguments;
     let named = redaction.named()?;
     let mut choosing = Choosing::new(agent.clone(), around.clone());
     let here = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -113,6 +123,11 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
     if let (Some(around), None) = (&around, choosing.met()) {
         return Err(Error::Usage(format!("--around: nothing of the agent {agent} stands at {around}")));
     }
+    let objects = match (&named, without_objects) {
+        (Some(_), _) => Err(Reason::Redacted),
+        (None, true) => Err(Reason::Unwanted),
+        (None, false) => objects::of(&source)?.ok_or(Reason::NotAtHand),
+    };
     let source = Source::File(file.as_deref().unwrap_or(spool.path()));
     source
         .read(|message| {
@@ -124,31 +139,40 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
         Some(named) => Some(find(&source, &choosing, named).await?),
         None => None,
     };
-    let manifest = write(&source, &choosing, redacting, here, &output).await?;
-    // What is in it is not for everybody.
-    let shown = output.display();
-    match manifest.redacted {
-        true => {
-            eprintln!("kairo: {shown} holds tokens for what was found; what is said of people in other words is in it")
-        }
-        false => eprintln!("kairo: {shown} holds what was said, in the clear; secrets that are sealed stay sealed"),
-    }
+    let manifest = Exporting { source, choosing: &choosing, objects }.write(redacting, here, &output).await?;
+    warn(&manifest, &output);
     told(&manifest, &output, session.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is in it is not for everybody.
+fn warn(manifest: &Manifest, output: &Path) {
+    let shown = output.display();
+    let has_objects = manifest.objects.as_ref().is_some_and(|objects| objects.count > 0);
+    match (manifest.redacted, has_objects) {
+        (true, _) => {
+            eprintln!("kairo: {shown} holds tokens for what was found; what is said of people in other words is in it");
+        }
+        (false, true) => eprintln!(
+            "kairo: {shown} holds what was said, images, audio and video, in the clear; secrets that are sealed stay sealed"
+        ),
+        (false, false) => {
+            eprintln!("kairo: {shown} holds what was said, in the clear; secrets that are sealed stay sealed");
+        }
+    }
+}
+
 fn told(manifest: &Manifest, output: &Path, json: bool) -> Result<(), Error> {
-    let Manifest { agent, range, messages, decisions, redacted, replaced, .. } = manifest;
+    let Manifest { agent, range, messages, decisions, redacted, replaced, objects, .. } = manifest;
     if json {
         let told = json!({
             "file": output, "agent": agent, "messages": messages, "decisions": decisions, "range": range,
-            "redacted": redacted, "replaced": replaced,
+            "redacted": redacted, "replaced": replaced, "objects": objects,
         });
         return Ok(terminal::json(&told)?);
     }
     terminal::line(format!("{messages} messages of {agent}, {decisions} decisions"))?;
-    let counts = replaced.iter().map(|(kind, count)| format!("  {count} {kind}"));
-    Ok(counts.into_iter().try_for_each(terminal::line)?)
+    Ok(show::counts(manifest).into_iter().try_for_each(terminal::line)?)
 }
 
 /// Reads what is chosen for what there is to replace.
@@ -164,42 +188,87 @@ async fn find(source: &Source<'_>, choosing: &Choosing, named: Named) -> Result<
     Ok(finding.end(secret_key::find().ok())?)
 }
 
-/// Writes what was chosen, the manifest first.
-async fn write(
-    source: &Source<'_>,
-    choosing: &Choosing,
-    mut redacting: Option<Redacting>,
-    here: &Path,
-    output: &Path,
-) -> Result<Manifest, Error> {
-    let failed = || Error::file("write", output);
-    let mut lines = BufWriter::new(tempfile::tempfile_in(here).map_err(failed())?);
-    let mut writing = Writing::new(choosing, secret_key::find().ok());
-    let take = |message: &LogMessage| {
-        let redacted = match &mut redacting {
-            Some(redacting) if choosing.wants(message) => Some(redacting.take(message)?),
-            _ => None,
-        };
-        let line =
-            writing.take(redacted.as_ref().unwrap_or(message)).map_err(|broken| Error::Advice(broken.to_string()))?;
-        if let Some(line) = line {
-            lines.write_all(line.as_bytes()).map_err(failed())?;
-        }
-        Ok(ControlFlow::Continue(()))
-    };
-    source.read(take).await?;
-    let Some(mut manifest) = writing.end(env!("CARGO_PKG_VERSION")) else {
-        return Err(Error::Usage(format!("--agent: the log has nothing of the agent {}", choosing.agent())));
-    };
-    if let Some(redacting) = &redacting {
-        (manifest.redacted, manifest.replaced) = (true, redacting.counts());
+/// A file that is being written.
+struct Exporting<'e> {
+    source: Source<'e>,
+    choosing: &'e Choosing,
+    /// Who has the objects, or why they are left out.
+    objects: Result<Arc<dyn Parts>, Reason>,
+}
+
+impl Exporting<'_> {
+    /// Writes what was chosen, the manifest first.
+    async fn write(self, redacting: Option<Redacting>, here: &Path, output: &Path) -> Result<Manifest, Error> {
+        let failed = || Error::file("write", output);
+        let mut lines = BufWriter::new(tempfile::tempfile_in(here).map_err(failed())?);
+        let (manifest, named) = self.messages(redacting, &mut lines, output).await?;
+        let manifest = manifest.with(self.objects(&named, &mut lines, output).await?);
+        let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error).map_err(failed())?;
+        let mut whole = NamedTempFile::new_in(here).map_err(failed())?;
+        let written = whole.write_all(manifest.line().as_bytes()).and_then(|()| lines.rewind());
+        written.and_then(|()| io::copy(&mut lines, &mut whole)).map_err(failed())?;
+        whole.persist(output).map_err(|error| failed()(error.error))?;
+        Ok(manifest)
     }
-    let mut lines = lines.into_inner().map_err(io::IntoInnerError::into_error).map_err(failed())?;
-    let mut whole = NamedTempFile::new_in(here).map_err(failed())?;
-    let written = whole.write_all(manifest.line().as_bytes()).and_then(|()| lines.rewind());
-    written.and_then(|()| io::copy(&mut lines, &mut whole)).map_err(failed())?;
-    whole.persist(output).map_err(|error| failed()(error.error))?;
-    Ok(manifest)
+
+    /// Writes the messages; the manifest of them, and the objects that they name.
+    async fn messages(
+        &self,
+        mut redacting: Option<Redacting>,
+        lines: &mut impl Write,
+        output: &Path,
+    ) -> Result<(Manifest, Vec<Part>), Error> {
+        let choosing = self.choosing;
+        let mut writing = Writing::new(choosing, secret_key::find().ok());
+        let take = |message: &LogMessage| {
+            let redacted = match &mut redacting {
+                Some(redacting) if choosing.wants(message) => Some(redacting.take(message)?),
+                _ => None,
+            };
+            let line = writing
+                .take(redacted.as_ref().unwrap_or(message))
+                .map_err(|broken| Error::Advice(broken.to_string()))?;
+            if let Some(line) = line {
+                lines.write_all(line.as_bytes()).map_err(Error::file("write", output))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        self.source.read(take).await?;
+        let Some((mut manifest, named)) = writing.end(env!("CARGO_PKG_VERSION")) else {
+            return Err(Error::Usage(format!("--agent: the log has nothing of the agent {}", choosing.agent())));
+        };
+        if let Some(redacting) = &redacting {
+            (manifest.redacted, manifest.replaced) = (true, redacting.counts());
+        }
+        Ok((manifest, named))
+    }
+
+    /// Writes the objects, of which one at a time is in memory.
+    async fn objects(&self, named: &[Part], lines: &mut impl Write, output: &Path) -> Result<Objects, Error> {
+        let parts = match &self.objects {
+            Ok(parts) => parts,
+            Err(reason) => return Ok(Objects::left_out(named.len() as u64, *reason)),
+        };
+        let mut adding = Adding::default();
+        for part in named {
+            let found = parts.get(&part.digest, part.size.min(LARGEST)).await;
+            match found.map_err(|error| unread(part, error))? {
+                Some(Stored { bytes, .. }) => {
+                    lines.write_all(adding.take(part, &bytes).as_bytes()).map_err(Error::file("write", output))?;
+                }
+                None => adding.miss(part),
+            }
+        }
+        Ok(adding.end())
+    }
+}
+
+/// One that is not there is missing, but one that nobody can tell of is not.
+fn unread(part: &Part, error: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    match error.downcast::<ClientError>() {
+        Ok(error) => Error::Client(*error).without_server(),
+        Err(error) => Error::Advice(format!("the object {} cannot be read: {error}", part.digest)),
+    }
 }
 
 /// For clap.
