@@ -5012,6 +5012,134 @@ impl ::prost::Name for PromoteFleetResponse {
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForgetUserRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    /// Tells what there is of them, and changes nothing.
+    #[prost(bool, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub dry_run: bool,
+}
+impl ::prost::Name for ForgetUserRequest {
+    const NAME: &'static str = "ForgetUserRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ForgetUserRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ForgetUserRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ForgetUserResponse {
+    #[prost(string, tag = "1")]
+    pub user: ::prost::alloc::string::String,
+    /// Of the order that was given; empty where nothing was.
+    #[prost(string, tag = "2")]
+    pub order_id: ::prost::alloc::string::String,
+    /// What agents have of them.
+    #[prost(message, repeated, tag = "3")]
+    pub held: ::prost::alloc::vec::Vec<HeldRow>,
+    /// Whether content is sealed, so that they can be forgotten.
+    #[prost(bool, tag = "4")]
+    pub sealed: bool,
+}
+impl ::prost::Name for ForgetUserResponse {
+    const NAME: &'static str = "ForgetUserResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ForgetUserResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ForgetUserResponse".into()
+    }
+}
+/// What an agent has of a user, as rows of the read model.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HeldRow {
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub threads: u64,
+    #[prost(uint64, tag = "3")]
+    pub messages: u64,
+    #[prost(uint64, tag = "4")]
+    pub actions: u64,
+    #[prost(uint64, tag = "5")]
+    pub tasks: u64,
+    #[prost(uint64, tag = "6")]
+    pub memories: u64,
+    /// Keys of its inner state, and all that stood under them.
+    #[prost(uint64, tag = "7")]
+    pub inner_state: u64,
+    /// Consents and choices that were asked for, and briefings.
+    #[prost(uint64, tag = "8")]
+    pub asked: u64,
+}
+impl ::prost::Name for HeldRow {
+    const NAME: &'static str = "HeldRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.HeldRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.HeldRow".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetForgettingRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+}
+impl ::prost::Name for GetForgettingRequest {
+    const NAME: &'static str = "GetForgettingRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetForgettingRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetForgettingRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetForgettingResponse {
+    #[prost(string, tag = "1")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub order_id: ::prost::alloc::string::String,
+    /// How far it is.
+    #[prost(string, tag = "3")]
+    pub step: ::prost::alloc::string::String,
+    /// The agents that had anything of them, as soon as that is known.
+    #[prost(string, repeated, tag = "4")]
+    pub agents: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Why the last try did not get any further; empty where it did.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for GetForgettingResponse {
+    const NAME: &'static str = "GetForgettingResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetForgettingResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetForgettingResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListDeadLettersRequest {
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.

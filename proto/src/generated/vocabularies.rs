@@ -322,6 +322,25 @@ vocabularies! {
         /// Everything, among it agents, keys, dead letters and the read model.
         Admin = "admin",
     }
+    /// How far forgetting a user is.
+    ForgettingStep {
+        /// It is wanted.
+        Asked = "asked",
+        /// What is new is sealed with another data key.
+        Replaced = "replaced",
+        /// Nothing more is sealed with the ones before, and the read model has all that was.
+        Found = "found",
+        /// The ones before are destroyed.
+        Destroyed = "destroyed",
+        /// Agents are told.
+        Told = "told",
+        /// Snapshots from before cannot be opened any more.
+        Resealed = "resealed",
+        /// The read models are built anew.
+        Rebuilding = "rebuilding",
+        /// Nothing is left to do.
+        Done = "done",
+    }
     /// How far the building of a read model is.
     GenerationState {
         /// Somebody wants it.
@@ -483,6 +502,7 @@ fields! {
     SubmoduleRow.tier as tier_word: ModelTier,
     GenerationRow.state as state_word: GenerationState,
     DigestRow.state as state_word: GenerationState,
+    GetForgettingResponse.step as step_word: ForgettingStep,
     ChooseRequest.option as option_word: OfferAnswer,
     ApproveRequest.verdict as verdict_word: Verdict,
     OrderRequest.command as command_word: OrderedCommand,

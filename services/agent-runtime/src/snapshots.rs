@@ -5,7 +5,7 @@
 //! understands of the log: replicas of two builds side by side each have their own.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{Read, Write},
     ops::ControlFlow,
 };
@@ -17,11 +17,12 @@ use kairo_core::{
     bus::{Bus, BusError, data_keys::Holder},
     ids::Name,
     ownership::checkpoint::Format,
-    record::Raw,
-    subjects::{self, AGENT_DECISION, AGENT_DEFINED, AGENT_MESSAGE, SNAPSHOTS_BUCKET},
+    record::{Raw, Record},
+    subjects::{self, AGENT_DECISION, AGENT_DEFINED, AGENT_FORGOTTEN, AGENT_MESSAGE, SNAPSHOTS_BUCKET},
     vocabulary::{Newer, NotUnderstood, READER},
 };
 use kairo_mind::log::{Answers, Log, SNAPSHOT_VERSION, Snapshot};
+use kairo_proto::Body;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
@@ -94,9 +95,9 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result
         (Some(log), ..) => (log, None),
         // Snapshots may have been deleted: two looks cost little, as it is done once in an agent's life. A server that lags
         // behind may see nothing; decisions that it missed are fenced by the guard.
-        (None, None, Absent::New(first)) if is_new(bus, agent, first).await? => (Log::default(), None),
+        (None, None, Absent::New(first)) if is_new(bus, agent, first).await? => (Log::without(BTreeSet::new()), None),
         // One that cannot be used says that there is something.
-        (None, ..) => fold(bus, agent, Log::default()).await?,
+        (None, ..) => fold(bus, agent, nothing(bus, agent).await?).await?,
     };
     Ok(Loaded { log, newer, answers, work_answers, revision })
 }
@@ -231,9 +232,46 @@ pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
 /// the leader.
 async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, Newer)>), BusError> {
     let mut folded = log;
-    let (mut diverged, mut newer, after) = (false, None, folded.read);
+    loop {
+        let read = fold_on(bus, agent, &mut folded).await?;
+        match read {
+            Folded::To(newer) => return Ok((folded, newer)),
+            // Nothing may be left of what was read of them.
+            Folded::Forgetting => folded = nothing(bus, agent).await?,
+        }
+    }
+}
+
+/// An agent of whom nothing is read yet. Of users that it has forgotten by now, nothing is read any more.
+async fn nothing(bus: &Bus, agent: &Name) -> Result<Log, BusError> {
+    let mut orders = BTreeSet::new();
+    let each = |raw: Raw| {
+        if let Ok(Record { envelope, body: Body::AgentForgotten(forgotten), .. }) = raw.read(bus.limits.max_body_bytes)
+        {
+            bus.forget_data_keys(Holder::User(&forgotten.user));
+            orders.insert(envelope.id);
+        }
+    };
+    bus.read_all(&AGENT_FORGOTTEN.of(agent), 0, each).await?;
+    Ok(Log::without(orders))
+}
+
+/// How far a log was folded.
+enum Folded {
+    /// To its end, or to what takes a newer reader.
+    To(Option<(u64, Newer)>),
+    /// To where somebody is forgotten of whom something may have been read.
+    Forgetting,
+}
+
+async fn fold_on(bus: &Bus, agent: &Name, folded: &mut Log) -> Result<Folded, BusError> {
+    let (mut diverged, mut newer, mut forgets, after) = (false, None, false, folded.read);
     let each = |raw: Raw| {
         match raw.understand(bus.limits.max_body_bytes) {
+            Ok(record) if folded.forgets(&record) => {
+                forgets = true;
+                return ControlFlow::Break(());
+            }
             Ok(record) => diverged |= folded.push(record).is_err(),
             Err(NotUnderstood::Newer(it)) => {
                 newer = Some((raw.sequence, it));
@@ -249,7 +287,7 @@ async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, Ne
     if diverged {
         tracing::error!(%agent, "decisions of the log do not follow from each other");
     }
-    Ok((folded, newer))
+    Ok(if forgets { Folded::Forgetting } else { Folded::To(newer) })
 }
 
 /// A snapshot that was written.

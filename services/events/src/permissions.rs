@@ -142,6 +142,7 @@ fn gateway(own: Permissions) -> Permissions {
         .reads(&bucket(CONGESTION_BUCKET))
         .makes_again(CONGESTION_BUCKET)
         .publishes([api("STREAM.MSG.DELETE", &bucket(DATA_KEYS_BUCKET))])
+        .watches(&bucket(DATA_KEYS_BUCKET))
         .writes(KEYS_BUCKET, &[">"])
         .reads(&bucket(KEYS_BUCKET))
         .watches(&bucket(KEYS_BUCKET))

@@ -7,7 +7,7 @@
 //! WebSocket, comes straight from the log ([`tail`], [`follow`]), which is read once and handed to those who wait for it
 //! ([`dispatch`]), pieces of answers from those who are writing them ([`live`], [`tokens`]), and for those who come
 //! [`tail_merge`] what processes wrote before; who asks is told how far turns are ([`turn_status`]). What was seen of the log is remembered where it saves asking: agents
-//! ([`directory`]) and messages ([`recent`]). Images and audio that nobody names are removed again ([`objects`]).
+//! ([`directory`]) and messages ([`recent`]). Images and audio that nobody names are removed again ([`objects`]), and users forgotten ([`forgetting`]).
 
 mod auth;
 mod config;
@@ -16,6 +16,7 @@ mod directory;
 mod dispatch;
 mod fields;
 mod follow;
+mod forgetting;
 mod grpc;
 mod http;
 mod live;

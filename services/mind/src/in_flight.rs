@@ -2,7 +2,7 @@
 //!
 //! All of it is folded from the log, so an agent that was restarted knows it as well as one that was not.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use kairo_proto::v1::{ProcessExited, ProcessProgress, ProcessSpawned, ToolProgress};
@@ -162,6 +162,12 @@ impl Progress {
 }
 
 impl Processes {
+    /// Those of a user who is forgotten, and in their threads.
+    pub(super) fn forget(&mut self, user: &str, threads: &BTreeSet<String>) {
+        self.running.retain(|_, process| !threads.contains(&process.thread_id));
+        self.ended.retain(|ended| ended.user != user);
+    }
+
     /// A process that goes on by itself from now on.
     pub fn spawn(&mut self, spawned: &ProcessSpawned, of: &InFlight, since: Timestamp) {
         let (Some(started), Ok(action)) = (Started::of(spawned), Uuid::parse_str(&spawned.action_id)) else { return };
@@ -213,6 +219,11 @@ impl Process {
 }
 
 impl Doubts {
+    /// Those in threads of somebody who is forgotten.
+    pub(super) fn forget(&mut self, threads: &BTreeSet<String>) {
+        self.0.retain(|doubt| !threads.contains(&doubt.thread_id));
+    }
+
     pub fn add(&mut self, doubt: Doubt) {
         self.0.push_back(doubt);
         if self.0.len() > DOUBTS {

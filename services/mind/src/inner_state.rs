@@ -88,6 +88,11 @@ impl InnerState {
         of_all.chain(own).map(|(key, entry)| (key.as_str(), entry)).collect()
     }
 
+    /// What is kept for a user who is forgotten.
+    pub(super) fn forget_user(&mut self, user: &str) {
+        self.entries.remove(user);
+    }
+
     fn of(&self, user: &str) -> Option<&BTreeMap<String, Entry>> {
         self.entries.get(user)
     }

@@ -25,6 +25,7 @@ pub mod environment;
 mod events;
 pub mod facts;
 mod folding;
+mod forgetting;
 mod importing;
 pub mod in_flight;
 pub mod inner_state;

@@ -13,7 +13,10 @@
 mod overtaking;
 mod working;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use kairo_events::record::Record;
 use kairo_proto::{
@@ -52,6 +55,9 @@ pub struct Log {
     overtaken: u32,
     /// Answers were paid for that are of use if nothing behind this joins the input.
     joined: Option<u64>,
+    /// The orders to forget somebody that were known when the log was begun to be read, so that nothing of them was; none where
+    /// whatever is read is taken as it is.
+    forgotten: Option<BTreeSet<Uuid>>,
 }
 
 /// Something that no decision has passed.
@@ -134,6 +140,9 @@ pub struct Snapshot {
     /// The same, for the next one of work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_answers: Option<Answers>,
+    /// The orders to forget somebody of whom nothing is in it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub forgotten: BTreeSet<Uuid>,
 }
 
 /// What models have answered for a decision that does not stand yet.
@@ -167,7 +176,20 @@ impl Log {
             base: None,
             overtaken: 0,
             joined: snapshot.answers.filter(|it| !it.completions.is_empty()).map(|answers| answers.input),
+            forgotten: Some(snapshot.forgotten),
         })
+    }
+
+    /// One that is read from its beginning by somebody for whom what is forgotten by these orders is not there any more. Where
+    /// another one comes, it does not fit: what was read before may be of somebody who is forgotten.
+    pub fn without(forgotten: BTreeSet<Uuid>) -> Self {
+        Self { forgotten: Some(forgotten), ..Self::default() }
+    }
+
+    /// Whether somebody is forgotten of whom something may be known here.
+    pub fn forgets(&self, record: &Record) -> bool {
+        let is_new = || self.forgotten.as_ref().is_some_and(|known| !known.contains(&record.envelope.id));
+        matches!(record.body, Body::AgentForgotten(_)) && record.sequence > self.observed && is_new()
     }
 
     /// What stands, whatever is being decided on.
@@ -179,11 +201,15 @@ impl Log {
         let ahead = self.ahead.iter().map(|ahead| ahead.sequence).collect();
         let (through, last) = (self.read, self.last);
         let (version, answers, work_answers) = (SNAPSHOT_VERSION, None, None);
-        Snapshot { version, log, through, last, observed, state, ahead, answers, work_answers }
+        let forgotten = self.forgotten.clone().unwrap_or_default();
+        Snapshot { version, log, through, last, observed, state, ahead, answers, work_answers, forgotten }
     }
 
     /// Takes in the next record of the agent's subjects.
     pub fn push(&mut self, record: Record) -> Result<Pushed, Diverged> {
+        if self.forgets(&record) {
+            return Err(Diverged);
+        }
         let known = record.sequence <= self.read;
         if !known {
             (self.read, self.last) = (record.sequence, Some(record.envelope.id));

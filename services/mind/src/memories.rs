@@ -104,6 +104,12 @@ impl Memories {
         self.learned.iter().find(is_alike)
     }
 
+    /// What was written for a user who is forgotten.
+    pub(super) fn forget_user(&mut self, user: &str) {
+        self.recent.retain(|known| known.user != user);
+        self.learned.retain(|known| known.user != user);
+    }
+
     fn forget(&mut self) {
         let newest = self.recent.iter().filter_map(|known| day(&known.day)).max();
         if let Some(newest) = newest {

@@ -70,6 +70,9 @@ pub struct AgentState {
     pub inner: Shared<InnerState>,
     #[serde(default, skip_serializing_if = "Submodules::is_nothing")]
     pub submodules: Submodules,
+    /// Where a user was forgotten, until that is decided on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) forgetting: Option<u64>,
     /// The recorded time of what was taken in last, where it matters when things were said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) now: Option<i64>,
@@ -203,6 +206,7 @@ impl AgentState {
                 }
             }
             About::Agent(Agent::Imported(imported)) => self.imported(record, imported),
+            About::Agent(Agent::Forgotten(forgotten)) => self.forgotten(record, forgotten),
             About::Agent(Agent::Message(message)) => self.hear(record, message),
             About::Agent(Agent::Choice(choice)) => self.choose(record, choice),
             About::Agent(Agent::Approval(approval)) => self.approve(record, approval),
@@ -248,6 +252,7 @@ impl AgentState {
         if self.tasks.triggered.iter().any(|trigger| is_dealt_with(trigger.input)) {
             self.tasks.triggered.retain(|trigger| !is_dealt_with(trigger.input));
         }
+        self.forgetting.take_if(|at| is_dealt_with(*at));
         self.cursor = decision.cursor;
         self.decided = record.sequence;
         self.note_decision(record.sequence, decision);

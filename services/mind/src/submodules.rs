@@ -382,7 +382,9 @@ pub(super) fn kind(record: &Record) -> HeardKind {
         },
         // A task begins behind a decision.
         About::Decision(_) | About::Decided(_) | About::Agent(Agent::Request(_)) => HeardKind::Task,
-        About::Agent(Agent::Defined(_) | Agent::Imported(_) | Agent::Command(_)) => HeardKind::Event,
+        About::Agent(Agent::Defined(_) | Agent::Imported(_) | Agent::Forgotten(_) | Agent::Command(_)) => {
+            HeardKind::Event
+        }
         About::System(_) | About::Live(_) => HeardKind::Event,
     }
 }

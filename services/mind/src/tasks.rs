@@ -242,6 +242,14 @@ impl Tasks {
         self.open.values().find(|task| task.is_of_system() && matches!(task.what, What::Time { .. }))
     }
 
+    /// Those of a user who is forgotten.
+    pub(super) fn forget_user(&mut self, user: &str) {
+        self.open.retain(|_, task| task.user != user);
+        self.ended.retain(|task| task.user != user);
+        self.triggered.retain(|trigger| self.open.contains_key(&trigger.task));
+        self.served.retain(|served| served != user);
+    }
+
     /// Open or over.
     pub fn get(&self, id: Uuid) -> Option<&Task> {
         self.open.get(&id).or_else(|| self.ended.iter().rev().find(|task| task.id == id))

@@ -10,7 +10,10 @@ use super::{
 impl AgentState {
     /// Whether something is to be decided on at this input.
     pub fn wants(&self, input: u64) -> bool {
-        self.due(input).is_some() || self.work.begins() == Some(input) || self.triggered(input).next().is_some()
+        self.forgetting == Some(input)
+            || self.due(input).is_some()
+            || self.work.begins() == Some(input)
+            || self.triggered(input).next().is_some()
     }
 
     /// What happened at this input that tasks wait for and that concerns their users, unless it is clear that their conditions do not hold.

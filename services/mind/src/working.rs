@@ -125,7 +125,7 @@ impl AgentState {
             About::Agent(Agent::Approval(approval)) => self.is_work_consent(&approval.action_id),
             About::Agent(Agent::Answer(answer)) => self.is_work_action(&answer.request_id),
             About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => false,
-            About::Agent(Agent::Request(_) | Agent::Imported(_)) => false,
+            About::Agent(Agent::Request(_) | Agent::Imported(_) | Agent::Forgotten(_)) => false,
             About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => false,
         }
     }

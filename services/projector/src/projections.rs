@@ -73,6 +73,7 @@ fn addressee(body: &Body) -> Option<&str> {
         User::Message(message) => &message.agent,
         User::Undelivered(message) => &message.agent,
         User::Switched(switched) => &switched.agent,
+        User::Forget(_) | User::Forgotten(_) => return None,
         User::Choice(choice) => &choice.agent,
         User::Approval(approval) => &approval.agent,
         User::Command(command) => &command.agent,

@@ -78,7 +78,7 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
             };
             input(&AGENT_COMMAND, told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
         }
-        User::Undelivered(_) | User::Switched(_) => return None,
+        User::Undelivered(_) | User::Switched(_) | User::Forget(_) | User::Forgotten(_) => return None,
     })
 }
 

@@ -16,6 +16,7 @@ mod diff;
 mod events;
 mod example;
 mod fleet;
+mod forget;
 mod fork;
 mod id;
 mod inbox;
@@ -120,6 +121,7 @@ enum Command {
     Usage(usage::Arguments),
     Status(status::Arguments),
     Fleet(fleet::Arguments),
+    Forget(forget::Arguments),
     Keys(keys::Arguments),
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
@@ -188,6 +190,7 @@ impl Arguments {
             Command::Usage(arguments) => usage::run(arguments, &session).await,
             Command::Status(arguments) => status::run(arguments, &session).await,
             Command::Fleet(arguments) => fleet::run(arguments, &session).await,
+            Command::Forget(arguments) => forget::run(arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,
             Command::Replay(arguments) => replay::run(arguments, &session).await,

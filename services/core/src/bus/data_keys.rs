@@ -231,6 +231,11 @@ impl Bus {
         Ok(())
     }
 
+    /// How long replicas go by what they have read of data keys.
+    pub fn data_key_age(&self) -> Duration {
+        self.data_keys.as_ref().map_or(Duration::ZERO, |keys| keys.age)
+    }
+
     /// Bytes sealed with the data key of a holder, for a place of that name; none where nothing is sealed.
     pub async fn seal(&self, holder: Holder<'_>, place: &str, bytes: &[u8]) -> Result<Option<Vec<u8>>, BusError> {
         if !self.may_seal().await? {
@@ -343,7 +348,7 @@ impl Bus {
     /// # Errors
     /// [`BusError::Refused`] where there are data keys and no master key for them.
     pub async fn check_master_key(&self) -> Result<(), BusError> {
-        let (stream, filter) = (format!("KV_{DATA_KEYS_BUCKET}"), format!("$KV.{DATA_KEYS_BUCKET}.>"));
+        let (stream, filter) = (format!("KV_{DATA_KEYS_BUCKET}"), format!("$KV.{DATA_KEYS_BUCKET}.user.>"));
         let last = match self.port.last(&stream, &filter, Asked::Leader).await {
             // Of a log that an older version has made.
             Err(StoreError::NoStream) if !self.seals() => return Ok(()),

@@ -6,11 +6,12 @@ use kairo_proto::{
     about::{self, Agent, Outside, Process, System, Tool, Turn, User},
     v1::{
         AgentAnswer, AgentAnswered, AgentApproval, AgentBriefed, AgentBroadcast, AgentChoice, AgentCommand,
-        AgentDefined, AgentGoal, AgentImported, AgentMessage, AgentReflected, AgentRequest, ChainEnded, ChainStarted,
-        ChainStep, ChainStepEnded, MemoryAppended, ProcessCapabilities, StateDeleted, StateWritten, SubmoduleAsked,
-        SubmoduleChanged, SubmoduleFailed, Task, TaskChanged, TaskDue, TaskEnded, TaskFired, TaskStarted,
-        TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched, ThreadSuggested,
-        ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand, UserMessage,
+        AgentDefined, AgentForgotten, AgentGoal, AgentImported, AgentMessage, AgentReflected, AgentRequest, ChainEnded,
+        ChainStarted, ChainStep, ChainStepEnded, MemoryAppended, ProcessCapabilities, StateDeleted, StateWritten,
+        SubmoduleAsked, SubmoduleChanged, SubmoduleFailed, Task, TaskChanged, TaskDue, TaskEnded, TaskFired,
+        TaskStarted, TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched,
+        ThreadSuggested, ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand, UserForget,
+        UserForgotten, UserMessage,
     },
 };
 
@@ -41,6 +42,10 @@ fn of_user(user: User<'_>) -> String {
         User::Message(UserMessage { parts, state, .. }) => media::in_words(&media::with_state("", state), parts),
         User::Undelivered(undelivered) => undelivered.reason.clone(),
         User::Switched(switched) => format!("speaks with {} from here on", switched.agent),
+        User::Forget(UserForget { user, .. }) => format!("{user} is to be forgotten"),
+        User::Forgotten(UserForgotten { user, agents, .. }) => {
+            format!("{user} is forgotten, by {} agents", agents.len())
+        }
         User::Choice(UserChoice { option, offer_id, .. }) => of_choice(option, offer_id),
         User::Approval(UserApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),
         User::Command(UserCommand {
@@ -69,6 +74,7 @@ fn of_agent(agent: Agent<'_>) -> String {
             let (threads, messages) = (threads.len(), messages.len());
             format!("{messages} messages of {user} in {threads} threads were imported (part {part} of {parts})")
         }
+        Agent::Forgotten(AgentForgotten { user, .. }) => format!("{user} is forgotten"),
         Agent::Message(AgentMessage { parts, state, .. }) => media::in_words(&media::with_state("", state), parts),
         Agent::Choice(AgentChoice { option, offer_id, .. }) => of_choice(option, offer_id),
         Agent::Approval(AgentApproval { verdict, action_id, note, .. }) => of_approval(verdict, action_id, note),

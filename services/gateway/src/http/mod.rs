@@ -22,6 +22,7 @@ pub mod endpoints;
 mod etag;
 mod events;
 mod fleet;
+mod forgetting;
 mod guard;
 mod home;
 mod inbox;
@@ -152,6 +153,8 @@ fn rpcs() -> Router<Gateway> {
         digest_projection: get(projections::digests),
         drop_generation: delete(projections::drop),
         promote_fleet: post(fleet::promote),
+        forget_user: post(forgetting::post),
+        get_forgetting: get(forgetting::get),
         list_dead_letters: get(dead_letters::get),
         get_agent_log: get(log::get),
     };

@@ -38,7 +38,7 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         }
         About::Agent(Agent::Approval(approval)) => resolve(fact, approval, changes),
         About::Agent(Agent::Answer(answer)) => answered(fact, answer, changes),
-        About::Agent(Agent::Request(_) | Agent::Imported(_)) => {}
+        About::Agent(Agent::Request(_) | Agent::Imported(_) | Agent::Forgotten(_)) => {}
         About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => {}
         About::Process(Process::Spawned(_) | Process::Exited(_)) => {}
         About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => {}

@@ -29,6 +29,8 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
             }
         }
         About::User(User::Switched(_) | User::Choice(_) | User::Approval(_) | User::Command(_)) => {}
+        // Whoever builds the read model anew finds nothing of them.
+        About::User(User::Forget(_) | User::Forgotten(_)) | About::Agent(Agent::Forgotten(_)) => {}
         About::Agent(Agent::Defined(_) | Agent::Choice(_) | Agent::Approval(_) | Agent::Command(_)) => {}
         // Conversations that were had elsewhere have a projection of their own.
         About::Agent(Agent::Request(_) | Agent::Answer(_) | Agent::Imported(_)) => {}

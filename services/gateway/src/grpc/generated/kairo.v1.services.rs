@@ -302,6 +302,25 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::PromoteFleetResponse>,
             tonic::Status,
         >;
+        /// Have a user forgotten: what was said to agents in their name, and all that agents made of it. Their data key is destroyed, so
+        /// that nobody can read it in the log any more, nor in a copy of it; agents forget what they know of them, and the read models
+        /// are built anew without it. There is no way back. What is said in their name from here on is kept. Only where content is
+        /// sealed (privacy.master_key); what was said before that stays in the log. With dry_run it is told what there is of them.
+        async fn forget_user(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ForgetUserRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ForgetUserResponse>,
+            tonic::Status,
+        >;
+        /// How far forgetting a user is.
+        async fn get_forgetting(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetForgettingRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetForgettingResponse>,
+            tonic::Status,
+        >;
         /// The messages that were set aside. Each with the reason and with what it said. The newest first.
         async fn list_dead_letters(
             &self,
@@ -855,6 +874,99 @@ pub mod administration_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PromoteFleetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/ForgetUser" => {
+                    #[allow(non_camel_case_types)]
+                    struct ForgetUserSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<::kairo_proto::v1::ForgetUserRequest>
+                    for ForgetUserSvc<T> {
+                        type Response = ::kairo_proto::v1::ForgetUserResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::ForgetUserRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::forget_user(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ForgetUserSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/GetForgetting" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetForgettingSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::GetForgettingRequest,
+                    > for GetForgettingSvc<T> {
+                        type Response = ::kairo_proto::v1::GetForgettingResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::GetForgettingRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::get_forgetting(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetForgettingSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

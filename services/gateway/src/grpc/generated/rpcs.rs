@@ -11,6 +11,8 @@ rpcs! { generated::administration_server::Administration:
     digest_projection(DigestProjectionRequest) -> DigestProjectionResponse = GET DIGEST_PROJECTION,
     drop_generation(DropGenerationRequest) -> DropGenerationResponse = DELETE DROP_GENERATION,
     promote_fleet(PromoteFleetRequest) -> PromoteFleetResponse = POST PROMOTE_FLEET,
+    forget_user(ForgetUserRequest) -> ForgetUserResponse = POST FORGET_USER,
+    get_forgetting(GetForgettingRequest) -> GetForgettingResponse = GET GET_FORGETTING,
     list_dead_letters(ListDeadLettersRequest) -> ListDeadLettersResponse = GET LIST_DEAD_LETTERS,
     get_agent_log(GetAgentLogRequest) -> GetAgentLogResponse = GET GET_AGENT_LOG,
 }

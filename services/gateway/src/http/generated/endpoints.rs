@@ -11,6 +11,8 @@ pub const SWAP_PROJECTION: &str = "/v1/projections/{projection}/swap";
 pub const DIGEST_PROJECTION: &str = "/v1/projections/{projection}/digests";
 pub const DROP_GENERATION: &str = "/v1/projections/{projection}/generations/{generation}";
 pub const PROMOTE_FLEET: &str = "/v1/fleet/promote";
+pub const FORGET_USER: &str = "/v1/users/{user}/forget";
+pub const GET_FORGETTING: &str = "/v1/users/{user}/forget";
 pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
 pub const SEND_MESSAGE: &str = "/v1/messages";
@@ -66,6 +68,8 @@ pub const ACCESS: &[Access] = &[
     row("GET", DIGEST_PROJECTION, ADMIN, Closed, Closed),
     row("DELETE", DROP_GENERATION, ADMIN, Closed, Closed),
     row("POST", PROMOTE_FLEET, ADMIN, Closed, Closed),
+    row("POST", FORGET_USER, ADMIN, Closed, Closed),
+    row("GET", GET_FORGETTING, ADMIN, Closed, Closed),
     row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
     row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
@@ -122,6 +126,8 @@ pub struct Handlers {
     pub digest_projection: MethodRouter<Gateway>,
     pub drop_generation: MethodRouter<Gateway>,
     pub promote_fleet: MethodRouter<Gateway>,
+    pub forget_user: MethodRouter<Gateway>,
+    pub get_forgetting: MethodRouter<Gateway>,
     pub list_dead_letters: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
     pub send_message: MethodRouter<Gateway>,
@@ -179,6 +185,8 @@ impl Handlers {
             .route(DIGEST_PROJECTION, self.digest_projection)
             .route(DROP_GENERATION, self.drop_generation)
             .route(PROMOTE_FLEET, self.promote_fleet)
+            .route(FORGET_USER, self.forget_user)
+            .route(GET_FORGETTING, self.get_forgetting)
             .route(LIST_DEAD_LETTERS, self.list_dead_letters)
             .route(GET_AGENT_LOG, self.get_agent_log)
             .route(SEND_MESSAGE, self.send_message)

@@ -1,0 +1,145 @@
+//! Forgetting users: orders, and carrying them out.
+//!
+//! An order stands in the log, and beside the data keys as long as it is not carried out: with how far it is, and which gateway
+//! is at it. Every step may be done twice, and whoever goes on with an order does the step again at which it stands, so it ends
+//! whatever dies ([`carrying_out`]).
+
+pub mod carrying_out;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{Bus, BusError, append::Outgoing},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    principal::Principal,
+    subjects::{DATA_KEYS_BUCKET, Service, USER_FORGET, USER_FORGOTTEN},
+};
+use kairo_proto::{
+    v1::{UserForget, UserForgotten},
+    words::ForgettingStep,
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Before the name of the user in the key of an order.
+const ORDER: &str = "order";
+
+/// An order that is not carried out yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    pub order_id: Uuid,
+    pub user: Name,
+    /// How far it is: a word of [`ForgettingStep`].
+    pub step: String,
+    /// Where the order stands in the log.
+    pub asked: u64,
+    /// The newest data key that is to be destroyed; 0 where the user has none.
+    pub generation: u32,
+    /// Up to here the log was sealed with it.
+    pub through: u64,
+    /// The agents that have anything of the user.
+    pub agents: Vec<Name>,
+    /// The generation of the read model that is built without them; 0 until it is asked for.
+    pub read_model: i64,
+    /// The same of the search engine.
+    pub search: i64,
+    /// Why it did not get any further; empty where it did.
+    pub reason: String,
+    /// The gateway that is at it, and until when the others leave it to that one.
+    pub by: String,
+    pub until: Timestamp,
+}
+
+/// An order, and the revision under which it is written next.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    pub order: Order,
+    pub revision: u64,
+}
+
+impl Order {
+    pub fn step(&self) -> ForgettingStep {
+        ForgettingStep::from(self.step.as_str())
+    }
+}
+
+/// The order to forget a user, if there is one that is not carried out.
+pub async fn order_of(bus: &Bus, user: &Name) -> Result<Option<Kept>, BusError> {
+    let entry = bus.value(DATA_KEYS_BUCKET, &key(user)).await?;
+    Ok(entry.and_then(|entry| {
+        let order = serde_json::from_slice(&entry.value).ok()?;
+        Some(Kept { order, revision: entry.revision })
+    }))
+}
+
+/// What is told of the last order to forget a user that was carried out, if there was one.
+pub async fn done(bus: &Bus, user: &Name) -> Result<Option<UserForgotten>, BusError> {
+    let last = bus.last(&USER_FORGOTTEN.of(user)).await?;
+    let record = last.and_then(|raw| raw.read(bus.limits.max_body_bytes).ok());
+    Ok(record.and_then(|record| UserForgotten::try_from(record.body).ok()))
+}
+
+/// Gives the order to forget a user, unless there is one.
+pub async fn give(bus: &Bus, user: &Name, by: Principal) -> Result<Order, BusError> {
+    if let Some(Kept { order, .. }) = order_of(bus, user).await? {
+        return Ok(order);
+    }
+    let order_id = bus.new_id();
+    let envelope = Envelope::entering(order_id, Service::Gateway, Origin::User, bus.now());
+    let envelope = Envelope { entered_by: Some(by), ..envelope };
+    let body = UserForget { order_id: order_id.to_string(), user: user.to_string() };
+    let written = bus.publish(&Outgoing::new(&USER_FORGET, user, envelope, body)).await?;
+    let order = Order {
+        order_id,
+        user: user.clone(),
+        step: ForgettingStep::Asked.as_str().to_owned(),
+        asked: written.sequence,
+        generation: 0,
+        through: 0,
+        agents: Vec::new(),
+        read_model: 0,
+        search: 0,
+        reason: String::new(),
+        by: String::new(),
+        until: Timestamp::UNIX_EPOCH,
+    };
+    match bus.update_value(DATA_KEYS_BUCKET, &key(user), written_as(&order)?, 0).await {
+        Ok(_) => Ok(order),
+        // Another one was faster, or an earlier one was carried out: its mark is written over.
+        Err(BusError::Conflict { .. }) => match order_of(bus, user).await? {
+            Some(Kept { order, .. }) => Ok(order),
+            None => bus.put_value(DATA_KEYS_BUCKET, &key(user), written_as(&order)?).await.map(|_| order),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// Keeps how far an order is.
+async fn keep(bus: &Bus, kept: &mut Kept) -> Result<(), BusError> {
+    let value = written_as(&kept.order)?;
+    kept.revision = bus.update_value(DATA_KEYS_BUCKET, &key(&kept.order.user), value, kept.revision).await?;
+    Ok(())
+}
+
+fn written_as(order: &Order) -> Result<bytes::Bytes, BusError> {
+    let json = serde_json::to_vec(order);
+    json.map(Into::into).map_err(|error| BusError::Refused(format!("an order cannot be kept: {error}")))
+}
+
+fn key(user: &Name) -> String {
+    format!("{ORDER}.{user}")
+}
+
+/// The id of what tells an agent, the same whoever tells it.
+fn told_id(order: Uuid, agent: &Name) -> Uuid {
+    ids::derived(order, agent.as_str())
+}
+
+/// Users of whom there is an order, now and whenever one changes.
+async fn changes(bus: &Bus) -> Result<impl futures::Stream<Item = Name> + use<>, async_nats::Error> {
+    let bucket = bus.nats()?.jetstream.get_key_value(DATA_KEYS_BUCKET).await?;
+    let watch = bucket.watch_with_history(format!("{ORDER}.*")).await?;
+    let user = |entry: async_nats::jetstream::kv::Entry| Name::parse(entry.key.strip_prefix(ORDER)?.get(1..)?).ok();
+    Ok(watch.filter_map(move |entry| std::future::ready(entry.ok().and_then(user))))
+}

@@ -1,0 +1,309 @@
+//! Carrying out orders to forget somebody. Of several gateways one is at an order, for as long as it says so.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{BusError, append::Outgoing, data_keys::Holder},
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    subjects::{AGENT_FORGOTTEN, DATA_KEYS_BUCKET, Service, USER_FORGOTTEN},
+};
+use kairo_proto::{
+    v1::{AgentForgotten, UserForgotten},
+    words::{ForgettingStep, GenerationState},
+};
+use kairo_read_model::{Projection, READ_MODEL, SEARCH};
+use tokio::time::{Instant, sleep};
+
+use super::{Kept, Order, changes, keep, order_of, told_id};
+use crate::{problem::Problem, state::Gateway};
+
+/// How long a gateway that is at an order is left alone with it without a word.
+const CLAIM: Duration = Duration::from_secs(60);
+/// How often it says that it still is.
+const BREATH: Duration = Duration::from_secs(20);
+/// Pause before an order is gone on with that could not be.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How often it is looked how far a read model is that is being built.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Why an order does not get any further for now.
+#[derive(Debug, thiserror::Error)]
+enum Stuck {
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error("the read model does not answer: {0}")]
+    ReadModel(#[from] kairo_read_model::ReadError),
+    #[error("{0}")]
+    Problem(String),
+    /// Somebody else is at it.
+    #[error("another gateway is at it")]
+    Taken,
+}
+
+impl From<Problem> for Stuck {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem.detail)
+    }
+}
+
+/// Carries out what orders there are, until the gateway stops.
+pub async fn run(gateway: Gateway) {
+    let shutdown = gateway.shutdown.clone();
+    shutdown.run_until_cancelled(carry_out_all(&gateway)).await;
+}
+
+async fn carry_out_all(gateway: &Gateway) {
+    loop {
+        let Ok(users) = changes(&gateway.bus).await else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        let mut users = std::pin::pin!(users);
+        // Those that could not be carried out, or are somebody else's for now.
+        let mut left: BTreeSet<Name> = BTreeSet::new();
+        loop {
+            let user = tokio::select! {
+                biased;
+                user = users.next() => match user {
+                    Some(user) => user,
+                    None => break,
+                },
+                () = sleep(PAUSE), if !left.is_empty() => match left.pop_first() {
+                    Some(user) => user,
+                    None => continue,
+                },
+            };
+            match carry_out(gateway, &user).await {
+                Ok(()) => _ = left.remove(&user),
+                Err(stuck) => {
+                    if !matches!(stuck, Stuck::Taken) {
+                        tracing::warn!(%user, %stuck, "forgetting a user does not get any further for now");
+                    }
+                    left.insert(user);
+                }
+            }
+        }
+    }
+}
+
+/// Goes on with the order to forget a user, to its end.
+async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
+    let Some(mut kept) = order_of(&gateway.bus, user).await? else { return Ok(()) };
+    let (now, own) = (gateway.bus.now(), gateway.bus.instance.as_str());
+    if kept.order.by != own && now < kept.order.until {
+        return Err(Stuck::Taken);
+    }
+    claim(gateway, &mut kept).await?;
+    loop {
+        let done = step(gateway, &mut kept).await;
+        kept.order.reason = done.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        match done {
+            Ok(ForgettingStep::Done) => return end(gateway, &kept).await,
+            Ok(next) => next.as_str().clone_into(&mut kept.order.step),
+            Err(stuck) => {
+                // It is told why, if it can be.
+                drop(claim(gateway, &mut kept).await);
+                return Err(stuck);
+            }
+        }
+        claim(gateway, &mut kept).await?;
+    }
+}
+
+/// Says that it is at it, and how far.
+async fn claim(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
+    gateway.bus.instance.as_str().clone_into(&mut kept.order.by);
+    kept.order.until = gateway.bus.now().saturating_add(CLAIM).unwrap_or(Timestamp::MAX);
+    match keep(&gateway.bus, kept).await {
+        Err(BusError::Conflict { .. }) => Err(Stuck::Taken),
+        kept => Ok(kept?),
+    }
+}
+
+/// Does what is to be done at its step; the one behind it.
+async fn step(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
+    match kept.order.step() {
+        ForgettingStep::Asked => replace_key(gateway, &mut kept.order).await,
+        ForgettingStep::Replaced => find(gateway, kept).await,
+        ForgettingStep::Found => destroy(gateway, &kept.order).await,
+        ForgettingStep::Destroyed => tell(gateway, &kept.order).await,
+        ForgettingStep::Told => reseal(gateway, kept).await,
+        ForgettingStep::Resealed => Ok(ForgettingStep::Rebuilding),
+        ForgettingStep::Rebuilding => rebuild(gateway, kept).await,
+        ForgettingStep::Done | ForgettingStep::Unknown(_) => Ok(ForgettingStep::Done),
+    }
+}
+
+/// From here on what is new of the user is sealed with another key, as soon as everybody knows of it.
+async fn replace_key(gateway: &Gateway, order: &mut Order) -> Result<ForgettingStep, Stuck> {
+    let holder = Holder::User(order.user.as_str());
+    let newest = gateway.bus.generations(holder).await?.into_iter().next_back();
+    order.generation = newest.as_ref().filter(|newest| !newest.is_destroyed).map_or(0, |newest| newest.number);
+    if order.generation > 0 {
+        make(gateway, holder, order.generation + 1).await?;
+    }
+    Ok(ForgettingStep::Replaced)
+}
+
+/// Makes a data key, unless it was made before.
+async fn make(gateway: &Gateway, holder: Holder<'_>, generation: u32) -> Result<(), Stuck> {
+    match gateway.bus.make_data_key(holder, generation).await {
+        Ok(()) | Err(BusError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who has what of the user, once nobody seals anything with the old key any more.
+async fn find(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
+    wait(gateway, kept).await?;
+    kept.order.through = gateway.bus.end().await?;
+    let snapshot = gateway.read_model.at_least(kept.order.through, CLAIM / 2).await;
+    let snapshot = snapshot.map_err(|error| Stuck::Problem(error.to_string()))?;
+    let held = snapshot.held_of(kept.order.user.as_str()).await?;
+    kept.order.agents = held.iter().filter_map(|held| Name::parse(&held.agent).ok()).collect();
+    Ok(ForgettingStep::Found)
+}
+
+/// So long until every replica has read data keys anew.
+async fn wait(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
+    let mut left = gateway.bus.data_key_age() + Duration::from_secs(1);
+    while !left.is_zero() {
+        let now = left.min(BREATH);
+        sleep(now).await;
+        left -= now;
+        claim(gateway, kept).await?;
+    }
+    Ok(())
+}
+
+/// Nobody can read it any more.
+async fn destroy(gateway: &Gateway, order: &Order) -> Result<ForgettingStep, Stuck> {
+    destroy_to(gateway, Holder::User(order.user.as_str()), order.generation).await?;
+    Ok(ForgettingStep::Destroyed)
+}
+
+async fn destroy_to(gateway: &Gateway, holder: Holder<'_>, newest: u32) -> Result<(), Stuck> {
+    for generation in gateway.bus.generations(holder).await? {
+        if generation.number <= newest {
+            gateway.bus.destroy_data_key(&generation).await?;
+        }
+    }
+    gateway.bus.forget_data_keys(holder);
+    Ok(())
+}
+
+async fn tell(gateway: &Gateway, order: &Order) -> Result<ForgettingStep, Stuck> {
+    for agent in &order.agents {
+        let id = told_id(order.order_id, agent);
+        let envelope = Envelope {
+            correlation_id: order.order_id,
+            causation_id: Some(order.order_id),
+            ..Envelope::entering(id, Service::Gateway, Origin::User, gateway.bus.now())
+        };
+        let body = AgentForgotten { order_id: order.order_id.to_string(), user: order.user.to_string() };
+        gateway.bus.publish(&Outgoing::new(&AGENT_FORGOTTEN, agent, envelope, body)).await?;
+    }
+    Ok(ForgettingStep::Told)
+}
+
+/// Snapshots that were taken before their agents were told cannot be opened any more.
+async fn reseal(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
+    let mut before = Vec::new();
+    for agent in &kept.order.agents {
+        let holder = Holder::Agent(agent.as_str());
+        let newest = gateway.bus.generations(holder).await?.into_iter().next_back();
+        if let Some(newest) = newest.filter(|newest| !newest.is_destroyed) {
+            make(gateway, holder, newest.number + 1).await?;
+            before.push((agent.clone(), newest.number));
+        }
+    }
+    wait(gateway, kept).await?;
+    for (agent, newest) in before {
+        destroy_to(gateway, Holder::Agent(agent.as_str()), newest).await?;
+    }
+    Ok(ForgettingStep::Resealed)
+}
+
+/// The read models are built anew, from a log in which nothing of the user can be read; once they are built they answer queries, and
+/// those before are removed.
+async fn rebuild(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
+    let search = gateway.search.is_configured().then_some(SEARCH);
+    // The documents of a search engine are made from the tables.
+    for projection in [Some(READ_MODEL), search].into_iter().flatten() {
+        let generation = begun(gateway, kept, projection).await?;
+        swapped_in(gateway, kept, projection, generation).await?;
+        for older in gateway.read_model.generations().await? {
+            let is_there = GenerationState::from(older.state.as_str()) != GenerationState::Dropping;
+            if is_there && older.projection == projection.name && older.generation < generation {
+                gateway.read_model.request_drop(older.generation).await?;
+            }
+        }
+    }
+    Ok(ForgettingStep::Done)
+}
+
+/// The generation that is built for the order.
+async fn begun(gateway: &Gateway, kept: &mut Kept, projection: Projection) -> Result<i64, Stuck> {
+    let of = generation_of(&mut kept.order, projection);
+    if *of == 0 {
+        let name = projection.name;
+        let before =
+            || Stuck::Problem(format!("another generation of {name} is being built, which may have begun before"));
+        *of = gateway.read_model.rebuild(projection).await?.ok_or_else(before)?;
+        claim(gateway, kept).await?;
+    }
+    Ok(*generation_of(&mut kept.order, projection))
+}
+
+async fn swapped_in(gateway: &Gateway, kept: &mut Kept, projection: Projection, generation: i64) -> Result<(), Stuck> {
+    let mut breath = Instant::now();
+    loop {
+        let generations = gateway.read_model.generations().await?;
+        let built = generations.iter().find(|it| it.generation == generation);
+        match built.map(|built| GenerationState::from(built.state.as_str())) {
+            Some(GenerationState::Live) => return Ok(()),
+            // What it differs in is what is forgotten.
+            Some(GenerationState::Differing) => _ = gateway.read_model.request_swap(projection).await?,
+            Some(GenerationState::Failed | GenerationState::Dropping | GenerationState::Kept) | None => {
+                *generation_of(&mut kept.order, projection) = 0;
+                let name = projection.name;
+                return Err(Stuck::Problem(format!(
+                    "generation {generation} of {name} was not built; it is built again"
+                )));
+            }
+            Some(_) => {}
+        }
+        sleep(LOOK).await;
+        if breath.elapsed() > BREATH {
+            breath = Instant::now();
+            claim(gateway, kept).await?;
+        }
+    }
+}
+
+fn generation_of(order: &mut Order, projection: Projection) -> &mut i64 {
+    if projection == SEARCH { &mut order.search } else { &mut order.read_model }
+}
+
+/// Says that it is done, and takes the order away.
+async fn end(gateway: &Gateway, kept: &Kept) -> Result<(), Stuck> {
+    let Order { order_id, user, agents, through, .. } = &kept.order;
+    let envelope = Envelope {
+        correlation_id: *order_id,
+        causation_id: Some(*order_id),
+        ..Envelope::entering(ids::derived(*order_id, "done"), Service::Gateway, Origin::System, gateway.bus.now())
+    };
+    let body = UserForgotten {
+        order_id: order_id.to_string(),
+        user: user.to_string(),
+        agents: agents.iter().map(Name::to_string).collect(),
+        through: *through,
+    };
+    gateway.bus.publish(&Outgoing::new(&USER_FORGOTTEN, user, envelope, body)).await?;
+    gateway.bus.remove_value(DATA_KEYS_BUCKET, kept.revision).await?;
+    tracing::info!(%user, order = %order_id, "a user is forgotten");
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Forgetting a user: what the agent has of them goes, whatever it was made into.
+//!
+//! Whoever folds the log behind that reads nothing of what they said, either: it was sealed with a key that is gone. So the state
+//! is the same as that of an agent which never knew more than who spoke when.
+
+use std::collections::BTreeSet;
+
+use kairo_events::record::Record;
+use kairo_proto::v1::AgentForgotten;
+
+use super::{state::AgentState, working::Next};
+
+impl AgentState {
+    /// Takes in `agent.forgotten`. It wants a decision, with which work goes on that waited for the user's.
+    pub(super) fn forgotten(&mut self, record: &Record, forgotten: &AgentForgotten) {
+        self.forget(&forgotten.user);
+        self.forgetting = Some(record.sequence);
+    }
+
+    fn forget(&mut self, user: &str) {
+        let theirs: BTreeSet<String> =
+            self.threads.iter().filter(|(_, thread)| thread.user == user).map(|(id, _)| id.clone()).collect();
+        self.threads.retain(|_, thread| thread.user != user);
+        self.turns.retain(|_, turn| turn.user != user);
+        // Whatever comes of these is nobody's any more.
+        self.in_flight.retain(|_, flight| !theirs.contains(&flight.thread_id));
+        self.processes.forget(user, &theirs);
+        self.doubts.forget(&theirs);
+        self.tasks.forget_user(user);
+        self.memories.forget_user(user);
+        self.inner.forget_user(user);
+        self.submodules.shown.retain(|shown| !theirs.contains(&shown.thread_id));
+        self.submodules.left.retain(|left| !theirs.contains(&left.thread_id));
+        self.forget_work(user, &theirs);
+    }
+
+    fn forget_work(&mut self, user: &str, theirs: &BTreeSet<String>) {
+        let tasks = &self.tasks;
+        let is_gone = |next: &Next| match next {
+            Next::Task(task) => tasks.get(*task).is_none(),
+            Next::Lessons(thread_id) | Next::Summary(thread_id) | Next::Broadcast { thread_id, .. } => {
+                theirs.contains(thread_id)
+            }
+        };
+        self.work.next.take_if(|(next, _)| is_gone(next));
+        self.work.rests.take_if(|task| tasks.get(*task).is_none());
+        self.work.threads.remove(user);
+        self.work.summaries.retain(|due| !theirs.contains(&due.thread_id));
+    }
+}
