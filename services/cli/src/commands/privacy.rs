@@ -20,9 +20,9 @@ What users say is sealed with data keys, and these are kept under privacy.master
   3. kairo privacy rotate
   4. Take the one before away from every service, and restart them.
 
-From the second step on everything can be read, whichever services were restarted. The command may be run again wherever it
-was interrupted. What it keeps anew is written over where it stood; copies of the bucket KAIRO_DATA_KEYS that were made before
-can still be read with the key before.
+Nothing becomes unreadable on the way; a service that was not restarted yet waits with what is sealed under the new key. The command
+may be run again wherever it was interrupted. What it keeps anew is written over where it stood; copies of the bucket
+KAIRO_DATA_KEYS that were made before can still be read with the key before.
 
 Exit status: 0 if all data keys are under the key in force, else 1.";
 
