@@ -23,31 +23,41 @@ rules:
     turn:
       - tool_calls: [{ tool: process.run, arguments: { program: echo, args: ["{{ captures.word }}"] } }]
       - text: "It says {{ last_result.stdout }}"
+  - name: keywords
+    when: { system_starts_with: You are memory.append }
+    reply: { json: { keywords: [fruit] } }
   - name: remember
     when: { user_matches: 'remember (?<word>\w+)' }
     turn:
+      - tool_calls: [{ tool: memory.append, arguments: { content: "I like {{ captures.word }}." } }]
+      - text: "I know about {{ captures.word }}."
+  - name: plan
+    when: { user_matches: 'plan (?<word>\w+)' }
+    turn:
       - tool_calls:
-          - { tool: memory.append, arguments: { content: "I like {{ captures.word }}.", keywords: ["{{ captures.word }}"] } }
           - tool: task.schedule
             arguments: { type: delay, delay: 1 hour, title: "{{ captures.word }}", action: [{ event: user.notify, params: { message: "{{ captures.word }}" } }] }
+      - text: "I shall think of {{ captures.word }}."
+  - name: keep
+    when: { user_matches: 'keep (?<word>\w+)' }
+    turn:
       - tool_calls: [{ tool: state.write, arguments: { key: "{{ captures.word }}", content: "{{ captures.word }}" } }]
-      - text: "I know about {{ captures.word }}."
+      - text: "I keep {{ captures.word }}."
   - name: echo
     when: {}
     reply: "You said: {{ user }}"
 "#;
 
 /// What each section has of somebody who has said each of these once. Of plans, choices, briefings and approvals there is nothing.
-const SAID: [&str; 3] = ["run", "remember", "hello"];
-const HELD: [(ExportSection, usize); 8] = [
+const SAID: [&str; 5] = ["run", "remember", "plan", "keep", "hello"];
+const HELD: [(ExportSection, usize); 7] = [
     (ExportSection::Threads, 1),
-    (ExportSection::Messages, 6),
+    (ExportSection::Messages, 2 * SAID.len()),
     (ExportSection::Tasks, 1),
     (ExportSection::Memories, 1),
     (ExportSection::InnerState, 1),
     (ExportSection::Actions, 1),
     (ExportSection::Processes, 1),
-    (ExportSection::ModelCalls, 7),
 ];
 
 impl World {
@@ -94,6 +104,8 @@ async fn who_asks_what_is_held_of_them_gets_all_of_it_with_its_sources_and_nothi
         assert_eq!(pieces(&ann, &section).len(), most, "{section}: {}", ann[section.as_str()]);
         assert_eq!(ann["counts"][section.as_str()], json!(most), "{section}");
     }
+    let (_, usage) = world.get("/v1/usage?user=ann").await;
+    assert_eq!(ann["counts"]["model_calls"], usage["total"]["calls"], "{usage}");
     assert_sources(&world, &ann, "ann").await;
     let action = &pieces(&ann, &ExportSection::Actions)[0]["action"];
     assert_eq!((&action["tool"], &action["arguments"]["args"]), (&json!("process.run"), &json!([SHARED])));

@@ -1,6 +1,6 @@
 //! Another master key: everything stays readable, and the one before is of no use any more.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use kairo_core::subjects::DATA_KEYS_BUCKET;
 use kairo_local::Service;
@@ -71,7 +71,8 @@ async fn a_master_key_is_replaced_while_everything_stays_readable_and_the_one_be
     let mut world = wanted.env_of_all("KAIRO_PRIVACY__KEY_AGE_MS", "300").start().await;
     let keeper = json!({ "agent": AGENT, "prompt": "Be brief.", "inner_state": true });
     assert_eq!(world.post("/v1/agents", &keeper).await.0, 201);
-    assert!(says(&world, "ann", &format!("remember {SAID}")).await.contains(&format!("I know about {SAID}")));
+    let said = says(&world, "ann", &format!("remember {SAID}")).await;
+    assert!(said.contains(&format!("I know about {SAID}")), "{said}");
     world.settled().await;
 
     restart(&mut world, &b, std::slice::from_ref(&a)).await;
@@ -79,7 +80,7 @@ async fn a_master_key_is_replaced_while_everything_stays_readable_and_the_one_be
     // Somebody whose data key is made under the new one.
     says(&world, "joe", "hello").await;
     let before = kept(&world).await;
-    let digests: std::collections::BTreeSet<_> = before.iter().map(|(_, kept)| &kept["wrapped"]["master"]).collect();
+    let digests: BTreeSet<_> = before.iter().map(|(_, kept)| kept["wrapped"]["master"].as_str().unwrap()).collect();
     assert_eq!(digests.len(), 2, "{before:?}");
 
     // One that does not know the key before refuses, and says no more of it than its digest.
