@@ -5153,6 +5153,15 @@ pub struct ExportUserRequest {
     #[prost(uint32, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand. The first page takes account of all that the log has, anyway.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
 }
 impl ::prost::Name for ExportUserRequest {
     const NAME: &'static str = "ExportUserRequest";
@@ -5204,9 +5213,9 @@ pub struct ExportedRow {
     /// None of a message that reached no agent.
     #[prost(string, optional, tag = "2")]
     pub agent: ::core::option::Option<::prost::alloc::string::String>,
-    /// The event that says it; of a thread, the first in it.
-    #[prost(string, tag = "3")]
-    pub event_id: ::prost::alloc::string::String,
+    /// The event that says it; of a thread, the first in it. None of one that this version cannot read.
+    #[prost(string, optional, tag = "3")]
+    pub event_id: ::core::option::Option<::prost::alloc::string::String>,
     /// Where that stands in the log.
     #[prost(uint64, tag = "4")]
     pub sequence: u64,

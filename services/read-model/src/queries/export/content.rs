@@ -50,7 +50,7 @@ impl Snapshot {
         let whole = |source: Source| {
             let said = rows.remove(&source.id)?;
             let Source { agent, thread_id, sequence, event_id, .. } = source;
-            let event_id = event_id.map(|id| id.to_string()).unwrap_or_default();
+            let event_id = event_id.map(|id| id.to_string());
             let forgotten = sequence <= wanted.forgotten_through && is_emptied(&said);
             Some(ExportedRow { section: section.text(), agent, event_id, sequence, thread_id, forgotten, ..said })
         };

@@ -70,8 +70,9 @@ impl Snapshot {
             };
         }
         let sources = match section {
+            // One that was imported has events once it is gone on with.
             ExportSection::Threads => {
-                of!("SELECT agent || '/' || thread_id AS id, agent, thread_id, coalesce(first.sequence, 0) AS sequence,
+                of!("SELECT agent || '/' || thread_id AS id, agent, thread_id, coalesce(first.sequence, last_sequence) AS sequence,
                         coalesce(first.position, 0) AS position, first.event_id
                  FROM threads LEFT JOIN LATERAL (
                      SELECT sequence, position, event_id FROM events
