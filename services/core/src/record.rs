@@ -79,12 +79,14 @@ impl Raw {
 
     /// As it lies in the stream, whether it was opened or not.
     pub fn as_stored(&self) -> Self {
-        let mut stored = self.clone();
-        if let Some(sealed) = stored.sealed.take() {
-            stored.payload = sealed;
-            stored.headers.insert(envelope::CONTENT_TYPE, ContentType::SEALED);
+        let Some(sealed) = &self.sealed else { return self.clone() };
+        let mut headers = HeaderMap::new();
+        for (name, values) in self.headers.iter().filter(|(name, _)| AsRef::<str>::as_ref(*name) != envelope::FORGOTTEN)
+        {
+            values.iter().for_each(|value| headers.append(name.clone(), value.clone()));
         }
-        stored
+        headers.insert(envelope::CONTENT_TYPE, ContentType::SEALED);
+        Self { headers, payload: sealed.clone(), sealed: None, ..self.clone() }
     }
 
     /// As it is handed out.

@@ -123,6 +123,8 @@ pub enum Outcome {
     Differs { at: String, recorded: String, made: String },
     /// It cannot be made again.
     NotReplayable { reason: String },
+    /// Whoever it is about is forgotten: nobody knows what it was.
+    Forgotten,
 }
 
 impl Replayed {
@@ -340,6 +342,9 @@ impl Replay {
             return None;
         }
         let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record.sequence) };
+        if !record.envelope.forgotten.is_empty() {
+            return Some(Replayed { outcome: Outcome::Forgotten, ..replayed });
+        }
         Some(match self.making(log, decision, &self.changes) {
             Err(why) => {
                 let beside = Beside { recorded: decision.clone(), made: None, places: Vec::new() };
@@ -348,8 +353,13 @@ impl Replay {
             Ok(making) => {
                 let without_basis = !self.bases.contains_key(&decision.basis);
                 let input = &making.input.record;
+                let is_forgotten = !input.envelope.forgotten.is_empty();
                 let input = Some((input.sequence, input.envelope.type_name.clone()));
-                making.compared_with(decision, Replayed { without_basis, input, ..replayed }, digesting)
+                let replayed = Replayed { without_basis, input, ..replayed };
+                match is_forgotten {
+                    true => Replayed { outcome: Outcome::Forgotten, ..replayed },
+                    false => making.compared_with(decision, replayed, digesting),
+                }
             }
         })
     }

@@ -6,6 +6,7 @@ mod chains;
 mod compacting;
 mod composition;
 mod environment;
+mod forgetting;
 mod importing;
 mod in_progress;
 mod inner_state;

@@ -91,14 +91,14 @@ impl Accepted {
             })
         };
         let (mut result, mut failed, mut accepted) = (Grade::Passed, Vec::new(), Vec::new());
-        for decision in report.decisions.iter().filter(|it| it.outcome != Class::Same) {
+        for decision in report.decisions.iter().filter(|it| !it.outcome.is_well()) {
             match (of(decision), decision.outcome) {
                 (Some(accept), _) => {
                     accepted.push((decision.sequence, accept.why.clone()));
                     continue;
                 }
                 (None, Class::NotReplayable) => result = result.max(Grade::NotReplayable),
-                (None, Class::Same | Class::Reworded | Class::Differs | Class::Drifted) => {
+                (None, Class::Same | Class::Forgotten | Class::Reworded | Class::Differs | Class::Drifted) => {
                     result = result.max(Grade::DecisionsDiffer);
                 }
             }

@@ -68,6 +68,10 @@ impl Bus {
         };
         let mut headers = raw.headers.clone();
         headers.insert(envelope::CONTENT_TYPE, ContentType::PROTOBUF);
+        if !opened.forgotten.is_empty() {
+            let users: Vec<String> = opened.forgotten.into_iter().collect();
+            headers.insert(envelope::FORGOTTEN, users.join(","));
+        }
         let payload = opened.body.encode().into();
         Ok(Raw { headers, payload, sealed: Some(raw.payload), ..raw })
     }

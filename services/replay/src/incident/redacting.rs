@@ -343,6 +343,7 @@ fn outcome(replayed: Option<&Replayed>) -> &'static str {
     match replayed.map(|replayed| (&replayed.outcome, replayed.drifted.is_empty())) {
         None => "none",
         Some((Outcome::NotReplayable { .. }, _)) => "not replayable",
+        Some((Outcome::Forgotten, _)) => "forgotten",
         Some((_, false)) => "drifted",
         Some((Outcome::Same, true)) => "the same",
         Some((Outcome::Reworded { .. }, true)) => "reworded",
