@@ -33,6 +33,7 @@ mod environment;
 mod etag;
 mod failures;
 mod faults;
+mod forgetting;
 mod freshness;
 mod golden_path;
 mod grpc;

@@ -301,8 +301,11 @@ mod tests {
     #[test]
     fn whatever_asks_for_more_or_has_something_unknown_takes_a_newer_one() {
         let reader = |found: Option<Newer>| found.map(|newer| newer.reader);
-        assert_eq!(reader(read(DECISION, &deciding(Vec::new(), 9), &[])), Some(9));
-        assert_eq!(reader(read(DECISION, &deciding(Vec::new(), 0), &[(READER_HEADER, "7")])), Some(7));
+        assert_eq!(reader(read(DECISION, &deciding(Vec::new(), READER + 3), &[])), Some(READER + 3));
+        assert_eq!(
+            reader(read(DECISION, &deciding(Vec::new(), 0), &[(READER_HEADER, &(READER + 2).to_string())])),
+            Some(READER + 2)
+        );
         for unknown in [None, act(None)] {
             assert_eq!(reader(read(DECISION, &deciding(vec![unknown], 1), &[])), Some(READER + 1));
         }
