@@ -55,7 +55,7 @@ use self::asked::{Asked, Failure, Purpose};
 pub use self::{
     limits::Limits,
     thinking_along::LATE,
-    words_left_out::{is_without_words, with_given_up, without_words},
+    words_left_out::{is_without_words, with_given_up, with_link, without_words},
 };
 use super::{
     log::Input,

@@ -9,13 +9,15 @@
 
 use kairo_events::{
     envelope::{Envelope, HELD, Origin},
+    hash_chain::On,
     ids::{self, Name},
+    log_message,
     record::Record,
     subjects::{AGENT_DECISION, AGENT_DEFINED, AGENT_MESSAGE, BASIS, CATALOGUE, Route, Service, TOOL_RESULT},
 };
 use kairo_mind::{
     basis,
-    deliberation::{Deliberation, Limits, Next, Question},
+    deliberation::{Deliberation, Limits, Next, Question, with_link},
     log::{Log, Ready},
     request::{Catalogue, ModelRequest, Tool, short_digest},
 };
@@ -77,6 +79,8 @@ impl Agent {
 
     fn own(&mut self, route: &Route, cause: Option<&Envelope>, body: impl Into<Body>) -> Record {
         let record = self.write(route, &self.name.to_string(), cause, body);
+        let content = log_message::content(&message(&record)).unwrap();
+        self.mind.chain.take(record.sequence, content, On::of(&record.subject, Some(&record.body)));
         self.mind.push(record.clone()).unwrap();
         record
     }
@@ -158,6 +162,7 @@ impl Agent {
         };
         let cause = input.record.envelope.clone();
         drop(thought);
+        let decision = with_link(decision, self.mind.chain.next());
         Some(self.own(&AGENT_DECISION, Some(&cause), decision).sequence)
     }
 
