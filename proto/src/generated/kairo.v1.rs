@@ -5038,6 +5038,53 @@ impl ::prost::Name for GetAgentLogRequest {
         "/kairo.v1.GetAgentLogRequest".into()
     }
 }
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetLogRequest {
+    /// Only what stands behind this sequence.
+    #[prost(uint64, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub after: u64,
+}
+impl ::prost::Name for GetLogRequest {
+    const NAME: &'static str = "GetLogRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetLogRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetLogRequest".into()
+    }
+}
+/// At most 1000 messages, in the order of the log. The subject of one that stands under another partition than its owner's has that
+/// partition at its end, or a minus where it has none.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetLogResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub messages: ::prost::alloc::vec::Vec<LogMessage>,
+    /// What to ask for as after to go on; none where the log ends.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_after: ::core::option::Option<u64>,
+    /// Which log it is. One that was made anew is another.
+    #[prost(string, tag = "3")]
+    pub log: ::prost::alloc::string::String,
+    /// The sequence of its last message, as this is answered.
+    #[prost(uint64, tag = "4")]
+    pub end: u64,
+}
+impl ::prost::Name for GetLogResponse {
+    const NAME: &'static str = "GetLogResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetLogResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetLogResponse".into()
+    }
+}
 /// At most 1000 messages, in the order of the log.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]

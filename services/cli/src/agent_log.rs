@@ -9,7 +9,7 @@ use std::{
 };
 
 use kairo_core::ids::Name;
-use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
+use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
 use kairo_replay::incident::{self, Manifest, Verifying, Wrong};
 
 use crate::{Error, client::Client};
@@ -28,6 +28,8 @@ pub enum Source<'s> {
     File(&'s Path),
     /// The gateway; what is read is kept in the file, if one is named.
     Agents(&'s Client, &'s [Name], Option<PathBuf>),
+    /// The same, with all that the log has.
+    Whole(&'s Client, Option<PathBuf>),
 }
 
 impl<'s> Source<'s> {
@@ -40,7 +42,7 @@ impl<'s> Source<'s> {
     pub fn gateway(&self) -> Option<&'s Client> {
         match self {
             Self::File(_) => None,
-            Self::Agents(client, ..) => Some(client),
+            Self::Agents(client, ..) | Self::Whole(client, _) => Some(client),
         }
     }
 
@@ -52,6 +54,7 @@ impl<'s> Source<'s> {
         match self {
             Self::File(path) => of_file(path, take),
             Self::Agents(client, agents, save) => of_agents(client, agents, save.as_deref(), take).await,
+            Self::Whole(client, save) => of_whole(client, save.as_deref(), take).await,
         }
     }
 }
@@ -78,13 +81,21 @@ pub fn manifest(path: &Path) -> Result<Option<Manifest>, Error> {
 /// # Errors
 /// Where it cannot be read, with the line that is no message, and whatever `take` says; before any of it, where an incident file
 /// is not as it was exported.
-pub fn of_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
-    let is_incident = manifest(path)?.is_some();
+pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    manifest(path)?;
+    as_it_is(path, take)
+}
+
+/// The same, whether or not an incident file is as it was exported.
+///
+/// # Errors
+/// As for [`of_file`], but for that.
+pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
     let mut lines = Lines::open(path)?;
-    if is_incident {
-        lines.next()?;
-    }
     while let Some(line) = lines.next()? {
+        if lines.number == 1 && incident::is_manifest(line) {
+            continue;
+        }
         let message = serde_json::from_slice(line).map_err(|error| error.to_string());
         let message = message.map_err(|error| lines.misread(&error))?;
         if take(&message)?.is_break() {
@@ -136,10 +147,7 @@ async fn of_agents(
     if agents.len() > AGENTS {
         return Err(Error::Advice(format!("--agent: expected at most {AGENTS} agents, found {}", agents.len())));
     }
-    let mut saved = match save {
-        Some(path) => Some((path, File::create(path).map_err(Error::file("write", path))?)),
-        None => None,
-    };
+    let mut saving = Saving::begin(save)?;
     let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent)).collect();
     let (mut last, mut is_enough) = (0, false);
     while let Some(message) = first(&mut logs).await? {
@@ -148,16 +156,56 @@ async fn of_agents(
             continue;
         }
         last = message.sequence;
-        if let Some((path, file)) = &mut saved {
-            let line = serde_json::to_string(&message).unwrap_or_default();
-            writeln!(file, "{line}").map_err(Error::file("write", *path))?;
-        }
+        saving.keep(&message)?;
         is_enough = is_enough || take(&message)?.is_break();
-        if is_enough && saved.is_none() {
+        if is_enough && save.is_none() {
             break;
         }
     }
     Ok(())
+}
+
+/// Reads all of the gateway's log, until `take` has seen enough; what is kept in `save` is kept to the end.
+async fn of_whole(
+    client: &Client,
+    save: Option<&Path>,
+    mut take: impl FnMut(&LogMessage) -> Went,
+) -> Result<(), Error> {
+    let mut saving = Saving::begin(save)?;
+    let (mut after, mut is_enough) = (Some(0), false);
+    while let Some(from) = after {
+        let page = whole_behind(client, from).await?;
+        for message in &page.messages {
+            saving.keep(message)?;
+            is_enough = is_enough || take(message)?.is_break();
+        }
+        after = page.next_after.filter(|_| !is_enough || save.is_some());
+    }
+    Ok(())
+}
+
+/// A page of the gateway's log.
+///
+/// # Errors
+/// Where there is none to be had.
+pub async fn whole_behind(client: &Client, after: u64) -> Result<GetLogResponse, Error> {
+    Ok(client.get("v1/log", &[("after", after.to_string())]).await?)
+}
+
+/// A file that messages are kept in, if one is named.
+struct Saving<'p>(Option<(&'p Path, File)>);
+
+impl<'p> Saving<'p> {
+    fn begin(path: Option<&'p Path>) -> Result<Self, Error> {
+        let file = path.map(|path| Ok((path, File::create(path).map_err(Error::file("write", path))?)));
+        file.transpose().map(Self)
+    }
+
+    fn keep(&mut self, message: &LogMessage) -> Result<(), Error> {
+        let Some((path, file)) = &mut self.0 else { return Ok(()) };
+        let line = serde_json::to_string(message).unwrap_or_default();
+        writeln!(file, "{line}").map_err(Error::file("write", *path))
+    }
 }
 
 /// The message that stands first of those that are next.

@@ -51,10 +51,7 @@ pub async fn get(
 }
 
 /// `GET /v1/log`: all of it.
-pub async fn whole(
-    State(gateway): State<Gateway>,
-    RawQuery(query): RawQuery,
-) -> Result<Json<GetLogResponse>, Problem> {
+pub async fn whole(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<GetLogResponse>, Problem> {
     let mut fields = Fields::from_query(query.as_deref());
     let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
     let mut after = fields.complete(|| Some(after.unwrap_or(0)))?;
