@@ -111,7 +111,7 @@ impl Thinker {
         };
         let decision = loop {
             match next {
-                Next::Commit(decision) => break decision,
+                Next::Commit(decision) => break *decision,
                 Next::Ask(questions) => {
                     let thread_id = deliberation.thread_id();
                     let asked = questions.iter().map(async |question| {

@@ -92,8 +92,9 @@ pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(),
 /// As for [`of_file`], but for that.
 pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
     let mut lines = Lines::open(path)?;
+    let mut is_first = true;
     while let Some(line) = lines.next()? {
-        if lines.number == 1 && incident::is_manifest(line) {
+        if std::mem::take(&mut is_first) && incident::is_manifest(line) {
             continue;
         }
         let message = serde_json::from_slice(line).map_err(|error| error.to_string());

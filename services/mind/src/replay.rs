@@ -443,7 +443,7 @@ impl Making<'_> {
             Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;
         loop {
             match next {
-                Next::Commit(decision) => return Ok(decision),
+                Next::Commit(decision) => return Ok(*decision),
                 Next::Ask(questions) => {
                     let answers: Option<Vec<_>> = questions.iter().map(&mut answer).collect();
                     (deliberation, next) = deliberation.resume(answers.ok_or(Unmade::Unanswered)?);

@@ -144,7 +144,7 @@ impl Agent {
         let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &self.limits).unwrap();
         let decision = loop {
             match next {
-                Next::Commit(decision) => break decision,
+                Next::Commit(decision) => break *decision,
                 Next::Ask(questions) => {
                     let as_asked = |question: &Question| {
                         let tools = short_digest(&serde_json::to_vec(&question.request.tools).unwrap());

@@ -21,7 +21,6 @@ use super::{Session, verify::progress};
 use crate::{
     Error,
     agent_log::{self, Source},
-    client::ClientError,
     signing_key, terminal,
 };
 
@@ -95,12 +94,13 @@ async fn taken(session: &Session) -> Result<Checkpoint, Error> {
     let (log, sequence) = (end.log, end.end);
     let mut proving = Proving::new(BTreeSet::new(), Extent::Whole, Some(sequence));
     let (mut adding, bar) = (Adding::default(), progress());
-    let read = Source::Whole(&session.client, None).read(|message| {
+    let source = Source::Whole(&session.client, None);
+    let read = source.read(|message| {
         if message.sequence > sequence {
             return Ok(ControlFlow::Break(()));
         }
         bar.inc(1);
-        let wrong = |why: String| Error::Client(ClientError::unreadable(why));
+        let wrong = |why: String| Error::Client(session.client.unreadable(why));
         adding.take(message.sequence, log_message::content(message).map_err(|error| wrong(error.to_string()))?);
         proving.take(message).map_err(|error| wrong(error.to_string()))?;
         Ok(ControlFlow::Continue(()))

@@ -38,7 +38,7 @@ pub fn lines(verified: &Verified) -> Vec<String> {
     } else {
         lines.extend(proof.agents.iter().flat_map(of_agent));
     }
-    lines.extend(broken.iter().map(|why| printable(why).into_owned()));
+    lines.extend(broken.iter().map(|why| printable(why)));
     lines.extend(proof.stopped.iter().map(show::stopped));
     lines.extend(held.iter().flat_map(of_checkpoint));
     lines.push(match proof.first_misfit() {
