@@ -49,13 +49,18 @@ pub fn make(path: &Path) -> Result<PathBuf, Error> {
     Ok(public)
 }
 
-/// The signature of a text, and the key to verify it with, both in base64.
+/// The signature of a text, which is made of the public key, and that key, both in base64. `reference` is a path, `file:PATH` or
+/// `env:NAME`.
 ///
 /// # Errors
-/// Where the file is no key; the error does not quote it.
-pub fn sign(path: &Path, text: impl FnOnce(&str) -> String) -> Result<(String, String), Error> {
-    let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&read(path, "PRIVATE KEY")?)
-        .map_err(|_| wrong(path, "an Ed25519 key, PKCS #8 in PEM"))?;
+/// Where there is no key; the error does not quote what is there.
+pub fn sign(reference: &str, text: impl FnOnce(&str) -> String) -> Result<(String, String), Error> {
+    let der = match reference.strip_prefix("env:") {
+        Some(name) => std::env::var(name).ok().and_then(|text| within(&text, "PRIVATE KEY")),
+        None => within(&contents(Path::new(reference.strip_prefix("file:").unwrap_or(reference)))?, "PRIVATE KEY"),
+    };
+    let pair = der.and_then(|der| Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).ok());
+    let pair = pair.ok_or_else(|| wrong(reference, "an Ed25519 key, PKCS #8 in PEM"))?;
     let public = BASE64.encode(pair.public_key().as_ref());
     let signature = pair.sign(text(&public).as_bytes());
     Ok((BASE64.encode(signature.as_ref()), public))
@@ -67,9 +72,10 @@ impl PublicKey {
     /// # Errors
     /// Where it is no public key.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
-        let der = read(path, "PUBLIC KEY")?;
+        let der = within(&contents(path)?, "PUBLIC KEY").unwrap_or_default();
         let key = der.strip_prefix(PUBLIC).filter(|key| key.len() == 32);
-        key.map(|key| Self(key.to_vec())).ok_or_else(|| wrong(path, "an Ed25519 public key in PEM"))
+        let key = key.map(|key| Self(key.to_vec()));
+        key.ok_or_else(|| wrong(&path.display().to_string(), "an Ed25519 public key in PEM"))
     }
 
     /// One in base64, such as a checkpoint names; any bytes may be one.
@@ -90,17 +96,19 @@ fn pem(what: &str, der: &[u8]) -> String {
     format!("-----BEGIN {what}-----\n{}\n-----END {what}-----\n", lines.join("\n"))
 }
 
-fn read(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
-    let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+fn contents(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::file("read", path))
+}
+
+fn within(text: &str, what: &str) -> Option<Vec<u8>> {
     let (begin, end) = (format!("-----BEGIN {what}-----"), format!("-----END {what}-----"));
     let within = text.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end));
     let within: Option<String> = within.map(|(within, _)| within.split_whitespace().collect());
-    let der = within.and_then(|within| BASE64.decode(within.as_bytes()).ok());
-    der.ok_or_else(|| wrong(path, &format!("a {} in PEM", what.to_lowercase())))
+    BASE64.decode(within?.as_bytes()).ok()
 }
 
-fn wrong(path: &Path, expected: &str) -> Error {
-    Error::Usage(format!("{}: expected {expected}", path.display()))
+fn wrong(reference: &str, expected: &str) -> Error {
+    Error::Usage(format!("{reference}: expected {expected}"))
 }
 
 #[cfg(test)]
@@ -116,7 +124,8 @@ mod tests {
         let keys = [&one, &other].map(|path| PublicKey::of_file(&make(path).unwrap()).unwrap());
         assert_eq!(fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(make(&one).is_err(), "a key is never written over");
-        let (signature, public) = sign(&one, |public| format!("text {public}")).unwrap();
+        let reference = format!("file:{}", one.display());
+        let (signature, public) = sign(&reference, |public| format!("text {public}")).unwrap();
         let text = format!("text {public}");
         assert_eq!(PublicKey::of_text(&public), keys[0]);
         assert!(keys[0].has_signed(&text, &signature) && !keys[1].has_signed(&text, &signature));
@@ -128,9 +137,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         fs::write(&path, "hunter2").unwrap();
-        let told = [sign(&path, str::to_owned).unwrap_err(), PublicKey::of_file(&path).unwrap_err()];
+        let told = [sign(path.to_str().unwrap(), str::to_owned).unwrap_err(), PublicKey::of_file(&path).unwrap_err()];
         assert!(told.iter().all(|error| matches!(error, Error::Usage(_)) && !error.to_string().contains("hunter2")));
         let public = make(&folder.path().join("made")).unwrap();
-        assert!(sign(&public, str::to_owned).is_err() && PublicKey::of_file(&folder.path().join("made")).is_err());
+        assert!(
+            sign(public.to_str().unwrap(), str::to_owned).is_err()
+                && PublicKey::of_file(&folder.path().join("made")).is_err()
+        );
     }
 }

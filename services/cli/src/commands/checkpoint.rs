@@ -1,12 +1,6 @@
 //! `kairo checkpoint`
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{collections::BTreeSet, fs, ops::ControlFlow, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -26,7 +20,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
-  kairo checkpoint --new-key auditor.key             once: a key, and auditor.pub beside it
+  kairo checkpoint --new-key auditor.key             once: a key, and auditor.key.pub beside it
   kairo checkpoint -o today.json --signing-key auditor.key
   kairo verify --all --against today.json --public-key auditor.key.pub
 
@@ -34,8 +28,8 @@ A checkpoint says what the whole log is up to its end: a digest of every thousan
 digest of all of its messages. It holds nothing of what they say. Keep it where whoever can write to the log cannot,
 such as in another account, or publish it: a log that was changed, cut off or written anew since is held to it.
 
-The key is an Ed25519 key, PKCS #8 in PEM, as `openssl genpkey -algorithm ed25519` makes it too. It is read from the file
-that is named, and stands nowhere else.
+The key is an Ed25519 key, PKCS #8 in PEM, as `openssl genpkey -algorithm ed25519` makes it too. It is read from where it
+is named, and stands nowhere else.
 
 The whole log is read from the gateway, which takes an administrator's key. The status is 0 if it was written, 1 if the
 log does not fit the digests that it carries (nothing is written then), and 69 if there is no server.";
@@ -47,9 +41,9 @@ pub(super) struct Arguments {
     /// The file to write; to standard output without it
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The file with the key to sign it with; without one it is not signed
-    #[arg(long, env = "KAIRO_SIGNING_KEY_FILE", value_name = "FILE")]
-    signing_key: Option<PathBuf>,
+    /// The key to sign it with: the path of its file, file:PATH or env:NAME; without one it is not signed
+    #[arg(long, env = "KAIRO_SIGNING_KEY", value_name = "REFERENCE")]
+    signing_key: Option<String>,
     /// Make a key in this file instead, and the public one in a file of that name with .pub
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "signing_key"])]
     new_key: Option<PathBuf>,
@@ -66,8 +60,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         return Ok(ExitCode::SUCCESS);
     }
     let checkpoint = taken(session).await?;
-    let checkpoint = match signing_key.filter(|path| !path.as_os_str().is_empty()) {
-        Some(path) => signed(checkpoint, &path)?,
+    let checkpoint = match signing_key.filter(|reference| !reference.is_empty()) {
+        Some(reference) => signed(checkpoint, &reference)?,
         None => checkpoint,
     };
     let Some(path) = output else {
@@ -129,7 +123,7 @@ async fn taken(session: &Session) -> Result<Checkpoint, Error> {
     })
 }
 
-fn signed(checkpoint: Checkpoint, key: &Path) -> Result<Checkpoint, Error> {
+fn signed(checkpoint: Checkpoint, key: &str) -> Result<Checkpoint, Error> {
     let with = |public: &str| Checkpoint { public_key: public.to_owned(), ..checkpoint.clone() };
     let (signature, public) = signing_key::sign(key, |public| with(public).unsigned())?;
     Ok(Checkpoint { signature, ..with(&public) })
