@@ -25,6 +25,8 @@ use crate::{
 
 /// So many decisions back a copy of one is known as one.
 const KNOWN: usize = 64;
+/// So many sequences without a message are kept of a whole log.
+const GAPS: usize = 1_024;
 
 /// How much of a log there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct Proving {
     read: u64,
     held: BTreeMap<Name, Held>,
     stopped: Option<Stopped>,
+    /// Sequences at which no message stands, where all messages are looked at.
+    gaps: Vec<u64>,
     /// Where a checkpoint looks, and what it finds there.
     mark: Option<u64>,
     heads: BTreeMap<Name, Vec<u8>>,
@@ -90,6 +94,10 @@ pub struct Proof {
     /// Where a newer build is needed to go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
+    /// Sequences at which no message stands, the first of them, where all of the log was looked at. A server leaves none out by
+    /// itself, but it hands out nothing of what it finds damaged; and a cluster may pass over one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<u64>,
     /// Of each agent, the digest of all that stands up to where a checkpoint looked.
     #[serde(skip)]
     pub heads: BTreeMap<Name, Vec<u8>>,
@@ -107,7 +115,7 @@ impl Proving {
     /// These agents, or all where none are named; `mark` is the place in the log at which a checkpoint looks.
     pub fn new(agents: BTreeSet<Name>, extent: Extent, mark: Option<u64>) -> Self {
         let (held, heads) = (BTreeMap::new(), BTreeMap::new());
-        Self { agents, extent, read: 0, held, stopped: None, mark, heads }
+        Self { agents, extent, read: 0, held, stopped: None, gaps: Vec::new(), mark, heads }
     }
 
     /// Takes in the next message of the log.
@@ -121,6 +129,10 @@ impl Proving {
             return Ok(());
         }
         self.look_behind(sequence);
+        if self.agents.is_empty() && self.extent == Extent::Whole {
+            let room = GAPS.saturating_sub(self.gaps.len());
+            self.gaps.extend((self.read + 1..sequence).take(room));
+        }
         self.read = sequence;
         let foreign = |cause| Broken::Foreign { sequence, cause };
         let understood = log_message::understand(message).map_err(foreign)?;
@@ -165,8 +177,8 @@ impl Proving {
     /// The log is at its end.
     pub fn end(mut self) -> Proof {
         self.look_behind(u64::MAX);
-        let Self { held, read, stopped, heads, .. } = self;
-        Proof { agents: held.into_values().map(Held::end).collect(), read, stopped, heads }
+        let Self { held, read, stopped, gaps, heads, .. } = self;
+        Proof { agents: held.into_values().map(|held| held.end(&gaps)).collect(), read, stopped, gaps, heads }
     }
 }
 
@@ -231,7 +243,8 @@ impl Held {
         None
     }
 
-    fn end(self) -> Proven {
-        Proven { uncovered: self.chain.uncovered() as u64, ..self.proven }
+    fn end(self, gaps: &[u64]) -> Proven {
+        let misfit = self.proven.misfit.map(|misfit| misfit.placed(gaps));
+        Proven { uncovered: self.chain.uncovered() as u64, misfit, ..self.proven }
     }
 }

@@ -11,7 +11,10 @@ use kairo_replay::{
 };
 use serde_json::json;
 
-use super::{Session, verify::progress};
+use super::{
+    Session,
+    verify::{progress, show::count},
+};
 use crate::{
     Error,
     agent_log::{self, Source},
@@ -75,8 +78,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         true => terminal::json(&json!({ "sequence": sequence, "messages": messages, "signed": is_signed }))?,
         false => {
             let signed = if is_signed { "signed" } else { "not signed" };
-            let (agents, path) = (agents.len(), path.display());
-            terminal::line(format!("{path}: {messages} messages up to {sequence}, of {agents} agents, {signed}"))?;
+            let (agents, messages) = (count(agents.len() as u64, "agent"), count(*messages, "message"));
+            terminal::line(format!("{}: {messages} up to {sequence}, of {agents}, {signed}", path.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,7 @@
 //! `kairo verify`
 
 mod against;
-mod show;
+pub(super) mod show;
 
 use std::{
     collections::BTreeSet,

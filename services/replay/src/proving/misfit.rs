@@ -12,6 +12,9 @@ pub struct Misfit {
     /// The decision whose digest shows it.
     pub decision: u64,
     pub why: String,
+    /// Behind which message the one stood that is missing, where it is not known where.
+    #[serde(skip)]
+    behind: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -42,7 +45,18 @@ impl std::fmt::Display for Kind {
 
 impl Misfit {
     fn new(sequence: u64, kind: Kind, decision: u64, why: impl Into<String>) -> Self {
-        Self { sequence, kind, decision, why: why.into() }
+        Self { sequence, kind, decision, why: why.into(), behind: None }
+    }
+
+    /// Of one that is missing, where it stood, if a message is missing between its neighbours.
+    pub(super) fn placed(self, gaps: &[u64]) -> Self {
+        let gap = self.behind.and_then(|behind| gaps.iter().find(|gap| (behind + 1..self.sequence).contains(gap)));
+        gap.map_or(self.clone(), |gap| Self::gone(*gap, self.decision))
+    }
+
+    fn gone(sequence: u64, decision: u64) -> Self {
+        let why = format!("the message that stood there is not there: decision {decision} rests on it");
+        Self::new(sequence, Kind::Missing, decision, why)
     }
 
     /// A decision without a link, behind one that has one.
@@ -127,12 +141,11 @@ impl Misfit {
     fn hole(decision: u64, before: Option<u64>, behind: Option<u64>) -> Self {
         let (from, to) = (before.unwrap_or(0), behind.unwrap_or(decision));
         if to == from + 2 {
-            let why = format!("a message that stood there is not there: decision {decision} rests on it");
-            return Self::new(from + 1, Kind::Missing, decision, why);
+            return Self::gone(from + 1, decision);
         }
         let place = if from == 0 { format!("before {to}") } else { format!("between {from} and {to}") };
         let why = format!("a message that stood {place} is not there: decision {decision} rests on it");
-        Self::new(to, Kind::Missing, decision, why)
+        Self { behind: Some(from), ..Self::new(to, Kind::Missing, decision, why) }
     }
 }
 

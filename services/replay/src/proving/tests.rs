@@ -181,6 +181,31 @@ fn decisions_from_before_the_epoch_are_counted_and_a_newer_message_ends_it() {
 }
 
 #[test]
+fn where_all_of_a_log_is_looked_at_a_hole_in_it_is_where_a_message_is_missing() {
+    let mut agent = Agent::new("cook");
+    agent.goes_on_at(10);
+    let heard = agent.hears("", "hello");
+    agent.goes_on_at(20);
+    let greets = agent.decides(&[says("Hello.")]);
+    let mut messages = without(&agent.messages(), heard);
+    // What others said in between.
+    for sequence in (4..20).filter(|it| *it != heard) {
+        let mut other = behind(&messages, 3, sequence);
+        other.subject = "kairo.agent.bob.message".into();
+        messages.insert(messages.len() - 1, other);
+    }
+    let of = |agents: BTreeSet<Name>| {
+        let mut proving = Proving::new(agents, Extent::Whole, None);
+        messages.iter().for_each(|message| proving.take(message).unwrap());
+        let proof = proving.end();
+        let (_, misfit) = proof.first_misfit().unwrap();
+        (misfit.sequence, misfit.kind, misfit.decision, proof.gaps.clone())
+    };
+    assert_eq!(of(BTreeSet::new()), (heard, Kind::Missing, greets, vec![heard]));
+    assert_eq!(of(BTreeSet::from([name("cook")])), (greets, Kind::Missing, greets, vec![]));
+}
+
+#[test]
 fn a_long_link_names_the_stretch() {
     let mut agent = Agent::new("cook");
     (0..100).for_each(|number| _ = agent.hears(&format!("t{number}"), "hello"));

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::event_lines::printable;
 
-pub fn json(verified: &Verified) -> Value {
+pub(super) fn json(verified: &Verified) -> Value {
     let Verified { proof, missing, broken, is_redacted, held } = verified;
     json!({
         "report": "kairo.verify.v1",
@@ -19,6 +19,7 @@ pub fn json(verified: &Verified) -> Value {
         "agents": proof.agents,
         "read": proof.read,
         "stopped": proof.stopped,
+        "gaps": proof.gaps,
         "missing": missing,
         "broken": broken,
         "redacted": is_redacted,
@@ -26,7 +27,7 @@ pub fn json(verified: &Verified) -> Value {
     })
 }
 
-pub fn lines(verified: &Verified) -> Vec<String> {
+pub(super) fn lines(verified: &Verified) -> Vec<String> {
     let Verified { proof, broken, is_redacted, held, .. } = verified;
     let mut lines: Vec<String> = Vec::new();
     if *is_redacted {
@@ -38,6 +39,7 @@ pub fn lines(verified: &Verified) -> Vec<String> {
     } else {
         lines.extend(proof.agents.iter().flat_map(of_agent));
     }
+    lines.extend(gaps(&proof.gaps));
     lines.extend(broken.iter().map(|why| printable(why)));
     lines.extend(proof.stopped.iter().map(show::stopped));
     lines.extend(held.iter().flat_map(of_checkpoint));
@@ -52,9 +54,16 @@ pub fn lines(verified: &Verified) -> Vec<String> {
     lines
 }
 
+/// Where no message stands.
+fn gaps(gaps: &[u64]) -> Option<String> {
+    let (first, more) = gaps.split_first()?;
+    let more =
+        if more.is_empty() { String::new() } else { format!(", nor at {} more sequences behind it", more.len()) };
+    Some(format!("no message stands at {first}{more}"))
+}
+
 fn of_agent(proven: &Proven) -> Vec<String> {
     let Proven { agent, decisions, covered, uncovered, before_epoch, copies, from, misfit } = proven;
-    let count = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let from = from.map(|from| format!(" from {from} on; what stands before is taken at its word")).unwrap_or_default();
     let fit = if misfit.is_some() { "fit" } else { "verified" };
     let mut lines = vec![format!(
@@ -65,10 +74,14 @@ fn of_agent(proven: &Proven) -> Vec<String> {
     let mut add = |count: u64, told: String| lines.extend((count > 0).then_some(format!("  not covered: {told}")));
     add(*uncovered, format!("{} from the last decision on", count(*uncovered, "message")));
     add(*before_epoch, format!("{} from before epoch {HASH_CHAINS}", count(*before_epoch, "decision")));
-    lines
-        .extend((*copies > 0).then(|| format!("  {} counted once", count(*copies, "copy").replace("copys", "copies"))));
+    lines.extend((*copies > 0).then(|| format!("  copies of decisions, counted once: {copies}")));
     lines.extend(misfit.as_ref().map(|it| format!("  message {} is {}: {}", it.sequence, it.kind, it.why)));
     lines
+}
+
+/// So many of something, for people.
+pub fn count(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn of_checkpoint(held: &Held) -> Vec<String> {
@@ -84,7 +97,9 @@ fn of_checkpoint(held: &Held) -> Vec<String> {
     let came = match (difference, not_compared, agents) {
         (Some(difference), ..) => difference.to_string(),
         (None, Some(why), _) => format!("not compared: {why}"),
-        (None, None, Some(agents)) => format!("the messages of {agents} agents up to there are those that it covers"),
+        (None, None, Some(agents)) => {
+            format!("the messages of {} up to there are those that it covers", count(*agents as u64, "agent"))
+        }
         (None, None, None) => "the log up to there is what it says".to_owned(),
     };
     vec![format!("the checkpoint at {sequence} is {signature}"), format!("  {came}")]
