@@ -58,6 +58,7 @@ mod owned;
 mod permissions;
 mod port;
 mod projections;
+mod proof;
 mod queries;
 mod reasoning;
 mod rebuild;

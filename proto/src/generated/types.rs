@@ -230,7 +230,7 @@ pub const READERS: &[(&str, u32)] = &[
     ("kairo.state.deleted.v1", 6),
 ];
 /// The newest of these, and of those that fields ask for.
-pub const READER: u32 = 6;
+pub const READER: u32 = 7;
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -458,6 +458,7 @@ mapped! {
     StateDeleted,
     SealedSecret,
     Completion,
+    HashLink,
     GivenUpCall,
     RequestDigests,
     CompletionToolCall,

@@ -15,6 +15,7 @@ use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use kairo_core::{
     bus::{Bus, BusError},
+    hash_chain::On,
     ids::Name,
     ownership::checkpoint::Format,
     record::Raw,
@@ -230,12 +231,16 @@ async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, Ne
     let (mut diverged, mut newer, after) = (false, None, folded.read);
     let each = |raw: Raw| {
         match raw.understand(bus.limits.max_body_bytes) {
-            Ok(record) => diverged |= folded.push(record).is_err(),
+            Ok(record) => {
+                folded.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, Some(&record.body)));
+                diverged |= folded.push(record).is_err();
+            }
             Err(NotUnderstood::Newer(it)) => {
                 newer = Some((raw.sequence, it));
                 return ControlFlow::Break(());
             }
             Err(NotUnderstood::Unreadable(_)) => {
+                folded.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, None));
                 folded.pass_over(raw.sequence, raw.subject == AGENT_DECISION.of(agent));
             }
         }

@@ -15,7 +15,7 @@ mod working;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use kairo_events::record::Record;
+use kairo_events::{hash_chain::HashChain, record::Record};
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
@@ -52,6 +52,9 @@ pub struct Log {
     overtaken: u32,
     /// Answers were paid for that are of use if nothing behind this joins the input.
     joined: Option<u64>,
+    /// What ties the next decision to what stands before it, for whoever writes decisions: folding needs none of it, so whoever
+    /// brings messages takes them in here as well.
+    pub chain: HashChain,
 }
 
 /// Something that no decision has passed.
@@ -128,6 +131,9 @@ pub struct Snapshot {
     pub state: Arc<AgentState>,
     /// Sequences of what no decision has passed.
     pub ahead: Vec<u64>,
+    /// Empty where nobody wrote decisions.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub chain: HashChain,
     /// What models have answered for the next decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
@@ -148,7 +154,11 @@ pub struct Answers {
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
-pub const SNAPSHOT_VERSION: u32 = 10;
+pub const SNAPSHOT_VERSION: u32 = 11;
+
+fn is_empty(chain: &HashChain) -> bool {
+    *chain == HashChain::default()
+}
 
 /// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +177,7 @@ impl Log {
             base: None,
             overtaken: 0,
             joined: snapshot.answers.filter(|it| !it.completions.is_empty()).map(|answers| answers.input),
+            chain: snapshot.chain,
         })
     }
 
@@ -179,7 +190,8 @@ impl Log {
         let ahead = self.ahead.iter().map(|ahead| ahead.sequence).collect();
         let (through, last) = (self.read, self.last);
         let (version, answers, work_answers) = (SNAPSHOT_VERSION, None, None);
-        Snapshot { version, log, through, last, observed, state, ahead, answers, work_answers }
+        let chain = self.chain.clone();
+        Snapshot { version, log, through, last, observed, state, ahead, chain, answers, work_answers }
     }
 
     /// Takes in the next record of the agent's subjects.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{HeaderName, HeaderValue};
+use kairo_events::hash_chain::Content;
 use kairo_proto::Body;
 use uuid::Uuid;
 
@@ -17,6 +18,7 @@ use crate::{
     envelope::{Envelope, HELD},
     event_json,
     ids::Name,
+    record::first_values,
     subjects::Route,
     telemetry, vocabulary,
 };
@@ -60,6 +62,11 @@ impl Outgoing {
             headers.insert(HeaderName::from_static(vocabulary::READER_HEADER), HeaderValue::from(reader.to_string()));
         }
         headers
+    }
+
+    /// What digests of the agent's hash chain are made of, if this is a decision: the same as of the message that is stored.
+    pub fn content_of_decision(&self) -> Content {
+        Content::of_decision(&self.subject, first_values(&self.headers()), &self.body.encode())
     }
 }
 

@@ -154,6 +154,7 @@ fn rpcs() -> Router<Gateway> {
         promote_fleet: post(fleet::promote),
         list_dead_letters: get(dead_letters::get),
         get_agent_log: get(log::get),
+        get_log: get(log::whole),
     };
     handlers.router()
 }

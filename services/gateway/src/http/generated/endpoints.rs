@@ -13,6 +13,7 @@ pub const DROP_GENERATION: &str = "/v1/projections/{projection}/generations/{gen
 pub const PROMOTE_FLEET: &str = "/v1/fleet/promote";
 pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
+pub const GET_LOG: &str = "/v1/log";
 pub const SEND_MESSAGE: &str = "/v1/messages";
 pub const CHOOSE: &str = "/v1/choices";
 pub const APPROVE: &str = "/v1/approvals";
@@ -68,6 +69,7 @@ pub const ACCESS: &[Access] = &[
     row("POST", PROMOTE_FLEET, ADMIN, Closed, Closed),
     row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
+    row("GET", GET_LOG, ADMIN, Closed, Closed),
     row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
     row("POST", CHOOSE, WRITE, Asked, Asked),
     row("POST", APPROVE, WRITE, Asked, Asked),
@@ -124,6 +126,7 @@ pub struct Handlers {
     pub promote_fleet: MethodRouter<Gateway>,
     pub list_dead_letters: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
+    pub get_log: MethodRouter<Gateway>,
     pub send_message: MethodRouter<Gateway>,
     pub choose: MethodRouter<Gateway>,
     pub approve: MethodRouter<Gateway>,
@@ -181,6 +184,7 @@ impl Handlers {
             .route(PROMOTE_FLEET, self.promote_fleet)
             .route(LIST_DEAD_LETTERS, self.list_dead_letters)
             .route(GET_AGENT_LOG, self.get_agent_log)
+            .route(GET_LOG, self.get_log)
             .route(SEND_MESSAGE, self.send_message)
             .route(CHOOSE, self.choose)
             .route(APPROVE, self.approve)
