@@ -59,6 +59,7 @@ mod owned;
 mod permissions;
 mod port;
 mod projections;
+mod proof;
 mod queries;
 mod reasoning;
 mod rebuild;

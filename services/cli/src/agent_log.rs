@@ -9,7 +9,7 @@ use std::{
 };
 
 use kairo_core::ids::Name;
-use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
+use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
 use kairo_replay::incident::{self, Manifest, Taken, Verifying, Wrong, objects};
 
 use crate::{Error, client::Client};
@@ -28,6 +28,8 @@ pub enum Source<'s> {
     File(&'s Path),
     /// The gateway; what is read is kept in the file, if one is named.
     Agents(&'s Client, &'s [Name], Option<PathBuf>),
+    /// The same, with all that the log has.
+    Whole(&'s Client, Option<PathBuf>),
 }
 
 impl<'s> Source<'s> {
@@ -44,6 +46,7 @@ impl<'s> Source<'s> {
         match self {
             Self::File(path) => of_file(path, take),
             Self::Agents(client, agents, save) => of_agents(client, agents, save.as_deref(), take).await,
+            Self::Whole(client, save) => of_whole(client, save.as_deref(), take).await,
         }
     }
 }
@@ -93,14 +96,26 @@ pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
 /// # Errors
 /// Where it cannot be read, with the line that is no message, and whatever `take` says; before any of it, where an incident file
 /// is not as it was exported.
-pub fn of_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
-    let messages = opened(path)?.map(|opened| opened.manifest.messages);
+pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    opened(path)?;
+    as_it_is(path, take)
+}
+
+/// The same, whether or not an incident file is as it was exported.
+///
+/// # Errors
+/// As for [`of_file`], but for that.
+pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
     let mut lines = Lines::open(path)?;
-    if messages.is_some() {
-        lines.next()?;
-    }
-    // Behind the messages of an incident file stand objects.
-    for _ in 0..messages.unwrap_or(u64::MAX) {
+    let messages = match lines.next()?.filter(|line| incident::is_manifest(line)) {
+        // Behind the messages of an incident file stand objects.
+        Some(manifest) => Manifest::read(manifest).map_or(u64::MAX, |manifest| manifest.messages),
+        None => {
+            lines = Lines::open(path)?;
+            u64::MAX
+        }
+    };
+    for _ in 0..messages {
         let Some(line) = lines.next()? else { break };
         let message = serde_json::from_slice(line).map_err(|error| error.to_string());
         let message = message.map_err(|error| lines.misread(&error))?;
@@ -167,10 +182,7 @@ async fn of_agents(
     if agents.len() > AGENTS {
         return Err(Error::Advice(format!("--agent: expected at most {AGENTS} agents, found {}", agents.len())));
     }
-    let mut saved = match save {
-        Some(path) => Some((path, File::create(path).map_err(Error::file("write", path))?)),
-        None => None,
-    };
+    let mut saving = Saving::begin(save)?;
     let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent)).collect();
     let (mut last, mut is_enough) = (0, false);
     while let Some(message) = first(&mut logs).await? {
@@ -179,16 +191,56 @@ async fn of_agents(
             continue;
         }
         last = message.sequence;
-        if let Some((path, file)) = &mut saved {
-            let line = serde_json::to_string(&message).unwrap_or_default();
-            writeln!(file, "{line}").map_err(Error::file("write", *path))?;
-        }
+        saving.keep(&message)?;
         is_enough = is_enough || take(&message)?.is_break();
-        if is_enough && saved.is_none() {
+        if is_enough && save.is_none() {
             break;
         }
     }
     Ok(())
+}
+
+/// Reads all of the gateway's log, until `take` has seen enough; what is kept in `save` is kept to the end.
+async fn of_whole(
+    client: &Client,
+    save: Option<&Path>,
+    mut take: impl FnMut(&LogMessage) -> Went,
+) -> Result<(), Error> {
+    let mut saving = Saving::begin(save)?;
+    let (mut after, mut is_enough) = (Some(0), false);
+    while let Some(from) = after {
+        let page = whole_behind(client, from).await?;
+        for message in &page.messages {
+            saving.keep(message)?;
+            is_enough = is_enough || take(message)?.is_break();
+        }
+        after = page.next_after.filter(|_| !is_enough || save.is_some());
+    }
+    Ok(())
+}
+
+/// A page of the gateway's log.
+///
+/// # Errors
+/// Where there is none to be had.
+pub async fn whole_behind(client: &Client, after: u64) -> Result<GetLogResponse, Error> {
+    Ok(client.get("v1/log", &[("after", after.to_string())]).await?)
+}
+
+/// A file that messages are kept in, if one is named.
+struct Saving<'p>(Option<(&'p Path, File)>);
+
+impl<'p> Saving<'p> {
+    fn begin(path: Option<&'p Path>) -> Result<Self, Error> {
+        let file = path.map(|path| Ok((path, File::create(path).map_err(Error::file("write", path))?)));
+        file.transpose().map(Self)
+    }
+
+    fn keep(&mut self, message: &LogMessage) -> Result<(), Error> {
+        let Some((path, file)) = &mut self.0 else { return Ok(()) };
+        let line = serde_json::to_string(message).unwrap_or_default();
+        writeln!(file, "{line}").map_err(Error::file("write", *path))
+    }
 }
 
 /// The message that stands first of those that are next.

@@ -23,6 +23,7 @@ pub mod order;
 pub mod question;
 mod rows;
 mod secret_key;
+mod signing_key;
 pub mod steps;
 mod table;
 mod terminal;

@@ -1,5 +1,7 @@
 //! Messages as the bus brings them, and the records that are read from them.
 
+use std::borrow::Cow;
+
 use async_nats::{
     HeaderMap, HeaderName, HeaderValue,
     jetstream::{Message, message::Info},
@@ -7,6 +9,7 @@ use async_nats::{
 use bytes::Bytes;
 use jiff::Timestamp;
 use kairo_events::{
+    hash_chain::Content,
     log_message,
     record::{self, Stored},
 };
@@ -97,6 +100,16 @@ impl Raw {
         log_message::handed_out(stored, values)
     }
 
+    /// What digests of an agent's hash chain are made of.
+    pub fn content(&self) -> Content {
+        // What was opened is summed up as it is stored.
+        let Self { subject, headers, payload, stored, .. } = &*match self.sealed {
+            Some(_) => Cow::Owned(self.as_stored()),
+            None => Cow::Borrowed(self),
+        };
+        Content::of(subject, first_values(headers), payload, *stored)
+    }
+
     /// One that was handed out. None where its headers cannot be headers, or it does not say when it was stored.
     pub fn of_log_message(message: &v1::LogMessage) -> Option<Self> {
         let mut headers = HeaderMap::new();
@@ -123,6 +136,11 @@ impl Raw {
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
         Record::read(stored, |name| self.header(name), max_body)
     }
+}
+
+/// The headers, each with its first value, which is the one that is read.
+pub(crate) fn first_values(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers.iter().filter_map(|(name, values)| Some((name.as_ref(), values.first()?.as_str())))
 }
 
 /// A server's time, in nanoseconds since the epoch; what does not fit counts as the epoch.

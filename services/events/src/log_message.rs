@@ -4,6 +4,7 @@
 use kairo_proto::{time, v1::LogMessage};
 
 use crate::{
+    hash_chain::Content,
     record::{Record, Stored},
     vocabulary::{self, NotUnderstood},
 };
@@ -42,4 +43,15 @@ pub fn understand(message: &LogMessage) -> Result<Result<Record, NotUnderstood>,
         Some(newer) => Err(newer.into()),
         None => read.map_err(NotUnderstood::from),
     })
+}
+
+/// What digests of the agent's hash chain are made of.
+///
+/// # Errors
+/// Where it is no message of a log.
+pub fn content(message: &LogMessage) -> Result<Content, NotStored> {
+    let LogMessage { subject, stored, headers, data, .. } = message;
+    let at = stored.as_ref().and_then(time::read).ok_or(NotStored)?;
+    let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    Ok(Content::of(subject, headers, data, at))
 }

@@ -389,6 +389,12 @@ fn of(agent: Name, sequence: u64) -> Replayed {
     Replayed { agent, sequence, input_id, input, outcome, drifted, without_basis: false, beside }
 }
 
+/// A decision as it comes out when it is made again: without what was spent in vain before it, and what ties it to what stands
+/// before it.
+pub fn as_made(decision: &AgentDecision) -> AgentDecision {
+    AgentDecision { given_up: Vec::new(), link: None, reader: vocabulary::FIRST, ..decision.clone() }
+}
+
 impl Making<'_> {
     /// The same, which outlives the log that it is of.
     fn owned(self) -> Making<'static> {
@@ -398,13 +404,11 @@ impl Making<'_> {
     }
 
     fn compared_with(&self, recorded: &AgentDecision, replayed: Replayed, digesting: &mut Digesting) -> Replayed {
-        // What was spent in vain before it is no part of what was decided.
-        let recorded = &*match recorded.given_up.is_empty() && recorded.reader == vocabulary::FIRST {
+        // What was spent in vain before it is no part of what was decided, and neither is what ties it to that.
+        let is_bare = recorded.given_up.is_empty() && recorded.link.is_none() && recorded.reader == vocabulary::FIRST;
+        let recorded = &*match is_bare {
             true => Cow::Borrowed(recorded),
-            false => {
-                let (given_up, reader) = (Vec::new(), vocabulary::FIRST);
-                Cow::Owned(AgentDecision { given_up, reader, ..recorded.clone() })
-            }
+            false => Cow::Owned(as_made(recorded)),
         };
         let beside =
             |made: Option<AgentDecision>, places| Some(Box::new(Beside { recorded: recorded.clone(), made, places }));
@@ -449,7 +453,7 @@ impl Making<'_> {
             Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;
         loop {
             match next {
-                Next::Commit(decision) => return Ok(decision),
+                Next::Commit(decision) => return Ok(*decision),
                 Next::Ask(questions) => {
                     let answers: Option<Vec<_>> = questions.iter().map(&mut answer).collect();
                     (deliberation, next) = deliberation.resume(answers.ok_or(Unmade::Unanswered)?);

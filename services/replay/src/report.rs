@@ -249,6 +249,6 @@ impl From<compare::Difference> for Place {
 
 /// What a decision does, without what models answered for it.
 pub(crate) fn shown(decision: AgentDecision) -> Option<Value> {
-    let decision = AgentDecision { completions: Vec::new(), given_up: Vec::new(), ..decision };
+    let decision = AgentDecision { completions: Vec::new(), given_up: Vec::new(), link: None, ..decision };
     serde_json::to_value(&decision).ok().filter(|value| value.to_string().len() <= SHOWN)
 }

@@ -1,4 +1,5 @@
-//! `GET /v1/agents/{agent}/log`: an agent's part of the log as it stands there, and what its decisions rest on.
+//! `GET /v1/agents/{agent}/log`: an agent's part of the log as it stands there, and what its decisions rest on; `GET /v1/log`: all
+//! of the log.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +12,7 @@ use kairo_core::{
     record::Raw,
     subjects::{BASIS, CATALOGUE, Service, subjects_of},
 };
-use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
+use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
 
 use super::{Gateway, query};
 use crate::{
@@ -47,6 +48,41 @@ pub async fn get(
     };
     gateway.bus.read_together(&subjects(&agent), after, each).await?;
     Ok(Json(page))
+}
+
+/// `GET /v1/log`: all of it.
+pub async fn whole(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<GetLogResponse>, Problem> {
+    let mut fields = Fields::from_query(query.as_deref());
+    let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
+    let mut after = fields.complete(|| Some(after.unwrap_or(0)))?;
+    let (log, end) = (gateway.bus.log()?.id.to_string(), gateway.bus.end().await?);
+    let mut answer = GetLogResponse { log, end, ..GetLogResponse::default() };
+    let mut bytes = 0;
+    while after < end {
+        let page = gateway.bus.read_log(after).await?;
+        for raw in page.messages {
+            if answer.messages.len() == MESSAGES || bytes >= BYTES {
+                answer.next_after = Some(after);
+                return Ok(Json(answer));
+            }
+            (after, bytes) = (raw.sequence, bytes + stored_bytes(&raw));
+            answer.messages.push(as_placed(&gateway, &raw));
+        }
+        if !page.more {
+            break;
+        }
+    }
+    Ok(Json(answer))
+}
+
+/// One that is not where its owner's messages are is nothing that its agent knows.
+fn as_placed(gateway: &Gateway, raw: &Raw) -> LogMessage {
+    let message = raw.to_log_message();
+    if gateway.bus.misplaced(raw).is_none() {
+        return message;
+    }
+    let partition = raw.partition.map_or_else(|| "-".to_owned(), |partition| partition.to_string());
+    LogMessage { subject: format!("{}.{partition}", message.subject), ..message }
 }
 
 /// An agent's part of the log up to a place, all of it.

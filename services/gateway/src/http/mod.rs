@@ -157,6 +157,7 @@ fn rpcs() -> Router<Gateway> {
         get_forgetting: get(forgetting::get),
         list_dead_letters: get(dead_letters::get),
         get_agent_log: get(log::get),
+        get_log: get(log::whole),
     };
     handlers.router()
 }

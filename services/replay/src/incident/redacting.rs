@@ -20,9 +20,9 @@ use kairo_events::{
     record::Record,
     subjects::AGENT_DECISION,
     threads,
-    vocabulary::{self, NotUnderstood, READER_HEADER},
+    vocabulary::{NotUnderstood, READER_HEADER},
 };
-use kairo_mind::replay::{Made, Outcome, Replay, Replayed, compare::differences_beside, digests};
+use kairo_mind::replay::{Made, Outcome, Replay, Replayed, as_made, compare::differences_beside, digests};
 use kairo_proto::{
     Body, ContentType,
     v1::{AgentDecision, Completion, LogMessage, MemoryAppended, StateWritten, decided_event::Event},
@@ -159,7 +159,9 @@ impl Redacting {
         let is_decision = AGENT_DECISION.is(&record.subject) && matches!(walked, Body::AgentDecision(_));
         let mut redacted = Record { envelope, body: walked, ..record.clone() };
         if let (true, Body::AgentDecision(decision)) = (is_decision, &redacted.body) {
-            let decision = self.decided(&record, &redacted, decision.clone())?;
+            // Its digest would tell whoever guesses what a token stands for whether that is it.
+            let walked = AgentDecision { link: None, ..decision.clone() };
+            let decision = self.decided(&record, &redacted, walked)?;
             redacted.body = decision.into();
         }
         let (came, comes) = (self.open.take(record), self.redacted.take(redacted.clone()));
@@ -279,11 +281,6 @@ impl Redacting {
         headers.extend(decided.or_else(held).map(|held| (HELD.to_owned(), held)));
         LogMessage { headers, data: redacted.body.encode(), ..message.clone() }
     }
-}
-
-/// As a decision that was made again has it: without what was spent in vain before it.
-fn as_made(decision: &AgentDecision) -> AgentDecision {
-    AgentDecision { given_up: Vec::new(), reader: vocabulary::FIRST, ..decision.clone() }
 }
 
 /// Without what must be another: the digests of requests, and secrets that are sealed.

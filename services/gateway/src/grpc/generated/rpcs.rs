@@ -15,6 +15,7 @@ rpcs! { generated::administration_server::Administration:
     get_forgetting(GetForgettingRequest) -> GetForgettingResponse = GET GET_FORGETTING,
     list_dead_letters(ListDeadLettersRequest) -> ListDeadLettersResponse = GET LIST_DEAD_LETTERS,
     get_agent_log(GetAgentLogRequest) -> GetAgentLogResponse = GET GET_AGENT_LOG,
+    get_log(GetLogRequest) -> GetLogResponse = GET GET_LOG,
 }
 
 rpcs! { generated::commands_server::Commands:

@@ -15,6 +15,7 @@ pub const FORGET_USER: &str = "/v1/users/{user}/forget";
 pub const GET_FORGETTING: &str = "/v1/users/{user}/forget";
 pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
+pub const GET_LOG: &str = "/v1/log";
 pub const SEND_MESSAGE: &str = "/v1/messages";
 pub const CHOOSE: &str = "/v1/choices";
 pub const APPROVE: &str = "/v1/approvals";
@@ -72,6 +73,7 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_FORGETTING, ADMIN, Closed, Closed),
     row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
+    row("GET", GET_LOG, ADMIN, Closed, Closed),
     row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
     row("POST", CHOOSE, WRITE, Asked, Asked),
     row("POST", APPROVE, WRITE, Asked, Asked),
@@ -130,6 +132,7 @@ pub struct Handlers {
     pub get_forgetting: MethodRouter<Gateway>,
     pub list_dead_letters: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
+    pub get_log: MethodRouter<Gateway>,
     pub send_message: MethodRouter<Gateway>,
     pub choose: MethodRouter<Gateway>,
     pub approve: MethodRouter<Gateway>,
@@ -189,6 +192,7 @@ impl Handlers {
             .route(GET_FORGETTING, self.get_forgetting)
             .route(LIST_DEAD_LETTERS, self.list_dead_letters)
             .route(GET_AGENT_LOG, self.get_agent_log)
+            .route(GET_LOG, self.get_log)
             .route(SEND_MESSAGE, self.send_message)
             .route(CHOOSE, self.choose)
             .route(APPROVE, self.approve)
