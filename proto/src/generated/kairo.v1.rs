@@ -5220,6 +5220,10 @@ pub struct GetAgentLogRequest {
     #[prost(uint64, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub after: u64,
+    /// As it is stored, with what users said sealed, which is what digests are of; else opened, as far as there are keys.
+    #[prost(bool, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub sealed: bool,
 }
 impl ::prost::Name for GetAgentLogRequest {
     const NAME: &'static str = "GetAgentLogRequest";

@@ -28,6 +28,8 @@ pub enum Source<'s> {
     File(&'s Path),
     /// The gateway; what is read is kept in the file, if one is named.
     Agents(&'s Client, &'s [Name], Option<PathBuf>),
+    /// The same as it is stored: what users said is not opened.
+    Stored(&'s Client, &'s [Name], Option<PathBuf>),
     /// The same, with all that the log has.
     Whole(&'s Client, Option<PathBuf>),
 }
@@ -45,7 +47,8 @@ impl<'s> Source<'s> {
     pub async fn read(&self, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
         match self {
             Self::File(path) => of_file(path, take),
-            Self::Agents(client, agents, save) => of_agents(client, agents, save.as_deref(), take).await,
+            Self::Agents(client, agents, save) => of_agents(client, agents, false, save.as_deref(), take).await,
+            Self::Stored(client, agents, save) => of_agents(client, agents, true, save.as_deref(), take).await,
             Self::Whole(client, save) => of_whole(client, save.as_deref(), take).await,
         }
     }
@@ -176,6 +179,7 @@ impl<'p> Lines<'p> {
 async fn of_agents(
     client: &Client,
     agents: &[Name],
+    sealed: bool,
     save: Option<&Path>,
     mut take: impl FnMut(&LogMessage) -> Went,
 ) -> Result<(), Error> {
@@ -183,7 +187,7 @@ async fn of_agents(
         return Err(Error::Advice(format!("--agent: expected at most {AGENTS} agents, found {}", agents.len())));
     }
     let mut saving = Saving::begin(save)?;
-    let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent)).collect();
+    let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent, sealed)).collect();
     let (mut last, mut is_enough) = (0, false);
     while let Some(message) = first(&mut logs).await? {
         // What several decisions rest on stands in the part of each agent.
@@ -257,19 +261,22 @@ async fn first(logs: &mut [Pages<'_>]) -> Result<Option<LogMessage>, Error> {
 struct Pages<'c> {
     client: &'c Client,
     agent: &'c Name,
+    sealed: bool,
     page: VecDeque<LogMessage>,
     /// Behind which message the next page begins; none behind the last one.
     after: Option<u64>,
 }
 
 impl<'c> Pages<'c> {
-    fn new(client: &'c Client, agent: &'c Name) -> Self {
-        Self { client, agent, page: VecDeque::new(), after: Some(0) }
+    fn new(client: &'c Client, agent: &'c Name, sealed: bool) -> Self {
+        Self { client, agent, sealed, page: VecDeque::new(), after: Some(0) }
     }
 
     async fn fill(&mut self) -> Result<(), Error> {
         while let Some(after) = self.after.filter(|_| self.page.is_empty()) {
-            let query = [("after", after.to_string())];
+            let mut query = vec![("after", after.to_string())];
+            // An older gateway does not know it, and seals nothing.
+            query.extend(self.sealed.then(|| ("sealed", self.sealed.to_string())));
             let path = format!("v1/agents/{}/log", self.agent);
             let page: GetAgentLogResponse = self.client.get(&path, &query).await?;
             (self.page, self.after) = (page.messages.into(), page.next_after);

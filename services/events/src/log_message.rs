@@ -1,9 +1,10 @@
 //! A message of the log as it is handed out whole: for whoever reads an agent's log elsewhere, or keeps it in a file with
 //! one of these a line.
 
-use kairo_proto::{time, v1::LogMessage};
+use kairo_proto::{ContentType, time, v1::LogMessage};
 
 use crate::{
+    envelope::{CONTENT_TYPE, WHOSE},
     hash_chain::Content,
     record::{Record, Stored},
     vocabulary::{self, NotUnderstood},
@@ -27,6 +28,12 @@ pub fn handed_out(stored: Stored<'_>, headers: impl Iterator<Item = (String, Str
         headers: headers.filter(|(name, _)| !name.starts_with("Nats-")).collect(),
         data: stored.payload.to_vec(),
     }
+}
+
+/// Whether it was sealed where it is stored and is not here, so that digests of what is stored are none of it.
+pub fn is_opened(message: &LogMessage) -> bool {
+    let header = |name: &str| message.headers.get(name).map(String::as_str);
+    header(WHOSE).is_some() && header(CONTENT_TYPE) != Some(ContentType::SEALED)
 }
 
 /// What such a message says.

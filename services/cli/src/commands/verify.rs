@@ -42,10 +42,12 @@ never stored, and what is kept beside the log: keys, timers, snapshots. Images a
 name. Whoever can write to the log and makes all digests behind a change anew is found by a checkpoint alone
 (`kairo checkpoint`), and so is a log that was cut off.
 
-A redacted incident file carries no digests: they would tell whoever guesses what a token stands for.
+A redacted incident file carries no digests: they would tell whoever guesses what a token stands for. Digests are of what
+is stored: of a file in which what users said is open (as --save of `kairo replay` and `kairo incident export` write it,
+but for --sealed) nothing is proven, either.
 
 The status is 0 if all fits, 1 if something does not, 2 if a message takes a newer build, 3 if nothing can be proven
-of a redacted file, 64 if a file that is named cannot be used, and 69 if there is no server.";
+of a file that is redacted or opened, 64 if a file that is named cannot be used, and 69 if there is no server.";
 /// The statuses where a message takes a newer build, and where a file is redacted.
 const STOPPED: u8 = 2;
 const REDACTED: u8 = 3;
@@ -85,6 +87,8 @@ struct Verified {
     /// What stands where it does not belong, or a file that is not as it was exported.
     broken: Vec<String>,
     is_redacted: bool,
+    /// What users said was opened in it, so that it is not what is stored.
+    is_opened: bool,
     held: Option<Held>,
 }
 
@@ -97,7 +101,7 @@ impl Verified {
         match () {
             () if !self.fits() => ExitCode::FAILURE,
             () if self.proof.stopped.is_some() => ExitCode::from(STOPPED),
-            () if self.is_redacted => ExitCode::from(REDACTED),
+            () if self.is_redacted || self.is_opened => ExitCode::from(REDACTED),
             () => ExitCode::SUCCESS,
         }
     }
@@ -123,7 +127,7 @@ impl Arguments {
         let source = match file {
             Some(path) => Source::File(path),
             None if *all => Source::Whole(&session.client, save.clone()),
-            None => Source::Agents(&session.client, agents, save.clone()),
+            None => Source::Stored(&session.client, agents, save.clone()),
         };
         if let Some(against) = &mut against {
             against.look_at(&source, *all).await?;
@@ -132,12 +136,16 @@ impl Arguments {
         let named: BTreeSet<Name> = agents.iter().cloned().collect();
         let mut proving = Proving::new(named, extent, against.as_ref().map(Against::sequence));
         let mut broken: Vec<String> = of_file.damaged.into_iter().collect();
-        let (bar, mut count) = (progress(), 0_u64);
+        let (bar, mut count, mut is_opened) = (progress(), 0_u64, false);
         let mut comparing = against.as_ref().filter(|_| *all).map(Against::comparing);
         let take = |message: &LogMessage| -> Went {
             count += 1;
             if count.is_multiple_of(SHOWN_EVERY) {
                 bar.set_position(count);
+            }
+            if log_message::is_opened(message) {
+                is_opened = true;
+                return Ok(ControlFlow::Break(()));
             }
             if let Err(error) = proving.take(message) {
                 broken.push(error.to_string());
@@ -151,7 +159,9 @@ impl Arguments {
         };
         let read = match &source {
             Source::File(path) => agent_log::as_it_is(path, take),
-            Source::Agents(..) | Source::Whole(..) => source.read(take).await.map_err(Error::without_server),
+            Source::Agents(..) | Source::Stored(..) | Source::Whole(..) => {
+                source.read(take).await.map_err(Error::without_server)
+            }
         };
         bar.finish_and_clear();
         read?;
@@ -159,7 +169,7 @@ impl Arguments {
         let difference = comparing.and_then(kairo_replay::checkpoint::Comparing::end);
         let proof = proving.end();
         let held = against.map(|against| against.held(difference, &proof, *all, of_file.ends_at));
-        Ok(Verified { proof, missing, broken, is_redacted: of_file.is_redacted, held })
+        Ok(Verified { proof, missing, broken, is_redacted: of_file.is_redacted, is_opened, held })
     }
 }
 

@@ -34,7 +34,8 @@ pub async fn get(
     let agent = query::agent(path)?;
     let mut fields = Fields::from_query(query.as_deref());
     let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
-    let after = fields.complete(|| Some(after.unwrap_or(0)))?;
+    let sealed: Option<bool> = fields.optional("sealed", "true or false", value(parsed));
+    let (after, sealed) = fields.complete(|| Some((after.unwrap_or(0), sealed.unwrap_or(false))))?;
     let mut page = GetAgentLogResponse::default();
     let mut bytes = 0;
     let each = |raw: Raw| {
@@ -43,7 +44,8 @@ pub async fn get(
             return ControlFlow::Break(());
         }
         bytes += raw.payload.len();
-        page.messages.push(raw.to_log_message());
+        let message = if sealed { raw.as_stored().to_log_message() } else { raw.to_log_message() };
+        page.messages.push(message);
         ControlFlow::Continue(())
     };
     gateway.bus.read_together(&subjects(&agent), after, each).await?;
@@ -77,7 +79,7 @@ pub async fn whole(State(gateway): State<Gateway>, RawQuery(query): RawQuery) ->
 
 /// One that is not where its owner's messages are is nothing that its agent knows.
 fn as_placed(gateway: &Gateway, raw: &Raw) -> LogMessage {
-    let message = raw.to_log_message();
+    let message = raw.as_stored().to_log_message();
     if gateway.bus.misplaced(raw).is_none() {
         return message;
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::event_lines::printable;
 
 pub(super) fn json(verified: &Verified) -> Value {
-    let Verified { proof, missing, broken, is_redacted, held } = verified;
+    let Verified { proof, missing, broken, is_redacted, is_opened, held } = verified;
     json!({
         "report": "kairo.verify.v1",
         "fits": verified.fits(),
@@ -23,17 +23,23 @@ pub(super) fn json(verified: &Verified) -> Value {
         "missing": missing,
         "broken": broken,
         "redacted": is_redacted,
+        "opened": is_opened,
         "checkpoint": held,
     })
 }
 
 pub(super) fn lines(verified: &Verified) -> Vec<String> {
-    let Verified { proof, broken, is_redacted, held, .. } = verified;
+    let Verified { proof, broken, is_redacted, is_opened, held, .. } = verified;
     let mut lines: Vec<String> = Vec::new();
     if *is_redacted {
         lines.push(
             "the file is redacted: its decisions carry no digests, so that no guess can be held to them. It is as it was exported \
              if nothing else is said; that the log was so, the file shows that is not redacted"
+                .to_owned(),
+        );
+    } else if *is_opened {
+        lines.push(
+            "what users said is open in the file, and digests are of what is stored: verify the log itself, or export with --sealed"
                 .to_owned(),
         );
     } else {
@@ -48,7 +54,7 @@ pub(super) fn lines(verified: &Verified) -> Vec<String> {
             format!("does NOT fit: message {} of {agent} is {} first", misfit.sequence, misfit.kind)
         }
         None if !verified.fits() => "does NOT fit".to_owned(),
-        None if *is_redacted => "nothing is proven".to_owned(),
+        None if *is_redacted || *is_opened => "nothing is proven".to_owned(),
         None => "verified".to_owned(),
     });
     lines

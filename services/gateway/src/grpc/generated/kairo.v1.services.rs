@@ -339,7 +339,7 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::GetAgentLogResponse>,
             tonic::Status,
         >;
-        /// The whole log, as it stands there. Of agents, users and services, so that it can be proven that it is what was written, as
+        /// The whole log, as it is stored, with what users said sealed. Of agents, users and services, so that it can be proven that it is what was written, as
         /// kairo verify and kairo checkpoint do.
         async fn get_log(
             &self,
