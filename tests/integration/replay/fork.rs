@@ -4,10 +4,14 @@ use std::{collections::BTreeMap, path::Path, process::Stdio};
 
 use kairo_local::{Service, StackOptions};
 use kairo_proto::v1::LogMessage;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use super::{AGENT, replay};
+use super::{
+    AGENT,
+    lanes::{LOOKS, PRICE, Place, TELLS, rule, rules},
+    replay,
+};
 use crate::{command_line::kairo, world::World};
 
 /// What came of a fork.
@@ -105,4 +109,46 @@ pub async fn forks_go_on_apart_from_their_log(world: &World, file: &Path) {
         let forked = fork(world, arguments, "").await;
         assert!(forked.told.contains(expected) && forked.code == Some(code), "{:?} {}", forked.code, forked.told);
     }
+}
+
+#[tokio::test]
+async fn no_call_is_made_that_a_budget_does_not_suffice_for_and_what_was_spent_is_told() {
+    let place = Place::new(&rules(&[&rule("user_contains: the hour", &[LOOKS, TELLS])])).await;
+    std::fs::write(place.path("words.txt"), "the hour please").unwrap();
+    let words = ["fork", "cook", "--file", "cook.log", "--message", "words.txt"];
+    let priced = [("KAIRO_MODELS__HEAVY__PRICE", PRICE)];
+    let ended = |said: &str| serde_json::from_str::<Value>(said.lines().last().unwrap()).unwrap();
+    let requests = async || place.requests().await.len();
+
+    // An answer costs 0.00001, and it takes two.
+    let (code, said, told) = place.kairo(&priced, &[&["--json"], &words[..]].concat()).await;
+    assert_eq!((code, requests().await), (Some(0), 2), "{said}{told}");
+    let spent = |calls: u64, cost: &str, budget: Value, ended: &str| json!({ "calls": calls, "cost": cost, "budget": budget, "currency": "USD", "ended": ended });
+    assert_eq!(ended(&said)["asked"], spent(2, "0.00002", Value::Null, "complete"));
+    let (code, said, told) = place.kairo(&priced, &[&["--json"], &words[..], &["--budget", "0.00002"]].concat()).await;
+    assert_eq!((code, requests().await), (Some(0), 4), "{told}");
+    assert_eq!(ended(&said)["asked"], spent(2, "0.00002", json!("0.00002"), "complete"));
+
+    let one = [&words[..], &["--budget", "0.00001"]].concat();
+    let (code, said, _) = place.kairo(&priced, &[&["--json"], &one[..]].concat()).await;
+    assert_eq!((code, requests().await), (Some(0), 5), "{said}");
+    let last = ended(&said);
+    assert_eq!(last["asked"], spent(1, "0.00001", json!("0.00001"), "budget"));
+    assert_eq!(
+        (&last["answers"]["models_asked"], &last["answers"]["models_not_asked"]),
+        (&json!(1), &json!(1)),
+        "{last}"
+    );
+    assert!(said.contains("model_refused") && said.contains("the next call may cost 0.00001"), "{said}");
+    let (_, said, _) = place.kairo(&priced, &one).await;
+    assert!(said.contains("no model is asked: what is left of the budget does not suffice"), "{said}");
+    assert!(said.contains("1 calls of models for 0.00001 of 0.00001 USD; what is left of the budget"), "{said}");
+    assert_eq!(requests().await, 6);
+
+    // Without a price no budget can be kept, and what was spent is not known.
+    let (code, said, told) = place.kairo(&[], &one).await;
+    assert!(code == Some(64) && said.is_empty() && told.contains("models.heavy.price"), "{told}");
+    let (code, said, _) = place.kairo(&[], &[&words[..], &["--budget", "none"]].concat()).await;
+    assert!(code == Some(0) && said.contains("2 calls of models at prices that are not known"), "{said}");
+    assert_eq!(requests().await, 8);
 }

@@ -1,6 +1,6 @@
 //! Talking to a fork.
 
-use std::{collections::VecDeque, fs::File, io::Write, path::Path, process::ExitCode, time::Duration};
+use std::{collections::VecDeque, fs::File, io::Write, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kairo_core::ids::Name;
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Error,
+    asking::Forking,
     commands::{ahead, ask},
     event_lines::printable,
     question::{About, Question},
@@ -33,6 +34,8 @@ const HELP: &str = "\
 
 pub struct Talk {
     pub fork: Fork,
+    /// Who is asked what the log has no answer to, if there is anybody.
+    pub models: Option<Arc<Forking>>,
     pub user: Name,
     pub agents: Vec<Name>,
     pub typed: Typed,
@@ -73,7 +76,8 @@ impl Talk {
             let seconds = self.timeout.as_secs();
             self.screen.note(format!("Not at rest after {seconds} s: a longer time can be given with --timeout."))?;
         }
-        self.screen.end(at_rest, self.fork.now())?;
+        let spent = self.models.as_ref().map(|models| models.spent());
+        self.screen.end(at_rest, self.fork.now(), spent.as_ref())?;
         self.fork.end().await;
         Ok(if at_rest { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
