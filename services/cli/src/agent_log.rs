@@ -94,6 +94,27 @@ pub fn of_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result
     Ok(())
 }
 
+/// A file that messages are kept in, as [`of_file`] reads them.
+pub struct Saved<'p> {
+    path: &'p Path,
+    file: File,
+}
+
+impl<'p> Saved<'p> {
+    /// # Errors
+    /// Where the file cannot be made.
+    pub fn create(path: &'p Path) -> Result<Self, Error> {
+        Ok(Self { path, file: File::create(path).map_err(Error::file("write", path))? })
+    }
+
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write(&mut self, message: &LogMessage) -> Result<(), Error> {
+        let line = serde_json::to_string(message).unwrap_or_default();
+        writeln!(self.file, "{line}").map_err(Error::file("write", self.path))
+    }
+}
+
 /// The lines of a file, one at a time, none longer than it may be.
 struct Lines<'p> {
     path: &'p Path,
@@ -136,10 +157,7 @@ async fn of_agents(
     if agents.len() > AGENTS {
         return Err(Error::Advice(format!("--agent: expected at most {AGENTS} agents, found {}", agents.len())));
     }
-    let mut saved = match save {
-        Some(path) => Some((path, File::create(path).map_err(Error::file("write", path))?)),
-        None => None,
-    };
+    let mut saved = save.map(Saved::create).transpose()?;
     let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent)).collect();
     let (mut last, mut is_enough) = (0, false);
     while let Some(message) = first(&mut logs).await? {
@@ -148,9 +166,8 @@ async fn of_agents(
             continue;
         }
         last = message.sequence;
-        if let Some((path, file)) = &mut saved {
-            let line = serde_json::to_string(&message).unwrap_or_default();
-            writeln!(file, "{line}").map_err(Error::file("write", *path))?;
+        if let Some(saved) = &mut saved {
+            saved.write(&message)?;
         }
         is_enough = is_enough || take(&message)?.is_break();
         if is_enough && saved.is_none() {

@@ -14,7 +14,7 @@ mod services;
 pub mod tools;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -314,11 +314,13 @@ impl Fork {
         self.state.snapshot(agent)
     }
 
-    /// The log of the fork: what stood before the cut, and what has happened since.
+    /// Its agents' part of the log: what stood before the cut, and what has happened since.
     pub fn export(&self) -> Vec<LogMessage> {
+        let part: BTreeSet<String> = self.agents().iter().flat_map(subjects::part_of).collect();
         self.server.look_at(|server, _| {
             let Some(stream) = server.streams.get(EVENTS_STREAM) else { return Vec::new() };
-            stream.ever().iter().map(|stored| stored.raw().to_log_message()).collect()
+            let messages = stream.ever().iter().map(|stored| stored.raw().to_log_message());
+            messages.filter(|message| part.contains(&message.subject)).collect()
         })
     }
 

@@ -1,6 +1,10 @@
 //! Forks: agents of a real log that go on apart from it.
 
-use std::{collections::BTreeMap, path::Path, process::Stdio};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    process::Stdio,
+};
 
 use kairo_local::{Service, StackOptions};
 use kairo_proto::v1::LogMessage;
@@ -54,6 +58,41 @@ async fn outside(world: &World) -> (usize, usize) {
     (world.model_requests().await.len(), world.log.now(&world.bus).await.len())
 }
 
+/// What a fork exported has the form of what --save wrote, and the same commands open it.
+async fn opens_as_a_saved_log_does(world: &World, saved: &Path, exported: &str) {
+    let form = |text: String| -> BTreeSet<(String, Vec<String>)> {
+        let form = |line: &str| {
+            let message: Value = serde_json::from_str(line).unwrap();
+            let fields = message.as_object().unwrap().keys().cloned().collect();
+            (message["subject"].as_str().unwrap().to_owned(), fields)
+        };
+        text.lines().map(form).collect()
+    };
+    let read = |path: &Path| form(std::fs::read_to_string(path).unwrap());
+    assert_eq!(read(Path::new(exported)), read(saved));
+    let again = format!("{exported}.again");
+    let incident = format!("{exported}.kairo");
+    let words = saved.with_file_name("hello.txt");
+    std::fs::write(&words, "hello again").unwrap();
+    for arguments in [
+        &["state", AGENT, "--file", exported][..],
+        &["whatif", exported, "--drop", "1000000"],
+        &["incident", "export", "--agent", AGENT, "--file", exported, "--output", &incident],
+        &["incident", "test", &incident],
+        &["fork", AGENT, "--file", exported, "--message", words.to_str().unwrap(), "--export", &again],
+        &["replay", &again],
+    ] {
+        let opened = kairo(world, arguments).await;
+        let expected = match arguments[0] {
+            // It is read to its end: there is no such message.
+            "whatif" => (Some(64), "message 1000000 is not in the log"),
+            _ => (Some(0), ""),
+        };
+        let told = String::from_utf8_lossy(&opened.stderr);
+        assert!((opened.status.code(), told.contains(expected.1)) == (expected.0, true), "{arguments:?}: {opened:?}");
+    }
+}
+
 /// An agent goes on from places of its log: as it did, with other words, with another prompt, and nothing of that reaches
 /// anybody.
 pub async fn forks_go_on_apart_from_their_log(world: &World, file: &Path) {
@@ -89,6 +128,7 @@ pub async fn forks_go_on_apart_from_their_log(world: &World, file: &Path) {
     assert_eq!((forked.count("tools_recorded"), forked.count("tools_locked")), (2, 0), "{}", forked.told);
     let (code, said) = replay(world, &[&exported]).await;
     assert_eq!((code, said[1].as_str()), (Some(0), "  6 the same"), "{said:?}");
+    opens_as_a_saved_log_does(world, file, &exported).await;
     std::fs::write(&mocks, "- { tool: tools.now, arguments: { time_zone: UTC }, error: no clock }\n").unwrap();
     std::fs::write(&words, "time and time\n").unwrap();
     std::fs::write(&prompt, "You answer in verse.\n").unwrap();

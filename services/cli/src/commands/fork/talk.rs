@@ -1,6 +1,6 @@
 //! Talking to a fork.
 
-use std::{collections::VecDeque, fs::File, io::Write, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{collections::VecDeque, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kairo_core::ids::Name;
@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Error,
+    agent_log::Saved,
     asking::Forking,
     commands::{ahead, ask},
     event_lines::printable,
@@ -263,13 +264,9 @@ impl Talk {
     }
 
     fn export(&self, path: &Path) -> Result<(), Error> {
-        let failed = || Error::file("write", path);
-        let mut file = File::create(path).map_err(failed())?;
+        let mut saved = Saved::create(path)?;
         let log = self.fork.export();
-        for message in &log {
-            let line = serde_json::to_string(message).unwrap_or_default();
-            writeln!(file, "{line}").map_err(failed())?;
-        }
+        log.iter().try_for_each(|message| saved.write(message))?;
         self.screen.note(format!(
             "{} messages in {}: `kairo replay {}` and others open it.",
             log.len(),
