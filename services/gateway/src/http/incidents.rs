@@ -12,9 +12,12 @@ use bytes::Bytes;
 use kairo_core::ids::Name;
 use kairo_proto::v1::LogMessage;
 use kairo_replay::incident::{AROUND, Around, Choosing, Writing};
-use tokio::task::spawn_blocking;
 
-use super::{Gateway, log, query};
+use super::{
+    Gateway,
+    computing::{Wanted, while_wanted},
+    log, query,
+};
 use crate::{
     fields::{Fields, value},
     problem::{FieldError, Problem},
@@ -36,9 +39,7 @@ pub async fn get(
     let permit = gateway.replay_permit()?;
     let messages = log::part(&gateway, &agent, u64::MAX).await?;
     let named = format!("attachment; filename=\"{agent}.kairo\"");
-    // Making the decisions again takes a while, and nothing else would go on meanwhile.
-    let written = spawn_blocking(move || file(agent, around, &messages)).await;
-    let lines = written.map_err(|error| Problem::internal(&error))??;
+    let (permit, lines) = while_wanted(move |wanted| (permit, file(agent, around, &messages, wanted))).await?;
     let disposition = HeaderValue::try_from(named).unwrap_or(HeaderValue::from_static("attachment"));
     let head = [
         (header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE)),
@@ -46,7 +47,7 @@ pub async fn get(
         (header::CONTENT_DISPOSITION, disposition),
     ];
     // It is in memory until the client has all of it.
-    let lines = lines.into_iter().map(move |line| {
+    let lines = lines?.into_iter().map(move |line| {
         let _held = &permit;
         Ok::<_, Infallible>(line)
     });
@@ -54,19 +55,19 @@ pub async fn get(
 }
 
 /// The lines of the file.
-fn file(agent: Name, around: Option<Around>, messages: &[LogMessage]) -> Result<Vec<Bytes>, Problem> {
+fn file(agent: Name, around: Option<Around>, messages: &[LogMessage], wanted: &Wanted) -> Result<Vec<Bytes>, Problem> {
     let mut choosing = Choosing::new(agent, around.clone());
-    messages.iter().for_each(|message| choosing.look(message));
+    wanted.each(messages).for_each(|message| choosing.look(message));
     if let (Some(around), None) = (around, choosing.met()) {
         let expected = "the sequence of a message of this agent, or the id of an event in its log".to_owned();
         let error = FieldError { field: "around".to_owned(), expected, found: Some(around.to_string()) };
         return Err(Problem::invalid(vec![error]));
     }
-    messages.iter().for_each(|message| choosing.measure(message));
+    wanted.each(messages).for_each(|message| choosing.measure(message));
     // Its key would be needed only to see that decisions which seal secrets come out the same.
     let mut writing = Writing::new(&choosing, None);
     let mut lines = vec![Bytes::new()];
-    for message in messages {
+    for message in wanted.each(messages) {
         let line = writing.take(message).map_err(|broken| Problem::unreplayable(&broken))?;
         lines.extend(line.map(Bytes::from));
     }
