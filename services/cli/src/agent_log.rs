@@ -125,7 +125,7 @@ struct Lines<'p> {
 
 impl<'p> Lines<'p> {
     fn open(path: &'p Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::file("read", path))?;
+        let file = File::open(path).map_err(Error::unread(path))?;
         Ok(Self { path, file: BufReader::new(file), number: 0, line: Vec::new() })
     }
 
@@ -133,7 +133,7 @@ impl<'p> Lines<'p> {
         self.number += 1;
         self.line.clear();
         let read = (&mut self.file).take(LINE).read_until(b'\n', &mut self.line);
-        let read = read.map_err(Error::file("read", self.path))?;
+        let read = read.map_err(Error::unread(self.path))?;
         if read as u64 == LINE {
             return Err(self.misread(&format!("the line is longer than {LINE} bytes")));
         }

@@ -143,7 +143,7 @@ pub async fn forks_go_on_apart_from_their_log(world: &World, file: &Path) {
     for (arguments, expected, code) in [
         (&["nobody", "--at", "9", "--file", log][..], "nothing of nobody stands in the log", 1),
         (&[AGENT, "--at", "9", "--file", log, "--mocks", &prompt], "p.md: ", 64),
-        (&[AGENT, "--at", "9", "--file", log, "--message", "/nowhere"], "/nowhere", 1),
+        (&[AGENT, "--at", "9", "--file", log, "--message", "/nowhere"], "/nowhere", 64),
         (&[AGENT, "--at", "9", "--pending", "maybe"], "[possible values: recorded, lost]", 64),
     ] {
         let forked = fork(world, arguments, "").await;
