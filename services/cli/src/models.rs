@@ -37,9 +37,9 @@ const PRICES: [&str; 2] = ["KAIRO_GATEWAY__PRICES", "KAIRO_GATEWAY__CURRENCY"];
 #[derive(Clone, Debug, Default, Args)]
 #[group(id = "models")]
 pub struct Options {
-    /// The file that configures the services, and with them the models to ask; without it and without KAIRO_MODELS__…__BASE_URL
+    /// The file that configures the services, and with them the models to ask; without it, KAIRO_CONFIG, and KAIRO_MODELS__…__BASE_URL
     /// in the environment they are those of the `kairo dev` that runs in this folder or one above it
-    #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
@@ -78,11 +78,9 @@ impl Options {
     /// All mistakes in it.
     pub fn load(&self) -> Result<(Configured, bool), Error> {
         let mut environment: BTreeMap<String, String> = config::environment().collect();
-        let here = match self.config {
-            Some(_) => BTreeMap::new(),
-            None => found(&environment)?,
-        };
-        let has_models = self.config.is_some() || !here.is_empty() || named(&environment, "");
+        let has_file = self.config.is_some() || environment.get("KAIRO_CONFIG").is_some_and(|file| !file.is_empty());
+        let here = if has_file { BTreeMap::new() } else { found(&environment)? };
+        let has_models = has_file || !here.is_empty() || named(&environment, "");
         for (name, value) in here {
             environment.entry(name).or_insert(value);
         }

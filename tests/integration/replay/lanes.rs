@@ -74,6 +74,8 @@ impl Place {
         {
             kairo.env_remove(name);
         }
+        // As good as unset.
+        kairo.env("KAIRO_CONFIG", "");
         let output = kairo.output().await.unwrap();
         (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     }
