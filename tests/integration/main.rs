@@ -19,6 +19,7 @@ mod certificates;
 mod chaos;
 mod chats;
 mod choices;
+mod chromium;
 mod command_line;
 mod commands;
 mod composite;

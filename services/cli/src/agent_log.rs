@@ -129,6 +129,27 @@ pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Resul
     Ok(())
 }
 
+/// A file that messages are kept in, as [`of_file`] reads them.
+pub struct Saved<'p> {
+    path: &'p Path,
+    file: File,
+}
+
+impl<'p> Saved<'p> {
+    /// # Errors
+    /// Where the file cannot be made.
+    pub fn create(path: &'p Path) -> Result<Self, Error> {
+        Ok(Self { path, file: File::create(path).map_err(Error::file("write", path))? })
+    }
+
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write(&mut self, message: &LogMessage) -> Result<(), Error> {
+        let line = serde_json::to_string(message).unwrap_or_default();
+        writeln!(self.file, "{line}").map_err(Error::file("write", self.path))
+    }
+}
+
 /// The lines of a file, one at a time, none longer than it may be.
 struct Lines<'p> {
     path: &'p Path,
@@ -141,7 +162,7 @@ struct Lines<'p> {
 
 impl<'p> Lines<'p> {
     fn open(path: &'p Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::file("read", path))?;
+        let file = File::open(path).map_err(Error::unread(path))?;
         Ok(Self { path, file: BufReader::new(file), number: 0, line: Vec::new(), read: 0 })
     }
 
@@ -163,7 +184,7 @@ impl<'p> Lines<'p> {
         self.number += 1;
         self.line.clear();
         let read = (&mut self.file).take(most).read_until(b'\n', &mut self.line);
-        let read = read.map_err(Error::file("read", self.path))? as u64;
+        let read = read.map_err(Error::unread(self.path))? as u64;
         self.read += read;
         Ok(read)
     }
@@ -186,7 +207,7 @@ async fn of_agents(
     if agents.len() > AGENTS {
         return Err(Error::Advice(format!("--agent: expected at most {AGENTS} agents, found {}", agents.len())));
     }
-    let mut saving = Saving::begin(save)?;
+    let mut saved = save.map(Saved::create).transpose()?;
     let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent, sealed)).collect();
     let (mut last, mut is_enough) = (0, false);
     while let Some(message) = first(&mut logs).await? {
@@ -195,7 +216,9 @@ async fn of_agents(
             continue;
         }
         last = message.sequence;
-        saving.keep(&message)?;
+        if let Some(saved) = &mut saved {
+            saved.write(&message)?;
+        }
         is_enough = is_enough || take(&message)?.is_break();
         if is_enough && save.is_none() {
             break;

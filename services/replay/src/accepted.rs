@@ -151,6 +151,10 @@ mod tests {
         assert_eq!(accepting(3, Some(Class::Reworded)).judge(&drifted, "s").result, Grade::DecisionsDiffer);
         let verdict = accepting(5, None).judge(&drifted, "s");
         assert_eq!((verdict.failed, verdict.unused), (vec![3], vec![5]));
+        let stopped =
+            crate::report::Stopped { sequence: 7, type_name: String::new(), reader: 9, reads: 8, why: String::new() };
+        let stopped = Report { stopped: Some(stopped), ..report(&[(3, Class::Same)]) };
+        assert_eq!(none.judge(&stopped, "s").result.status(), 3, "what stands behind it was not made again");
         let state = Accepted { state: Some("a field more".into()), ..Accepted::default() };
         assert_eq!(state.judge(&report(&[]), "t").result, Grade::Passed);
     }

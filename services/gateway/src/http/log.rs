@@ -7,11 +7,7 @@ use axum::{
     Json,
     extract::{Path, RawQuery, State, rejection::PathRejection},
 };
-use kairo_core::{
-    ids::Name,
-    record::Raw,
-    subjects::{BASIS, CATALOGUE, Service, subjects_of},
-};
+use kairo_core::{ids::Name, record::Raw, subjects::part_of};
 use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
 
 use super::{Gateway, query};
@@ -48,7 +44,7 @@ pub async fn get(
         page.messages.push(message);
         ControlFlow::Continue(())
     };
-    gateway.bus.read_together(&subjects(&agent), after, each).await?;
+    gateway.bus.read_together(&part_of(&agent), after, each).await?;
     Ok(Json(page))
 }
 
@@ -102,7 +98,7 @@ pub async fn part(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMes
         messages.push(raw.to_log_message());
         ControlFlow::Continue(())
     };
-    gateway.bus.read_together(&subjects(agent), 0, each).await?;
+    gateway.bus.read_together(&part_of(agent), 0, each).await?;
     if bytes > most {
         return Err(Problem::log_too_long());
     }
@@ -114,11 +110,4 @@ fn stored_bytes(raw: &Raw) -> usize {
     let headers = raw.headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
     headers.map(|(name, value)| AsRef::<str>::as_ref(name).len() + value.as_str().len()).sum::<usize>()
         + raw.payload.len()
-}
-
-/// All that an agent's decisions can be made again from.
-fn subjects(agent: &Name) -> Vec<String> {
-    let announced = [(CATALOGUE, Service::ToolRunner), (BASIS, Service::AgentRuntime)];
-    let announced = announced.into_iter().filter_map(|(route, by)| Some(route.of(&Name::parse(by.name()).ok()?)));
-    subjects_of(agent).into_iter().chain(announced).collect()
 }

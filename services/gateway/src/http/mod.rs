@@ -13,6 +13,7 @@ mod briefings;
 mod chains;
 mod choices;
 mod commands;
+mod computing;
 mod consents;
 mod conversations;
 mod cors;
