@@ -80,6 +80,11 @@ impl Raw {
         header_lines::header_lines(&self.headers)
     }
 
+    /// Whether users' content in it is sealed, and not opened yet.
+    pub fn is_sealed(&self) -> bool {
+        self.header(envelope::CONTENT_TYPE) == Some(ContentType::SEALED)
+    }
+
     /// As it lies in the stream, whether it was opened or not.
     pub fn as_stored(&self) -> Self {
         let Some(sealed) = &self.sealed else { return self.clone() };

@@ -140,7 +140,8 @@ async fn step(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuc
         ForgettingStep::Told => reseal(gateway, kept).await,
         ForgettingStep::Resealed => Ok(ForgettingStep::Rebuilding),
         ForgettingStep::Rebuilding => rebuild(gateway, kept).await,
-        ForgettingStep::Done | ForgettingStep::Unknown(_) => Ok(ForgettingStep::Done),
+        ForgettingStep::Done => Ok(ForgettingStep::Done),
+        ForgettingStep::Unknown(word) => Err(Stuck::Problem(format!("a newer gateway goes on with it at {word}"))),
     }
 }
 

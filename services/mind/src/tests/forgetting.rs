@@ -37,16 +37,16 @@ impl Agent {
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
         let mut without = Vec::new();
         for record in &self.log {
-            let whose = match &record.body {
-                Body::AgentDecision(decision) => match mind.before(decision) {
-                    Some((state, input)) => state.whose("a", &input.record, decision),
-                    None => Whose::Nobodys,
-                },
-                Body::ToolResult(result) => {
-                    Whose::user(owners.get(&result.action_id).map(String::as_str).unwrap_or_default())
-                }
-                body => Whose::of(body),
+            let decided = || {
+                let decision = AgentDecision::of(&record.body)?;
+                let (state, input) = mind.before(decision)?;
+                Some(state.whose("a", &input.record, decision))
             };
+            let came = || {
+                let result = ToolResult::of(&record.body)?;
+                owners.get(&result.action_id).map(|owner| Whose::user(owner))
+            };
+            let whose = decided().or_else(came).unwrap_or_else(|| Whose::of(&record.body));
             if let Body::AgentDecision(decision) = &record.body {
                 let calls = decision.events.iter().filter_map(|event| Some((event, event.tool_call()?)));
                 let owner = |(event, call): (&kairo_proto::v1::DecidedEvent, &kairo_proto::v1::ToolCall)| {
