@@ -5066,6 +5066,7 @@ impl ::prost::Name for ForgetUserRequest {
         "/kairo.v1.ForgetUserRequest".into()
     }
 }
+/// What there is of the user, and the order, if one was given.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5144,6 +5145,7 @@ impl ::prost::Name for GetForgettingRequest {
         "/kairo.v1.GetForgettingRequest".into()
     }
 }
+/// How far the last order is.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
