@@ -5176,6 +5176,232 @@ impl ::prost::Name for GetForgettingResponse {
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportUserRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    /// Only what stands behind this, which is next_after of the page before; empty for the first page.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub after: ::prost::alloc::string::String,
+    /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
+    #[prost(uint32, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub limit: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand. The first page takes account of all that the log has, anyway.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for ExportUserRequest {
+    const NAME: &'static str = "ExportUserRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ExportUserRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ExportUserRequest".into()
+    }
+}
+/// A page of what is held of a user. The first waits for all that the log has by then.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExportUserResponse {
+    #[prost(string, tag = "1")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "2")]
+    pub rows: ::prost::alloc::vec::Vec<ExportedRow>,
+    /// What to ask for as after to go on; none where there is nothing more.
+    #[prost(string, optional, tag = "3")]
+    pub next_after: ::core::option::Option<::prost::alloc::string::String>,
+    /// Up to here in the log they were forgotten, where they were: what is left of that is empty.
+    #[prost(uint64, optional, tag = "4")]
+    pub forgotten_through: ::core::option::Option<u64>,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for ExportUserResponse {
+    const NAME: &'static str = "ExportUserResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ExportUserResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ExportUserResponse".into()
+    }
+}
+/// A piece of what is held of a user, and where it came from. It has one of the rows from thread on, by its section.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExportedRow {
+    #[prost(string, tag = "1")]
+    pub section: ::prost::alloc::string::String,
+    /// None of a message that reached no agent.
+    #[prost(string, optional, tag = "2")]
+    pub agent: ::core::option::Option<::prost::alloc::string::String>,
+    /// The event that says it; of a thread, the first in it. None of one that this version cannot read.
+    #[prost(string, optional, tag = "3")]
+    pub event_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Where that stands in the log.
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+    /// The thread that it happened in.
+    #[prost(string, optional, tag = "5")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether what it said is gone, since its user was forgotten.
+    #[prost(bool, tag = "6")]
+    pub forgotten: bool,
+    #[prost(message, optional, tag = "7")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub thread: ::core::option::Option<ThreadRow>,
+    #[prost(message, optional, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message: ::core::option::Option<MessageRow>,
+    #[prost(message, optional, tag = "9")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task: ::core::option::Option<TaskRow>,
+    #[prost(message, optional, tag = "10")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub memory: ::core::option::Option<MemoryRow>,
+    #[prost(message, optional, tag = "11")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub inner_state: ::core::option::Option<InnerStateRow>,
+    #[prost(message, optional, tag = "12")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub approval: ::core::option::Option<ConsentRow>,
+    #[prost(message, optional, tag = "13")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub choice: ::core::option::Option<ExportedChoice>,
+    #[prost(message, optional, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub briefing: ::core::option::Option<BriefingRow>,
+    #[prost(message, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub plan: ::core::option::Option<ChainRow>,
+    #[prost(message, optional, tag = "16")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub action: ::core::option::Option<ActionRow>,
+    #[prost(message, optional, tag = "17")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub process: ::core::option::Option<ProcessRow>,
+    #[prost(message, optional, tag = "18")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub model_call: ::core::option::Option<ExportedModelCall>,
+}
+impl ::prost::Name for ExportedRow {
+    const NAME: &'static str = "ExportedRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ExportedRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ExportedRow".into()
+    }
+}
+/// A thread that was suggested to a user, and what they answered.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportedChoice {
+    #[prost(message, optional, tag = "1")]
+    pub offer: ::core::option::Option<OfferRow>,
+    /// accept or decline; none where they did not answer.
+    #[prost(string, optional, tag = "2")]
+    pub choice: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "3")]
+    #[serde(with = "crate::json::time")]
+    pub chosen_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for ExportedChoice {
+    const NAME: &'static str = "ExportedChoice";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ExportedChoice".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ExportedChoice".into()
+    }
+}
+/// A call of a model that was made for a user.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportedModelCall {
+    #[prost(string, tag = "1")]
+    pub tier: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub model: ::prost::alloc::string::String,
+    /// The submodule that was asked; none for the agent itself.
+    #[prost(string, optional, tag = "3")]
+    pub module: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "4")]
+    #[serde(with = "crate::json::time")]
+    pub decided_at: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(uint64, tag = "5")]
+    pub input_tokens: u64,
+    #[prost(uint64, tag = "6")]
+    pub output_tokens: u64,
+    #[prost(uint64, tag = "7")]
+    pub latency_ms: u64,
+    /// How it failed, where it did.
+    #[prost(string, optional, tag = "8")]
+    pub failed: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ExportedModelCall {
+    const NAME: &'static str = "ExportedModelCall";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ExportedModelCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ExportedModelCall".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RewrapDataKeysRequest {}
+impl ::prost::Name for RewrapDataKeysRequest {
+    const NAME: &'static str = "RewrapDataKeysRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.RewrapDataKeysRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.RewrapDataKeysRequest".into()
+    }
+}
+/// All are under the one in force.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RewrapDataKeysResponse {
+    /// So many were under another one.
+    #[prost(uint64, tag = "1")]
+    pub rewrapped: u64,
+}
+impl ::prost::Name for RewrapDataKeysResponse {
+    const NAME: &'static str = "RewrapDataKeysResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.RewrapDataKeysResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.RewrapDataKeysResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListDeadLettersRequest {
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.

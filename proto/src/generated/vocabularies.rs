@@ -322,6 +322,27 @@ vocabularies! {
         /// Everything, among it agents, keys, dead letters and the read model.
         Admin = "admin",
     }
+    /// The sections of what is held of a user, in the order in which they are told.
+    ExportSection {
+        Threads = "threads",
+        /// What they sent, what was said to them, and what reached nobody.
+        Messages = "messages",
+        Tasks = "tasks",
+        Memories = "memories",
+        /// Every time that a key was written or deleted.
+        InnerState = "inner_state",
+        /// Calls that they were asked about.
+        Approvals = "approvals",
+        /// Threads that were suggested to them.
+        Choices = "choices",
+        Briefings = "briefings",
+        /// Steps that were planned.
+        Plans = "plans",
+        /// Tools that were called on their behalf.
+        Actions = "actions",
+        Processes = "processes",
+        ModelCalls = "model_calls",
+    }
     /// How far forgetting a user is.
     ForgettingStep {
         /// It is wanted.
@@ -503,6 +524,8 @@ fields! {
     GenerationRow.state as state_word: GenerationState,
     DigestRow.state as state_word: GenerationState,
     GetForgettingResponse.step as step_word: ForgettingStep,
+    ExportedRow.section as section_word: ExportSection,
+    ExportedModelCall.tier as tier_word: ModelTier,
     ChooseRequest.option as option_word: OfferAnswer,
     ApproveRequest.verdict as verdict_word: Verdict,
     OrderRequest.command as command_word: OrderedCommand,

@@ -72,3 +72,9 @@ CREATE INDEX inner_state_changes_of_key ON inner_state_changes (agent, key, sequ
 CREATE INDEX inner_state_by_word ON inner_state USING gin (words) WHERE NOT deleted;
 CREATE INDEX inner_state_by_likeness ON inner_state USING gin ((key || ' ' || left(content, 10000)) gin_trgm_ops) WHERE NOT deleted;
 CREATE INDEX inner_state_by_sequence ON inner_state (sequence);
+-- What is held of a user.
+CREATE INDEX messages_of_user ON messages (user_id, sequence, position) WHERE user_id IS NOT NULL AND sequence IS NOT NULL;
+CREATE INDEX memories_of_user ON memories (user_id, sequence, position) WHERE user_id IS NOT NULL;
+CREATE INDEX inner_state_changes_of_user ON inner_state_changes (user_id, sequence, position) WHERE user_id <> '';
+CREATE INDEX model_calls_of_user ON model_calls (user_id, sequence) WHERE user_id IS NOT NULL;
+CREATE INDEX model_calls_of_thread ON model_calls (agent, thread_id, sequence) WHERE user_id IS NULL;

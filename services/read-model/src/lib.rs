@@ -37,6 +37,7 @@ pub use queries::{
     conversation::ConversationQuery,
     conversations::ConversationsQuery,
     events::EventsQuery,
+    export::{ExportPage, ExportPlace, ExportQuery},
     history::ThreadHistory,
     inbox::Inbox,
     inner_state::InnerStateQuery,

@@ -11,6 +11,7 @@ pub mod chains;
 pub mod conversation;
 pub mod conversations;
 pub mod events;
+pub mod export;
 pub mod held;
 pub mod history;
 pub mod inbox;

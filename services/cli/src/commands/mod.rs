@@ -16,6 +16,7 @@ mod dev;
 mod diff;
 mod events;
 mod example;
+mod export;
 mod fleet;
 mod forget;
 mod fork;
@@ -26,6 +27,7 @@ mod inner_state;
 mod keys;
 mod memories;
 mod orders;
+mod privacy;
 mod processes;
 mod projections;
 mod provision;
@@ -123,7 +125,9 @@ enum Command {
     Usage(usage::Arguments),
     Status(status::Arguments),
     Fleet(fleet::Arguments),
+    Export(export::Arguments),
     Forget(forget::Arguments),
+    Privacy(privacy::Arguments),
     Keys(keys::Arguments),
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
@@ -194,7 +198,9 @@ impl Arguments {
             Command::Usage(arguments) => usage::run(arguments, &session).await,
             Command::Status(arguments) => status::run(arguments, &session).await,
             Command::Fleet(arguments) => fleet::run(arguments, &session).await,
+            Command::Export(arguments) => export::run(arguments, &session).await,
             Command::Forget(arguments) => forget::run(arguments, &session).await,
+            Command::Privacy(arguments) => privacy::run(&arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,
             Command::Replay(arguments) => replay::run(arguments, &session).await,

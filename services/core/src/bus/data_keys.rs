@@ -4,6 +4,8 @@
 //! A key of the bucket is `<whose>.<generation>`, of users and, for snapshots, of agents. The newest generation that is not
 //! destroyed seals. What is destroyed leaves a mark, so that nobody takes it for a key that was never read.
 
+mod rewrapping;
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -288,59 +290,13 @@ impl Bus {
     pub async fn destroy_data_key(&self, generation: &Generation) -> Result<(), BusError> {
         let Entry { key, revision, .. } = &generation.entry;
         if generation.is_destroyed {
-            return Ok(());
+            // Whoever left the mark may have come no further.
+            return self.erase_replaced(key, *revision).await;
         }
         let mark = serde_json::to_vec(&Stored::Destroyed).map_err(BusError::unavailable("destroying a data key"))?;
         // The mark first: a key that is nowhere is nobody's to make again.
-        self.put_value(DATA_KEYS_BUCKET, key, mark.into()).await?;
-        let stream = format!("KV_{DATA_KEYS_BUCKET}");
-        let erased = self.port.erase(&stream, *revision).await;
-        erased.map_err(BusError::unavailable("destroying a data key"))?;
-        Ok(())
-    }
-
-    /// Keeps every data key under the master key in force. How many were kept under another one.
-    ///
-    /// # Errors
-    /// Where there is one whose master key is not configured.
-    pub async fn rewrap_data_keys(&self) -> Result<u64, BusError> {
-        let Some(keys) = &self.data_keys else { return Ok(0) };
-        let stream = format!("KV_{DATA_KEYS_BUCKET}");
-        let (mut after, mut changed) = (0, 0);
-        loop {
-            let page = self.read_in(&stream, &format!("$KV.{DATA_KEYS_BUCKET}.>"), after).await?;
-            for raw in &page.messages {
-                after = raw.sequence;
-                changed += u64::from(self.rewrap(keys, &raw.subject, raw.sequence, &raw.payload).await?);
-            }
-            if page.messages.is_empty() || !page.more {
-                return Ok(changed);
-            }
-        }
-    }
-
-    async fn rewrap(&self, keys: &DataKeys, subject: &str, revision: u64, stored: &[u8]) -> Result<bool, BusError> {
-        let doing = "wrapping a data key anew";
-        let Some(key) = subject.strip_prefix(&format!("$KV.{DATA_KEYS_BUCKET}.")) else { return Ok(false) };
-        let Some((name, number)) = key.rsplit_once('.') else { return Ok(false) };
-        let (Ok(number), Ok(Stored::Wrapped { master, .. })) = (number.parse(), serde_json::from_slice(stored)) else {
-            return Ok(false);
-        };
-        if keys.masters.first().is_some_and(|(digest, _)| *digest == master) {
-            return Ok(false);
-        }
-        let Known::Key(open) = keys.unwrapped(name, number, stored).map_err(BusError::unavailable(doing))? else {
-            return Ok(false);
-        };
-        let wrapped = keys.wrapped(name, number, &open).map_err(BusError::unavailable(doing))?;
-        match self.update_value(DATA_KEYS_BUCKET, key, wrapped, revision).await {
-            // It was destroyed meanwhile, or somebody else is at it.
-            Err(BusError::Conflict { .. }) => return Ok(false),
-            outcome => _ = outcome?,
-        }
-        let erased = self.port.erase(&format!("KV_{DATA_KEYS_BUCKET}"), revision).await;
-        erased.map_err(BusError::unavailable(doing))?;
-        Ok(true)
+        let mark = self.put_value(DATA_KEYS_BUCKET, key, mark.into()).await?;
+        self.erase_replaced(key, mark).await
     }
 
     /// Whether what is sealed here can be opened with the configured keys.

@@ -17,7 +17,7 @@ use kairo_proto::{
 use kairo_read_model::{Projection, READ_MODEL, SEARCH};
 use tokio::time::{Instant, sleep};
 
-use super::{Kept, Order, changes, keep, order_of, told_id};
+use super::{Kept, Order, changes, keep, key, order_of, told_id};
 use crate::{problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
@@ -311,6 +311,8 @@ async fn end(gateway: &Gateway, kept: &Kept) -> Result<(), Stuck> {
         through: *through,
     };
     gateway.bus.publish(&Outgoing::new(&USER_FORGOTTEN, user, envelope, body)).await?;
+    // What stood there before would be the order again.
+    gateway.bus.erase_replaced(&key(user), kept.revision).await?;
     gateway.bus.remove_value(DATA_KEYS_BUCKET, kept.revision).await?;
     tracing::info!(%user, order = %order_id, "a user is forgotten");
     Ok(())

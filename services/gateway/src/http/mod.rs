@@ -22,6 +22,7 @@ mod declared_commands;
 pub mod endpoints;
 mod etag;
 mod events;
+mod exporting;
 mod fleet;
 mod forgetting;
 mod guard;
@@ -43,6 +44,7 @@ mod projections;
 pub mod query;
 mod read_consistency;
 mod request_id;
+mod rewrapping;
 mod search;
 mod span;
 mod status;
@@ -156,6 +158,8 @@ fn rpcs() -> Router<Gateway> {
         promote_fleet: post(fleet::promote),
         forget_user: post(forgetting::post),
         get_forgetting: get(forgetting::get),
+        export_user: get(exporting::get),
+        rewrap_data_keys: post(rewrapping::post),
         list_dead_letters: get(dead_letters::get),
         get_agent_log: get(log::get),
         get_log: get(log::whole),

@@ -124,6 +124,11 @@ pub fn agent(path: Result<Path<String>, PathRejection>) -> Result<Name, Problem>
     part("agent", NAME, path, name)
 }
 
+/// The user in the path.
+pub fn user(path: Result<Path<String>, PathRejection>) -> Result<Name, Problem> {
+    part("user", NAME, path, name)
+}
+
 /// The team in the path.
 pub fn team(path: Result<Path<String>, PathRejection>) -> Result<Name, Problem> {
     part("team", NAME, path, name)

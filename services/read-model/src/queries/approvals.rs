@@ -58,4 +58,9 @@ impl Snapshot {
     pub async fn approval(&self, action: Uuid) -> Result<Option<ConsentRow>, ReadError> {
         Ok(approvals!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
     }
+
+    /// The same of several.
+    pub(super) async fn approvals_of(&self, ids: &[Uuid]) -> Result<Vec<ConsentRow>, ReadError> {
+        Ok(approvals!("action_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
+    }
 }

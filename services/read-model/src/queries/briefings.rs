@@ -2,6 +2,7 @@
 
 use kairo_proto::v1::BriefingRow;
 use sqlx::query_as;
+use uuid::Uuid;
 
 use super::{number, rows};
 use crate::{
@@ -47,6 +48,11 @@ impl Snapshot {
             rows(wanted.limit)
         );
         Ok(briefings.fetch_all(&mut **self.connection().await).await?)
+    }
+
+    /// By the primary key.
+    pub(super) async fn briefings_of(&self, ids: &[Uuid]) -> Result<Vec<BriefingRow>, ReadError> {
+        Ok(briefings!("event_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
     }
 
     /// What a user was told by these agents, or by any, the newest first. By index `briefings_told`.

@@ -56,6 +56,12 @@ impl Snapshot {
         Ok(self.with_steps(chain.into_iter().collect()).await?.pop())
     }
 
+    /// The same of several.
+    pub(super) async fn chains_of(&self, ids: &[Uuid]) -> Result<Vec<ChainRow>, ReadError> {
+        let chains = chains!("chain_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?;
+        self.with_steps(chains).await
+    }
+
     /// The newest chains of a thread, oldest first. By index `chains_of_thread`.
     pub async fn chains_of_thread(&self, agent: &str, thread: &str, limit: u32) -> Result<Vec<ChainRow>, ReadError> {
         let chains = chains!(

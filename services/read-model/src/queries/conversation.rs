@@ -2,6 +2,7 @@
 
 use kairo_proto::v1::{MessageRow, PartRow};
 use sqlx::{query_as, types::Json};
+use uuid::Uuid;
 
 use super::{BEGINNING, place, rows};
 use crate::{
@@ -41,19 +42,27 @@ impl ConversationQuery {
     }
 }
 
-/// By index `messages_of_agent`.
-macro_rules! conversation {
-    ($order:literal, $($parameters:tt)*) => {
+macro_rules! messages {
+    ($first:literal $(+ $more:literal)*, $($parameters:tt)*) => {
         query_as!(
             MessageRow,
             r#"
             SELECT sequence AS "sequence!: U64", position AS "position: U32", event_id AS "event_id: Id", ts AS "ts!: At",
                    correlation_id AS "correlation_id!: Id", role, agent, user_id AS user, thread_id, message_id, text,
                    parts AS "parts: Parts", final
-            FROM messages
-            WHERE sequence IS NOT NULL AND agent = $1 AND ($2::text IS NULL OR user_id = $2)
+            FROM messages WHERE "# + $first $(+ $more)*,
+            $($parameters)*
+        )
+    };
+}
+
+/// By index `messages_of_agent`.
+macro_rules! conversation {
+    ($order:literal, $($parameters:tt)*) => {
+        messages!(
+            "sequence IS NOT NULL AND agent = $1 AND ($2::text IS NULL OR user_id = $2)
                 AND (sequence, position) > ($3, $4)
-            ORDER BY "# + $order,
+             ORDER BY " + $order,
             $($parameters)*
         )
     };
@@ -81,5 +90,11 @@ impl Snapshot {
         let mut messages = last.fetch_all(connection).await?;
         messages.reverse();
         Ok(messages)
+    }
+
+    /// By the primary key.
+    pub(super) async fn messages_of(&self, ids: &[Uuid]) -> Result<Vec<MessageRow>, ReadError> {
+        let messages = messages!("sequence IS NOT NULL AND event_id = ANY($1)", ids);
+        Ok(messages.fetch_all(&mut **self.connection().await).await?)
     }
 }

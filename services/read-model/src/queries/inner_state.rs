@@ -2,6 +2,7 @@
 
 use kairo_proto::v1::InnerStateRow;
 use sqlx::{query, types::Json};
+use uuid::Uuid;
 
 use super::{number, rows};
 use crate::{
@@ -25,20 +26,13 @@ pub struct InnerStateQuery {
     pub limit: u32,
 }
 
-macro_rules! entries {
-    ($wanted:ident, $from:literal) => {
+macro_rules! changes {
+    ($first:literal $(+ $more:literal)*, $($parameters:tt)*) => {
         query!(
             r#"SELECT agent, user_id, key, content, deleted, updated_at AS "updated_at: At", sequence AS "sequence: U64",
                       position, event_id, thread_id, definition AS "definition: Json<InnerStateRow>"
-               FROM "# + $from + r#" AND agent = $1 AND ($2::text IS NULL OR user_id = $2 OR user_id = '')
-                   AND ($3::text IS NULL OR key = $3) AND ($4::text IS NULL OR starts_with(key, $4)) AND sequence < $5
-               ORDER BY sequence DESC FETCH FIRST ($6) ROWS WITH TIES"#,
-            Key::from($wanted.agent.as_str()) as _,
-            $wanted.user.as_deref().map(Key::from) as _,
-            $wanted.key.as_deref().map(Key::from) as _,
-            $wanted.prefix.as_deref().map(Key::from) as _,
-            number($wanted.before.unwrap_or(u64::MAX)),
-            rows($wanted.limit)
+               FROM "# + $first $(+ $more)*,
+            $($parameters)*
         )
         .map(|row| InnerStateRow {
             agent: row.agent,
@@ -56,6 +50,23 @@ macro_rules! entries {
     };
 }
 
+macro_rules! entries {
+    ($wanted:ident, $from:literal) => {
+        changes!(
+            $from
+                + " AND agent = $1 AND ($2::text IS NULL OR user_id = $2 OR user_id = '')
+                AND ($3::text IS NULL OR key = $3) AND ($4::text IS NULL OR starts_with(key, $4)) AND sequence < $5
+             ORDER BY sequence DESC FETCH FIRST ($6) ROWS WITH TIES",
+            Key::from($wanted.agent.as_str()) as _,
+            $wanted.user.as_deref().map(Key::from) as _,
+            $wanted.key.as_deref().map(Key::from) as _,
+            $wanted.prefix.as_deref().map(Key::from) as _,
+            number($wanted.before.unwrap_or(u64::MAX)),
+            rows($wanted.limit)
+        )
+    };
+}
+
 impl Snapshot {
     /// What was written last first. By index `inner_state_of_agent`, whose order is the order asked for.
     pub async fn inner_state(&self, wanted: &InnerStateQuery) -> Result<Vec<InnerStateRow>, ReadError> {
@@ -67,6 +78,12 @@ impl Snapshot {
     /// whose order is the order asked for.
     pub async fn inner_state_history(&self, wanted: &InnerStateQuery) -> Result<Vec<InnerStateRow>, ReadError> {
         let changes = entries!(wanted, "inner_state_changes WHERE true");
+        Ok(changes.fetch_all(&mut **self.connection().await).await?)
+    }
+
+    /// What was written or deleted by these events, by the primary key.
+    pub(super) async fn inner_state_of(&self, ids: &[Uuid]) -> Result<Vec<InnerStateRow>, ReadError> {
+        let changes = changes!("inner_state_changes WHERE event_id = ANY($1)", ids);
         Ok(changes.fetch_all(&mut **self.connection().await).await?)
     }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::rows;
 use crate::{
-    ReadError, Snapshot,
+    MAX_ROWS, ReadError, Snapshot,
     shown::At,
     stored::{Key, Text, U64},
 };
@@ -131,6 +131,14 @@ impl Snapshot {
             unspaced.as_deref()
         );
         Ok(fitting.fetch_all(connection).await?)
+    }
+
+    /// What these events say that was written for a user. By index `memories_of_user`.
+    pub(super) async fn memories_of(&self, user: &str, events: &[Uuid]) -> Result<Vec<MemoryRow>, ReadError> {
+        let query = MemoriesQuery { user: Some(user.to_owned()), limit: MAX_ROWS, ..MemoriesQuery::default() };
+        let memories =
+            memories!(query, "0::float8", "", "AND user_id IS NOT NULL AND event_id = ANY($9) ORDER BY ", events);
+        Ok(memories.fetch_all(&mut **self.connection().await).await?)
     }
 }
 

@@ -120,6 +120,11 @@ impl Snapshot {
         Ok(actions!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
     }
 
+    /// The same of several.
+    pub(super) async fn actions_of(&self, ids: &[Uuid]) -> Result<Vec<ActionRow>, ReadError> {
+        Ok(actions!("action_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
+    }
+
     /// The newest first. By index `processes_by_age` or `processes_of_agent`, whose order is the order asked for; those
     /// that run by `processes_running`.
     pub async fn recent_processes(&self, wanted: &ProcessesQuery) -> Result<Vec<ProcessRow>, ReadError> {
@@ -141,5 +146,10 @@ impl Snapshot {
     /// By the primary key.
     pub async fn process(&self, process: Uuid) -> Result<Option<ProcessRow>, ReadError> {
         Ok(processes!("process_id = $1", process).fetch_optional(&mut **self.connection().await).await?)
+    }
+
+    /// The same of several.
+    pub(super) async fn processes_of(&self, ids: &[Uuid]) -> Result<Vec<ProcessRow>, ReadError> {
+        Ok(processes!("process_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
     }
 }

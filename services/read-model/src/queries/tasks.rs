@@ -138,6 +138,11 @@ impl Snapshot {
         Ok(tasks!("tasks.task_id = $1", task).fetch_optional(&mut **self.connection().await).await?)
     }
 
+    /// By the primary key.
+    pub(super) async fn tasks_of(&self, ids: &[Uuid]) -> Result<Vec<TaskRow>, ReadError> {
+        Ok(tasks!("tasks.task_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
+    }
+
     /// The last times a task fired, the last first. By index `firings_of_task`.
     pub async fn firings(&self, task: Uuid, limit: u32) -> Result<Vec<FiringRow>, ReadError> {
         let firings = query_as!(

@@ -84,6 +84,13 @@ impl Snapshot {
         Ok(threads.fetch_all(&mut **self.connection().await).await?)
     }
 
+    /// By the primary key: agents, and a thread of each.
+    pub(super) async fn threads_of(&self, agents: &[Key], threads: &[Key]) -> Result<Vec<ThreadRow>, ReadError> {
+        let threads =
+            threads!("(agent, thread_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))", agents as _, threads as _);
+        Ok(threads.fetch_all(&mut **self.connection().await).await?)
+    }
+
     /// The threads of this id, of one agent or of all: an id is an agent's own. By the primary key where the agent is
     /// given, else by index `threads_by_id`.
     pub async fn threads_named(&self, thread: &str, agent: Option<&str>) -> Result<Vec<ThreadRow>, ReadError> {

@@ -29,6 +29,8 @@ use crate::{
 const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
 /// Within this window the same event id is written once.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+/// What stands under the key of a data key, and what stood there before, until that is written over.
+const REPLACED: i64 = 2;
 /// How long the mark stays that the server leaves where an entry of a bucket expired.
 const EXPIRY_MARK: Duration = Duration::from_secs(60);
 /// What is kept of each API key: who was given it, and that it was revoked.
@@ -102,8 +104,13 @@ impl Wanted {
             stream::Config { max_age: congestion::LIFETIME, ..self.bucket(CONGESTION_BUCKET) },
             // Entries of tasks that are over expire.
             expiring(stream::Config { storage: StorageType::File, ..self.bucket(HOOKS_BUCKET) }),
-            // What is destroyed is written over.
-            stream::Config { storage: StorageType::File, deny_delete: false, ..self.bucket(DATA_KEYS_BUCKET) },
+            // What is destroyed is written over, for which it has to be there still when something else stands in its place.
+            stream::Config {
+                storage: StorageType::File,
+                deny_delete: false,
+                max_messages_per_subject: REPLACED,
+                ..self.bucket(DATA_KEYS_BUCKET)
+            },
             stream::Config {
                 storage: StorageType::File,
                 max_messages_per_subject: KEYS_HISTORY,

@@ -321,6 +321,26 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::GetForgettingResponse>,
             tonic::Status,
         >;
+        /// Everything that is held of a user. With where each piece came from: the agent, the event and its place in the log, and the
+        /// thread. In pages, section by section and each in the order of the log. What an agent wrote for all its users is nobody's, and
+        /// is not told. It is for a person who asks what there is of them; kairo export makes one document of the pages.
+        async fn export_user(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ExportUserRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ExportUserResponse>,
+            tonic::Status,
+        >;
+        /// Keep every data key under the master key in force. After privacy.master_key was replaced and the one before was put into
+        /// privacy.old_master_keys, of every service; then the one before can be taken away. Refused when nothing is sealed, and
+        /// when a data key is kept under a master key that is not configured; the detail tells its digest.
+        async fn rewrap_data_keys(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::RewrapDataKeysRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::RewrapDataKeysResponse>,
+            tonic::Status,
+        >;
         /// The messages that were set aside. Each with the reason and with what it said. The newest first.
         async fn list_dead_letters(
             &self,
@@ -976,6 +996,100 @@ pub mod administration_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetForgettingSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/ExportUser" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExportUserSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<::kairo_proto::v1::ExportUserRequest>
+                    for ExportUserSvc<T> {
+                        type Response = ::kairo_proto::v1::ExportUserResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::ExportUserRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::export_user(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExportUserSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/RewrapDataKeys" => {
+                    #[allow(non_camel_case_types)]
+                    struct RewrapDataKeysSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::RewrapDataKeysRequest,
+                    > for RewrapDataKeysSvc<T> {
+                        type Response = ::kairo_proto::v1::RewrapDataKeysResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::RewrapDataKeysRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::rewrap_data_keys(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RewrapDataKeysSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -13,6 +13,8 @@ rpcs! { generated::administration_server::Administration:
     promote_fleet(PromoteFleetRequest) -> PromoteFleetResponse = POST PROMOTE_FLEET,
     forget_user(ForgetUserRequest) -> ForgetUserResponse = POST FORGET_USER,
     get_forgetting(GetForgettingRequest) -> GetForgettingResponse = GET GET_FORGETTING,
+    export_user(ExportUserRequest) -> ExportUserResponse = GET EXPORT_USER,
+    rewrap_data_keys(RewrapDataKeysRequest) -> RewrapDataKeysResponse = POST REWRAP_DATA_KEYS,
     list_dead_letters(ListDeadLettersRequest) -> ListDeadLettersResponse = GET LIST_DEAD_LETTERS,
     get_agent_log(GetAgentLogRequest) -> GetAgentLogResponse = GET GET_AGENT_LOG,
     get_log(GetLogRequest) -> GetLogResponse = GET GET_LOG,

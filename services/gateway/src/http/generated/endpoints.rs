@@ -13,6 +13,8 @@ pub const DROP_GENERATION: &str = "/v1/projections/{projection}/generations/{gen
 pub const PROMOTE_FLEET: &str = "/v1/fleet/promote";
 pub const FORGET_USER: &str = "/v1/users/{user}/forget";
 pub const GET_FORGETTING: &str = "/v1/users/{user}/forget";
+pub const EXPORT_USER: &str = "/v1/users/{user}/export";
+pub const REWRAP_DATA_KEYS: &str = "/v1/privacy/rewrap";
 pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
 pub const GET_LOG: &str = "/v1/log";
@@ -71,6 +73,8 @@ pub const ACCESS: &[Access] = &[
     row("POST", PROMOTE_FLEET, ADMIN, Closed, Closed),
     row("POST", FORGET_USER, ADMIN, Closed, Closed),
     row("GET", GET_FORGETTING, ADMIN, Closed, Closed),
+    row("GET", EXPORT_USER, ADMIN, Closed, Closed),
+    row("POST", REWRAP_DATA_KEYS, ADMIN, Closed, Closed),
     row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
     row("GET", GET_LOG, ADMIN, Closed, Closed),
@@ -130,6 +134,8 @@ pub struct Handlers {
     pub promote_fleet: MethodRouter<Gateway>,
     pub forget_user: MethodRouter<Gateway>,
     pub get_forgetting: MethodRouter<Gateway>,
+    pub export_user: MethodRouter<Gateway>,
+    pub rewrap_data_keys: MethodRouter<Gateway>,
     pub list_dead_letters: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
     pub get_log: MethodRouter<Gateway>,
@@ -190,6 +196,8 @@ impl Handlers {
             .route(PROMOTE_FLEET, self.promote_fleet)
             .route(FORGET_USER, self.forget_user)
             .route(GET_FORGETTING, self.get_forgetting)
+            .route(EXPORT_USER, self.export_user)
+            .route(REWRAP_DATA_KEYS, self.rewrap_data_keys)
             .route(LIST_DEAD_LETTERS, self.list_dead_letters)
             .route(GET_AGENT_LOG, self.get_agent_log)
             .route(GET_LOG, self.get_log)

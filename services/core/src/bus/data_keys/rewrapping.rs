@@ -1,0 +1,80 @@
+//! Another master key: data keys are kept under the one in force, and what they were kept under before is written over.
+
+use kairo_events::personal::Known;
+
+use super::{DataKeys, Stored};
+use crate::{
+    bus::{Bus, BusError},
+    subjects::DATA_KEYS_BUCKET,
+};
+
+const DOING: &str = "wrapping data keys anew";
+
+impl Bus {
+    /// Keeps every data key under the master key in force. How many were kept under another one. It may be done again wherever it
+    /// was interrupted.
+    ///
+    /// # Errors
+    /// [`BusError::Refused`] where there is one whose master key is not configured, which is named by its digest; those before it
+    /// are kept anew by then.
+    pub async fn rewrap_data_keys(&self) -> Result<u64, BusError> {
+        let Some(keys) = &self.data_keys else { return Ok(0) };
+        let (mut after, mut changed) = (0, 0);
+        loop {
+            let page = self.read_in(&stream(), &stored_as(">"), after).await?;
+            for raw in &page.messages {
+                after = raw.sequence;
+                changed += u64::from(self.rewrap(keys, &raw.subject, raw.sequence, &raw.payload).await?);
+            }
+            if page.messages.is_empty() || !page.more {
+                return Ok(changed);
+            }
+        }
+    }
+
+    async fn rewrap(&self, keys: &DataKeys, subject: &str, revision: u64, stored: &[u8]) -> Result<bool, BusError> {
+        let Some(key) = subject.strip_prefix(&stored_as("")) else { return Ok(false) };
+        let Some((name, number)) = key.rsplit_once('.') else { return Ok(false) };
+        let (Ok(number), Ok(Stored::Wrapped { master, .. })) = (number.parse(), serde_json::from_slice(stored)) else {
+            return Ok(false);
+        };
+        if keys.masters.first().is_some_and(|(digest, _)| *digest == master) {
+            return Ok(false);
+        }
+        let newest = self.value(DATA_KEYS_BUCKET, key).await?.map_or(0, |newest| newest.revision);
+        if newest != revision {
+            // It was replaced, and whoever did that came no further.
+            self.erase_replaced(key, newest).await?;
+            return Ok(false);
+        }
+        let open = keys.unwrapped(name, number, stored).map_err(|cause| BusError::Refused(cause.to_string()))?;
+        let Known::Key(open) = open else { return Ok(false) };
+        let wrapped = keys.wrapped(name, number, &open).map_err(BusError::unavailable(DOING))?;
+        let newest = match self.update_value(DATA_KEYS_BUCKET, key, wrapped, revision).await {
+            // It was destroyed meanwhile, or somebody else is at it.
+            Err(BusError::Conflict { .. }) => return Ok(false),
+            newest => newest?,
+        };
+        self.erase_replaced(key, newest).await?;
+        Ok(true)
+    }
+
+    /// Writes over, in the server's files, whatever stood under a key of the bucket of data keys before its newest revision. The bucket
+    /// keeps it until then: what the server drops by itself stays in its files for a while.
+    pub async fn erase_replaced(&self, key: &str, newest: u64) -> Result<(), BusError> {
+        let page = self.read_in(&stream(), &stored_as(key), 0).await?;
+        for raw in page.messages.iter().filter(|raw| raw.sequence < newest) {
+            self.port.erase(&stream(), raw.sequence).await.map_err(BusError::unavailable("writing over a data key"))?;
+        }
+        Ok(())
+    }
+}
+
+fn stream() -> String {
+    format!("KV_{DATA_KEYS_BUCKET}")
+}
+
+/// The subject of a key of the bucket, or of a filter of keys.
+fn stored_as(key: &str) -> String {
+    format!("$KV.{DATA_KEYS_BUCKET}.{key}")
+}

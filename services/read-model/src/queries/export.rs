@@ -1,0 +1,150 @@
+//! What is held of a user, section by section, with where each piece came from.
+//!
+//! A page is found in two steps: where the next pieces came from, in the order of the log ([`sources`]), and what they say
+//! ([`content`]), by the queries that show them elsewhere.
+
+mod content;
+mod sources;
+
+use std::{fmt, num::ParseIntError, str::FromStr};
+
+use kairo_proto::{v1::ExportedRow, words::ExportSection};
+
+use crate::{MAX_ROWS, ReadError, Snapshot};
+
+/// Sections in the order in which they are told.
+const SECTIONS: [ExportSection; 12] = [
+    ExportSection::Threads,
+    ExportSection::Messages,
+    ExportSection::Tasks,
+    ExportSection::Memories,
+    ExportSection::InnerState,
+    ExportSection::Approvals,
+    ExportSection::Choices,
+    ExportSection::Briefings,
+    ExportSection::Plans,
+    ExportSection::Actions,
+    ExportSection::Processes,
+    ExportSection::ModelCalls,
+];
+
+/// Where a page ends: `<section>.<sequence>.<position>.<id>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportPlace {
+    pub section: ExportSection,
+    pub sequence: u64,
+    pub position: u32,
+    /// Tells apart what one event says.
+    pub id: String,
+}
+
+/// A text that names no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a place in what is held of a user")]
+pub struct NoPlace;
+
+/// Whose, and which part of it.
+#[derive(Clone, Debug)]
+pub struct ExportQuery {
+    pub user: String,
+    /// Behind this place; none for the beginning.
+    pub after: Option<ExportPlace>,
+    /// At most so many, and never more than [`MAX_ROWS`].
+    pub limit: u32,
+    /// Up to here in the log the user was forgotten; 0 for one who never was.
+    pub forgotten_through: u64,
+}
+
+/// A part of what is held of a user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportPage {
+    pub rows: Vec<ExportedRow>,
+    /// Where to go on; none where there is nothing more.
+    pub next: Option<ExportPlace>,
+}
+
+impl Snapshot {
+    /// What is held of a user: what names them, and what happened in their threads. What was written for all is nobody's.
+    pub async fn export(&self, wanted: &ExportQuery) -> Result<ExportPage, ReadError> {
+        let limit = usize::try_from(wanted.limit.clamp(1, MAX_ROWS)).unwrap_or(1);
+        let mut rows = Vec::new();
+        for section in from(wanted.after.as_ref()) {
+            let after = wanted.after.as_ref().filter(|after| after.section == section);
+            // One more than there is room for tells whether there are more.
+            let left = limit - rows.len();
+            let mut sources = self.sources(&section, wanted, after, left + 1).await?;
+            let more = sources.len() > left;
+            sources.truncate(left);
+            let last = sources.last().map(|last| last.place(&section)).or_else(|| before(&section));
+            rows.extend(self.content(&section, wanted, sources).await?);
+            if more {
+                return Ok(ExportPage { rows, next: last });
+            }
+        }
+        Ok(ExportPage { rows, next: None })
+    }
+}
+
+/// The sections that are still to be told.
+fn from(after: Option<&ExportPlace>) -> impl Iterator<Item = ExportSection> {
+    let first = SECTIONS.iter().position(|section| after.is_some_and(|after| after.section == *section));
+    SECTIONS.into_iter().skip(first.unwrap_or(0))
+}
+
+/// The place before all of a section, which a page ends at that has no room for any of it.
+fn before(section: &ExportSection) -> Option<ExportPlace> {
+    Some(ExportPlace { section: section.clone(), sequence: 0, position: 0, id: String::new() })
+}
+
+impl fmt::Display for ExportPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}.{}.{}", self.section, self.sequence, self.position, self.id)
+    }
+}
+
+impl FromStr for ExportPlace {
+    type Err = NoPlace;
+
+    fn from_str(text: &str) -> Result<Self, NoPlace> {
+        let mut parts = text.splitn(4, '.');
+        let mut part = || parts.next().ok_or(NoPlace);
+        let section = ExportSection::known(part()?).ok_or(NoPlace)?;
+        let place = Self { section, sequence: part()?.parse()?, position: part()?.parse()?, id: part()?.to_owned() };
+        Ok(place)
+    }
+}
+
+impl From<ParseIntError> for NoPlace {
+    fn from(_: ParseIntError) -> Self {
+        Self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_has_its_turn() {
+        let told: Vec<&str> = SECTIONS.iter().map(ExportSection::known_word).collect();
+        assert_eq!(told, ExportSection::WORDS);
+    }
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        let place = |text: &str| text.parse::<ExportPlace>();
+        for text in ["messages.17.0.0199", "threads.3.1.default/a.b", "tasks.0.0."] {
+            assert_eq!(place(text).map(|place| place.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "messages", "gossip.1.0.x", "messages.x.0.y", "messages.1.-1.y"] {
+            assert_eq!(place(text), Err(NoPlace), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_page_goes_on_in_the_section_where_the_one_before_ended() {
+        let after = "model_calls.1.0.x".parse().ok();
+        assert_eq!(from(after.as_ref()).collect::<Vec<_>>(), [ExportSection::ModelCalls]);
+        assert_eq!(from(None).count(), SECTIONS.len());
+    }
+}
