@@ -1,6 +1,7 @@
 //! Every decision of a short run of everything made again ([`kairo_mind::replay`]): whether it comes out the same, and how
 //! fast that goes.
 
+mod digesting;
 mod forking;
 mod live;
 mod long;
@@ -12,6 +13,7 @@ use kairo_tests::audit;
 use serde::Serialize;
 
 use crate::{Outcome, arguments::Replay, projection::record, rounds::progress, ticks::Figures};
+use digesting::Digesting;
 use forking::Forking;
 use live::Live;
 use long::Long;
@@ -25,6 +27,7 @@ pub struct Report {
     messages: usize,
     decisions: usize,
     decisions_per_s: f64,
+    digesting: Digesting,
     long: Long,
     forking: Forking,
     live: Live,
@@ -48,16 +51,23 @@ pub async fn measure(wanted: &Replay) -> Outcome<Report> {
         )
         .into());
     }
+    let digesting = digesting::measure(&recorded, &records);
     let long = long::measure(wanted).await?;
     let forking = forking::measure(wanted).await?;
     let live = live::measure(wanted).await?;
-    Ok(Report { messages: records.len(), decisions, decisions_per_s: decisions as f64 / seconds, long, forking, live })
+    let decisions_per_s = decisions as f64 / seconds;
+    Ok(Report { messages: records.len(), decisions, decisions_per_s, digesting, long, forking, live })
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { messages, decisions, decisions_per_s, long, forking, live } = self;
+        let Self { messages, decisions, decisions_per_s, digesting, long, forking, live } = self;
         writeln!(out, "{decisions} decisions in {messages} messages, all the same; {decisions_per_s:.0} a second")?;
+        let Digesting { decisions, messages, bytes, us_per_decision } = digesting;
+        writeln!(
+            out,
+            "digests of {decisions} decisions over {messages} messages of {bytes} bytes: {us_per_decision:.1} µs for each decision"
+        )?;
         let megabytes = |bytes: u64| bytes / 1_000_000;
         let (file, resident) = (megabytes(long.bytes), megabytes(long.resident));
         writeln!(

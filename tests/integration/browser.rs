@@ -1,6 +1,6 @@
 //! A real browser, on a page of another site: what it takes to follow the log with a plain `EventSource`.
 
-use std::{collections::BTreeMap, process::Stdio, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Json, Router,
@@ -11,14 +11,15 @@ use axum::{
 use kairo_core::event_json::EventJson;
 use kairo_local::{Service, free_port};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::{
     net::TcpListener,
-    process::{Child, Command},
     sync::{Mutex, mpsc},
 };
 
-use crate::world::{DEADLINE, Wanted, World, scenario::USUAL};
+use crate::{
+    chromium::{self, Chromium},
+    world::{DEADLINE, Wanted, World, scenario::USUAL},
+};
 
 const ADMIN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
 const AGENT: &str = "default";
@@ -62,8 +63,7 @@ struct Browser {
     seen: mpsc::UnboundedReceiver<Value>,
     /// What the page told of events, by their places, in the order in which it told them.
     events: Vec<(String, EventJson)>,
-    _chromium: Child,
-    _profile: TempDir,
+    _chromium: Chromium,
 }
 
 /// Serves the page, and hears what it tells.
@@ -85,16 +85,6 @@ async fn site(page: Arc<Mutex<String>>) -> (String, mpsc::UnboundedReceiver<Valu
 }
 
 impl Browser {
-    fn open(chromium: &str, url: &str, seen: mpsc::UnboundedReceiver<Value>) -> Self {
-        let profile = tempfile::tempdir().unwrap();
-        let mut command = Command::new(chromium);
-        // It does not sandbox what root runs. A port for debuggers keeps it open.
-        command.args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"]);
-        command.arg(format!("--user-data-dir={}", profile.path().display())).arg(url);
-        let chromium = command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
-        Self { seen, events: Vec::new(), _chromium: chromium, _profile: profile }
-    }
-
     /// The next thing of this name that the page tells, with the events before it taken in.
     async fn tells(&mut self, what: &str) -> Value {
         let telling = async {
@@ -124,9 +114,7 @@ impl Browser {
 
 /// Begins with a page of another site that follows the log, through a lost connection; none without Chromium.
 async fn through_a_killed_gateway(key: bool) {
-    let Ok(chromium) = std::env::var("KAIRO_CHROMIUM") else {
-        return eprintln!("skipped: no Chromium is installed");
-    };
+    let Some(chromium) = chromium::program() else { return };
     let page = Arc::new(Mutex::new(String::new()));
     let (origin, seen) = site(page.clone()).await;
     // The gateway comes back where it was, as it does outside of tests.
@@ -144,7 +132,8 @@ async fn through_a_killed_gateway(key: bool) {
     let settings = json!({ "gateway": world.url(""), "agent": AGENT, "key": key.then_some(ADMIN) });
     *page.lock().await = PAGE.replace("SETTINGS", &settings.to_string());
 
-    let mut browser = Browser::open(&chromium, &origin, seen);
+    let chromium = Chromium::open(&chromium, &origin);
+    let mut browser = Browser { seen, events: Vec::new(), _chromium: chromium };
     assert_eq!(browser.tells("opened").await, 1);
     let said = browser.tells("said").await;
     assert_eq!((said["status"].as_u64(), said["request"].as_str().map(str::len)), (Some(202), Some(36)), "{said}");

@@ -19,6 +19,7 @@ use kairo_proto::{
     Body, ContentType,
     v1::{AgentDecision, DecidedEvent, LogMessage, agent_action::Action, decided_event::Event},
 };
+use kairo_replay::incident::Manifest;
 use serde_json::{Value, json};
 
 use crate::{
@@ -288,6 +289,56 @@ async fn changes_to_the_log_reach_what_rests_on_it(world: &World, file: &Path) {
     assert!(lines(&output)[1].starts_with("  decision "), "{output:?}");
 }
 
+/// The status is 2 where the state alone is another, 3 where something cannot be made again, and 64 where a file cannot be used.
+async fn incidents_end_with_what_came_of_them(
+    incident: &Path,
+    accepted: &Path,
+    messages: &[LogMessage],
+    run: impl AsyncFn(&[&str]) -> (Option<i32>, String),
+) {
+    let (path, accept) = (incident.to_str().unwrap(), accepted.to_str().unwrap());
+    let (code, said) = run(&["incident", "test", path]).await;
+    assert!(code == Some(0) && said.contains("7 the same"), "{said}");
+
+    // As if a build whose states are others had exported it.
+    let text = std::fs::read_to_string(incident).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let manifest = Manifest::read(first.as_bytes()).unwrap();
+    let other = Manifest { state: "of another build".to_owned(), ..manifest };
+    let differs = incident.with_file_name("state.kairo");
+    let differs = (differs.to_str().unwrap(), std::fs::write(&differs, other.line() + rest).unwrap()).0;
+    for command in ["run", "test"] {
+        let (code, said) = run(&["incident", command, path, differs]).await;
+        assert!(code == Some(2) && said.contains("the state at the end is another"), "{said}");
+    }
+    std::fs::write(accepted, "state: a field was added").unwrap();
+    let (code, said) = run(&["incident", "test", differs, "--accept", accept]).await;
+    assert_eq!(code, Some(0), "{said}");
+
+    // Without the catalogue that decisions name, they cannot be made again.
+    let (log, blind) = (incident.with_file_name("blind.log"), incident.with_file_name("blind.kairo"));
+    let blind_messages = messages.iter().filter(|message| !message.subject.ends_with(".catalogue"));
+    let lines = blind_messages.map(|message| serde_json::to_string(message).unwrap() + "\n");
+    std::fs::write(&log, lines.collect::<String>()).unwrap();
+    let (log, blind) = (log.to_str().unwrap(), blind.to_str().unwrap());
+    let export = ["incident", "export", "--agent", AGENT, "--file", log, "-o", blind];
+    let (code, said) = run(&export).await;
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = run(&["incident", "test", differs, blind]).await;
+    assert!(code == Some(3) && said.contains("not replayable"), "the worst counts: {said}");
+
+    for wrong in [
+        &["/nowhere.kairo"][..],
+        &[path, "--junit", "/nowhere/junit.xml"],
+        &[path, "--accept", "/nowhere.yaml"],
+        &[path, "--prompt", "/nowhere.md"],
+        &[path, "--colour", "red"],
+    ] {
+        let (code, said) = run(&[&["incident", "test"], wrong].concat()).await;
+        assert_eq!(code, Some(64), "{wrong:?}: {said}");
+    }
+}
+
 /// `kairo incident`: one file that every command opens, that builds are held to, and that is refused when it is not as exported.
 async fn incidents_are_kept_and_tested(world: &World, file: &Path) {
     let (path, log) = (file.with_file_name("slot.kairo"), file.to_str().unwrap());
@@ -354,6 +405,8 @@ async fn incidents_are_kept_and_tested(world: &World, file: &Path) {
         assert!(code == Some(64) && said.contains(named), "{named}: {said}");
     }
     assert_eq!(run(&["incident", "test", log]).await.0, Some(64), "a log is no incident file");
+    std::fs::write(&path, text).unwrap();
+    incidents_end_with_what_came_of_them(&path, &file.with_file_name("accepted.yaml"), &messages, run).await;
     let nowhere = ["--url", "http://127.0.0.1:1", "incident", "export", "--agent", AGENT, "-o", incident];
     let program = kairo_local::StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let output = tokio::process::Command::new(program).args(nowhere).output().await.unwrap();

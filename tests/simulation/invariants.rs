@@ -2,6 +2,7 @@
 
 mod chains;
 mod order;
+mod proof;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ pub fn mistakes(world: &World) -> Vec<String> {
     wrong.extend(processes(world, &originals));
     wrong.extend(chains::mistakes(world, &originals));
     wrong.extend(order::mistakes(&originals));
+    wrong.extend(proof::mistakes(world));
     wrong.extend(tasks::firings(&originals));
     let logs: Vec<Log> = AGENTS.iter().map(|agent| orders::read(world, &Name::parse(agent).unwrap())).collect();
     wrong.extend(logs.iter().flat_map(|log| tasks::planned(world, log)));

@@ -273,8 +273,8 @@ impl Machine for Memory {
         self.world(World::new_id)
     }
 
-    fn new_key(&self) -> Key {
-        self.world(World::new_key)
+    fn new_key(&self) -> Result<Key, Cause> {
+        Ok(self.world(World::new_key))
     }
 
     fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {

@@ -117,7 +117,7 @@ impl World {
         let log = Uuid::from_u64_pair(chance.next(), chance.next());
         Self {
             seed,
-            server: Server::default(),
+            server: Server::with_records(),
             replicas: Vec::new(),
             log,
             partitions: Partitions::new(1 + (seed % 3) as u32).expect("some"),
@@ -225,7 +225,7 @@ impl World {
             self.server.streams.remove(stream);
         }
         self.server.durables.clear();
-        self.server.records.clear();
+        self.server.forget_records();
         self.called.clear();
         self.asked.clear();
         // Their guards see to their end; they are of no log any more.
@@ -378,7 +378,7 @@ impl World {
     }
 
     pub fn records(&self) -> &[Record] {
-        &self.server.records
+        self.server.records()
     }
 
     /// A tool does what it is there for.

@@ -1399,6 +1399,9 @@ pub struct AgentDecision {
     /// What its completions cost, as in Spent; of agents in teams alone.
     #[prost(uint64, tag = "12")]
     pub cost: u64,
+    /// What ties it to what stands before it. From epoch 7 on.
+    #[prost(message, optional, tag = "13")]
+    pub link: ::core::option::Option<HashLink>,
 }
 impl ::prost::Name for AgentDecision {
     const NAME: &'static str = "AgentDecision";
@@ -2551,6 +2554,37 @@ impl ::prost::Name for Completion {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.Completion".into()
+    }
+}
+/// A link of an agent's hash chain: one digest over the digest of the decision before, that decision's stored bytes, and those of
+/// the agent's other messages up to `through` that no digest covers yet. Part of no decision: it is the same however it is decided.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HashLink {
+    /// SHA-256, 32 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub digest: ::prost::alloc::vec::Vec<u8>,
+    /// Stream sequence of the message that stands before it on its subject, 0 for none: what its write was guarded by.
+    #[prost(uint64, tag = "2")]
+    pub previous: u64,
+    /// How far whoever decided had read. What arrived by then and stands behind is covered by the next.
+    #[prost(uint64, tag = "3")]
+    pub through: u64,
+    /// How many messages it covers.
+    #[prost(uint32, tag = "4")]
+    pub messages: u32,
+    /// Of each in the log's order, the first 4 bytes of its content's SHA-256, so that the one that was changed can be named. None
+    /// where it covers more than 64.
+    #[prost(fixed32, repeated, tag = "5")]
+    pub marks: ::prost::alloc::vec::Vec<u32>,
+}
+impl ::prost::Name for HashLink {
+    const NAME: &'static str = "HashLink";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.HashLink".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.HashLink".into()
     }
 }
 /// A model call that was given up: what it answered, if it did, is part of no decision, but may have to be paid for.
@@ -5032,6 +5066,7 @@ impl ::prost::Name for ForgetUserRequest {
         "/kairo.v1.ForgetUserRequest".into()
     }
 }
+/// What there is of the user, and the order, if one was given.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5110,6 +5145,7 @@ impl ::prost::Name for GetForgettingRequest {
         "/kairo.v1.GetForgettingRequest".into()
     }
 }
+/// How far the last order is.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5412,6 +5448,10 @@ pub struct GetAgentLogRequest {
     #[prost(uint64, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub after: u64,
+    /// As it is stored, with what users said sealed, which is what digests are of; else opened, as far as there are keys.
+    #[prost(bool, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub sealed: bool,
 }
 impl ::prost::Name for GetAgentLogRequest {
     const NAME: &'static str = "GetAgentLogRequest";
@@ -5421,6 +5461,53 @@ impl ::prost::Name for GetAgentLogRequest {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.GetAgentLogRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetLogRequest {
+    /// Only what stands behind this sequence.
+    #[prost(uint64, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub after: u64,
+}
+impl ::prost::Name for GetLogRequest {
+    const NAME: &'static str = "GetLogRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetLogRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetLogRequest".into()
+    }
+}
+/// At most 1000 messages, in the order of the log. The subject of one that stands under another partition than its owner's has that
+/// partition at its end, or a minus where it has none.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetLogResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub messages: ::prost::alloc::vec::Vec<LogMessage>,
+    /// What to ask for as after to go on; none where the log ends.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_after: ::core::option::Option<u64>,
+    /// Which log it is. One that was made anew is another.
+    #[prost(string, tag = "3")]
+    pub log: ::prost::alloc::string::String,
+    /// The sequence of its last message, as this is answered.
+    #[prost(uint64, tag = "4")]
+    pub end: u64,
+}
+impl ::prost::Name for GetLogResponse {
+    const NAME: &'static str = "GetLogResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetLogResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetLogResponse".into()
     }
 }
 /// At most 1000 messages, in the order of the log.

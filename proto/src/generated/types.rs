@@ -473,6 +473,7 @@ mapped! {
     StateDeleted,
     SealedSecret,
     Completion,
+    HashLink,
     GivenUpCall,
     RequestDigests,
     CompletionToolCall,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kairo_core::{
     bus::Bus,
+    hash_chain::{Content, On},
     ids::Name,
     record::{Raw, Record},
     subjects::AGENT_DECISION,
@@ -214,6 +215,7 @@ impl Resident {
             Err(NotUnderstood::Unreadable(_)) if known => return Taken::Unreadable,
             Err(NotUnderstood::Unreadable(_)) => {
                 self.dirty = true;
+                log.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, None));
                 let on_decisions = raw.subject == AGENT_DECISION.of(&self.name);
                 log.pass_over(raw.sequence, on_decisions);
                 if on_decisions {
@@ -222,6 +224,7 @@ impl Resident {
                 return Taken::Unreadable;
             }
         };
+        log.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, Some(&record.body)));
         self.dirty = true;
         let is_message = matches!(record.body, Body::AgentMessage(_));
         let lane = lane_of(&record);
@@ -343,12 +346,17 @@ impl Resident {
         self.running.is_some() || self.work.running.is_some()
     }
 
-    /// What was committed here is taken in at once.
-    pub fn decided(&mut self, record: Record) -> Taken {
+    /// What was committed here, with this content, is taken in at once.
+    pub fn decided(&mut self, record: Record, content: Content) -> Taken {
         self.touched = Instant::now();
         self.dirty = true;
         let (lane, decision) = (lane_of(&record), self.settling(&record));
-        match self.log.as_mut().map(|log| log.decided(record)) {
+        let link = AgentDecision::of(&record.body).and_then(|decision| decision.link.clone());
+        let wrote = |log: &mut Log| {
+            log.chain.wrote(record.sequence, content, link.as_ref());
+            log.decided(record)
+        };
+        match self.log.as_mut().map(wrote) {
             Some(Ok(Pushed::Decided(input))) => self.has_decided(lane, input, decision.as_ref()),
             Some(Err(Diverged)) => return Taken::Diverged,
             Some(Ok(_)) | None => {}

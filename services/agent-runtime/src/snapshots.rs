@@ -15,6 +15,7 @@ use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use kairo_core::{
     bus::{Bus, BusError, data_keys::Holder},
+    hash_chain::On,
     ids::Name,
     ownership::checkpoint::Format,
     record::{Raw, Record},
@@ -272,12 +273,16 @@ async fn fold_on(bus: &Bus, agent: &Name, folded: &mut Log) -> Result<Folded, Bu
                 forgets = true;
                 return ControlFlow::Break(());
             }
-            Ok(record) => diverged |= folded.push(record).is_err(),
+            Ok(record) => {
+                folded.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, Some(&record.body)));
+                diverged |= folded.push(record).is_err();
+            }
             Err(NotUnderstood::Newer(it)) => {
                 newer = Some((raw.sequence, it));
                 return ControlFlow::Break(());
             }
             Err(NotUnderstood::Unreadable(_)) => {
+                folded.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, None));
                 folded.pass_over(raw.sequence, raw.subject == AGENT_DECISION.of(agent));
             }
         }

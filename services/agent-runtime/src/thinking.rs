@@ -7,15 +7,16 @@ use futures::future::join_all;
 use kairo_core::{
     bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce},
     envelope::Origin,
+    hash_chain::Content,
     ids::Name,
     ownership::lease::Lease,
     record::Record,
     subjects::{AGENT_DECISION, Service},
-    vocabulary::REASONING_DETAILS,
+    vocabulary::{HASH_CHAINS, REASONING_DETAILS},
 };
 use kairo_mind::{
     basis,
-    deliberation::{Deliberation, LATE, Limits, Next, Question, decision_id, with_given_up, without_words},
+    deliberation::{Deliberation, LATE, Limits, Next, Question, decision_id, with_given_up, with_link, without_words},
     log::Input,
     state::AgentState,
 };
@@ -48,8 +49,8 @@ pub struct Thinker {
 /// What thinking about an input came to.
 #[derive(Debug)]
 pub enum Thought {
-    /// It stands in the log.
-    Decided(Box<Record>),
+    /// It stands in the log, with this content.
+    Decided(Box<Record>, Content),
     /// All answers are there of which it can be made.
     Prepared,
     /// It cannot be made of the answers that are there.
@@ -110,7 +111,7 @@ impl Thinker {
         };
         let decision = loop {
             match next {
-                Next::Commit(decision) => break decision,
+                Next::Commit(decision) => break *decision,
                 Next::Ask(questions) => {
                     let thread_id = deliberation.thread_id();
                     let asked = questions.iter().map(async |question| {
@@ -131,22 +132,27 @@ impl Thinker {
         let thread_id = deliberation.thread_id();
         drop(deliberation);
         let completions = decision.completions.clone();
-        let decision = self.with_given_up(decision, &paid);
+        let decision = self.to_be_written(decision, &paid, turn);
         match self.commit(agent, &state, &input.record, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
                 let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits, completions);
                 let Some(instead) = instead else { return Thought::Nothing };
-                let instead = self.with_given_up(instead, &paid);
+                let instead = self.to_be_written(instead, &paid, turn);
                 told(self.commit_what_fits(agent, &state, &input.record, &thread_id, instead).await)
             }
             outcome => told(outcome),
         }
     }
 
-    /// The decision, which says what was spent in vain before it.
-    fn with_given_up(&self, decision: AgentDecision, paid: &Paid) -> AgentDecision {
-        let given_up = paid.given_up(&decision);
-        with_given_up(decision, given_up, self.epoch.current())
+    /// The decision, which says what was spent in vain before it, and is tied to what stands before it. Where the one before is, the
+    /// epoch is there, whether or not this replica has heard of it.
+    fn to_be_written(&self, decision: AgentDecision, paid: &Paid, turn: &Turn) -> AgentDecision {
+        let (given_up, epoch) = (paid.given_up(&decision), self.epoch.current());
+        let decision = with_given_up(decision, given_up, epoch);
+        match turn.is_chained || epoch >= HASH_CHAINS {
+            true => with_link(decision, turn.link.clone()),
+            false => decision,
+        }
     }
 
     /// Commits a decision, if need be without the words of the models.
@@ -157,7 +163,7 @@ impl Thinker {
         input: &Record,
         thread_id: &str,
         decision: AgentDecision,
-    ) -> Result<Record, BusError> {
+    ) -> Result<(Record, Content), BusError> {
         match self.commit(agent, state, input, thread_id, decision.clone()).await {
             Err(BusError::TooLarge { .. }) => {
                 self.commit(agent, state, input, thread_id, without_words(decision)).await
@@ -218,14 +224,14 @@ impl Thinker {
         input: &Record,
         thread_id: &str,
         decision: AgentDecision,
-    ) -> Result<Record, BusError> {
+    ) -> Result<(Record, Content), BusError> {
         let (guard, whose) = (state.decided, state.whose(agent.as_str(), input, &decision));
         let envelope =
             input.envelope.follow(decision_id(input), Service::AgentRuntime, Origin::Internal, self.bus.now());
         let event = Outgoing::new(&AGENT_DECISION, agent, envelope.in_thread(thread_id), decision).whose(whose);
-        let written = self.bus.commit(&event, guard).await?;
+        let (written, content) = self.bus.commit(&event, guard).await?;
         let Outgoing { subject, envelope, body } = event;
-        Ok(Record { sequence: written.sequence, subject, envelope, body })
+        Ok((Record { sequence: written.sequence, subject, envelope, body }, content))
     }
 }
 
@@ -267,9 +273,9 @@ fn late(question: &Question, received: SoFar) -> Completion {
     }
 }
 
-fn told(outcome: Result<Record, BusError>) -> Thought {
+fn told(outcome: Result<(Record, Content), BusError>) -> Thought {
     match outcome {
-        Ok(record) => Thought::Decided(Box::new(record)),
+        Ok((record, content)) => Thought::Decided(Box::new(record), content),
         Err(BusError::Conflict { .. }) => Thought::Overtaken,
         Err(error) => Thought::Failed(error),
     }

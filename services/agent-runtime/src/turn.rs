@@ -8,8 +8,9 @@ use std::{
     },
 };
 
+use kairo_core::hash_chain::HashChain;
 use kairo_mind::{log::Answers, request::ModelRequest};
-use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall};
+use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall, HashLink};
 use tokio_util::sync::CancellationToken;
 
 use crate::given_up::{self, GivenUp};
@@ -40,13 +41,18 @@ pub enum Stage {
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
     pub stage: Stage,
+    /// What ties it to what stands before it, as the log is that it is made of.
+    pub link: HashLink,
+    /// Whether the decision before it carries one.
+    pub is_chained: bool,
     begun: Arc<AtomicBool>,
     stopping: CancellationToken,
 }
 
 impl Turn {
-    pub fn of(stage: Stage) -> Self {
-        Self { stage, ..Self::default() }
+    /// On what stands in a log that this is the chain of.
+    pub fn of(stage: Stage, chain: &HashChain) -> Self {
+        Self { stage, link: chain.next(), is_chained: chain.has_begun(), ..Self::default() }
     }
 
     pub fn lane(&self) -> Lane {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use kairo_core::ids::Name;
-use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
+use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
 use kairo_replay::incident::{self, Manifest, Taken, Verifying, Wrong, objects};
 
 use crate::{Error, client::Client};
@@ -28,6 +28,10 @@ pub enum Source<'s> {
     File(&'s Path),
     /// The gateway; what is read is kept in the file, if one is named.
     Agents(&'s Client, &'s [Name], Option<PathBuf>),
+    /// The same as it is stored: what users said is not opened.
+    Stored(&'s Client, &'s [Name], Option<PathBuf>),
+    /// The same, with all that the log has.
+    Whole(&'s Client, Option<PathBuf>),
 }
 
 impl<'s> Source<'s> {
@@ -43,7 +47,9 @@ impl<'s> Source<'s> {
     pub async fn read(&self, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
         match self {
             Self::File(path) => of_file(path, take),
-            Self::Agents(client, agents, save) => of_agents(client, agents, save.as_deref(), take).await,
+            Self::Agents(client, agents, save) => of_agents(client, agents, false, save.as_deref(), take).await,
+            Self::Stored(client, agents, save) => of_agents(client, agents, true, save.as_deref(), take).await,
+            Self::Whole(client, save) => of_whole(client, save.as_deref(), take).await,
         }
     }
 }
@@ -93,14 +99,26 @@ pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
 /// # Errors
 /// Where it cannot be read, with the line that is no message, and whatever `take` says; before any of it, where an incident file
 /// is not as it was exported.
-pub fn of_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
-    let messages = opened(path)?.map(|opened| opened.manifest.messages);
+pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    opened(path)?;
+    as_it_is(path, take)
+}
+
+/// The same, whether or not an incident file is as it was exported.
+///
+/// # Errors
+/// As for [`of_file`], but for that.
+pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
     let mut lines = Lines::open(path)?;
-    if messages.is_some() {
-        lines.next()?;
-    }
-    // Behind the messages of an incident file stand objects.
-    for _ in 0..messages.unwrap_or(u64::MAX) {
+    let messages = match lines.next()?.filter(|line| incident::is_manifest(line)) {
+        // Behind the messages of an incident file stand objects.
+        Some(manifest) => Manifest::read(manifest).map_or(u64::MAX, |manifest| manifest.messages),
+        None => {
+            lines = Lines::open(path)?;
+            u64::MAX
+        }
+    };
+    for _ in 0..messages {
         let Some(line) = lines.next()? else { break };
         let message = serde_json::from_slice(line).map_err(|error| error.to_string());
         let message = message.map_err(|error| lines.misread(&error))?;
@@ -109,6 +127,27 @@ pub fn of_file(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result
         }
     }
     Ok(())
+}
+
+/// A file that messages are kept in, as [`of_file`] reads them.
+pub struct Saved<'p> {
+    path: &'p Path,
+    file: File,
+}
+
+impl<'p> Saved<'p> {
+    /// # Errors
+    /// Where the file cannot be made.
+    pub fn create(path: &'p Path) -> Result<Self, Error> {
+        Ok(Self { path, file: File::create(path).map_err(Error::file("write", path))? })
+    }
+
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write(&mut self, message: &LogMessage) -> Result<(), Error> {
+        let line = serde_json::to_string(message).unwrap_or_default();
+        writeln!(self.file, "{line}").map_err(Error::file("write", self.path))
+    }
 }
 
 /// The lines of a file, one at a time, none longer than it may be.
@@ -123,7 +162,7 @@ struct Lines<'p> {
 
 impl<'p> Lines<'p> {
     fn open(path: &'p Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::file("read", path))?;
+        let file = File::open(path).map_err(Error::unread(path))?;
         Ok(Self { path, file: BufReader::new(file), number: 0, line: Vec::new(), read: 0 })
     }
 
@@ -145,7 +184,7 @@ impl<'p> Lines<'p> {
         self.number += 1;
         self.line.clear();
         let read = (&mut self.file).take(most).read_until(b'\n', &mut self.line);
-        let read = read.map_err(Error::file("read", self.path))? as u64;
+        let read = read.map_err(Error::unread(self.path))? as u64;
         self.read += read;
         Ok(read)
     }
@@ -161,17 +200,15 @@ impl<'p> Lines<'p> {
 async fn of_agents(
     client: &Client,
     agents: &[Name],
+    sealed: bool,
     save: Option<&Path>,
     mut take: impl FnMut(&LogMessage) -> Went,
 ) -> Result<(), Error> {
     if agents.len() > AGENTS {
         return Err(Error::Advice(format!("--agent: expected at most {AGENTS} agents, found {}", agents.len())));
     }
-    let mut saved = match save {
-        Some(path) => Some((path, File::create(path).map_err(Error::file("write", path))?)),
-        None => None,
-    };
-    let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent)).collect();
+    let mut saved = save.map(Saved::create).transpose()?;
+    let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent, sealed)).collect();
     let (mut last, mut is_enough) = (0, false);
     while let Some(message) = first(&mut logs).await? {
         // What several decisions rest on stands in the part of each agent.
@@ -179,16 +216,58 @@ async fn of_agents(
             continue;
         }
         last = message.sequence;
-        if let Some((path, file)) = &mut saved {
-            let line = serde_json::to_string(&message).unwrap_or_default();
-            writeln!(file, "{line}").map_err(Error::file("write", *path))?;
+        if let Some(saved) = &mut saved {
+            saved.write(&message)?;
         }
         is_enough = is_enough || take(&message)?.is_break();
-        if is_enough && saved.is_none() {
+        if is_enough && save.is_none() {
             break;
         }
     }
     Ok(())
+}
+
+/// Reads all of the gateway's log, until `take` has seen enough; what is kept in `save` is kept to the end.
+async fn of_whole(
+    client: &Client,
+    save: Option<&Path>,
+    mut take: impl FnMut(&LogMessage) -> Went,
+) -> Result<(), Error> {
+    let mut saving = Saving::begin(save)?;
+    let (mut after, mut is_enough) = (Some(0), false);
+    while let Some(from) = after {
+        let page = whole_behind(client, from).await?;
+        for message in &page.messages {
+            saving.keep(message)?;
+            is_enough = is_enough || take(message)?.is_break();
+        }
+        after = page.next_after.filter(|_| !is_enough || save.is_some());
+    }
+    Ok(())
+}
+
+/// A page of the gateway's log.
+///
+/// # Errors
+/// Where there is none to be had.
+pub async fn whole_behind(client: &Client, after: u64) -> Result<GetLogResponse, Error> {
+    Ok(client.get("v1/log", &[("after", after.to_string())]).await?)
+}
+
+/// A file that messages are kept in, if one is named.
+struct Saving<'p>(Option<(&'p Path, File)>);
+
+impl<'p> Saving<'p> {
+    fn begin(path: Option<&'p Path>) -> Result<Self, Error> {
+        let file = path.map(|path| Ok((path, File::create(path).map_err(Error::file("write", path))?)));
+        file.transpose().map(Self)
+    }
+
+    fn keep(&mut self, message: &LogMessage) -> Result<(), Error> {
+        let Some((path, file)) = &mut self.0 else { return Ok(()) };
+        let line = serde_json::to_string(message).unwrap_or_default();
+        writeln!(file, "{line}").map_err(Error::file("write", *path))
+    }
 }
 
 /// The message that stands first of those that are next.
@@ -205,19 +284,22 @@ async fn first(logs: &mut [Pages<'_>]) -> Result<Option<LogMessage>, Error> {
 struct Pages<'c> {
     client: &'c Client,
     agent: &'c Name,
+    sealed: bool,
     page: VecDeque<LogMessage>,
     /// Behind which message the next page begins; none behind the last one.
     after: Option<u64>,
 }
 
 impl<'c> Pages<'c> {
-    fn new(client: &'c Client, agent: &'c Name) -> Self {
-        Self { client, agent, page: VecDeque::new(), after: Some(0) }
+    fn new(client: &'c Client, agent: &'c Name, sealed: bool) -> Self {
+        Self { client, agent, sealed, page: VecDeque::new(), after: Some(0) }
     }
 
     async fn fill(&mut self) -> Result<(), Error> {
         while let Some(after) = self.after.filter(|_| self.page.is_empty()) {
-            let query = [("after", after.to_string())];
+            let mut query = vec![("after", after.to_string())];
+            // An older gateway does not know it, and seals nothing.
+            query.extend(self.sealed.then(|| ("sealed", self.sealed.to_string())));
             let path = format!("v1/agents/{}/log", self.agent);
             let page: GetAgentLogResponse = self.client.get(&path, &query).await?;
             (self.page, self.after) = (page.messages.into(), page.next_after);

@@ -1,10 +1,14 @@
-//! Asking models for decisions of a log again, by the command itself: with the models that the services are configured with, and
-//! within a budget.
+//! Asking models by the command itself, for decisions of a log again and in forks: with the models that the services are configured
+//! with ([`models`](crate::models)), and within a budget.
 //!
 //! * `settings`: the models of each lane, with their prices, as the services' configuration names them
-//! * `asker`: one call after another, each paid for before it is made
+//! * `account`: what calls cost, each paid for before it is made
+//! * `asker`: who asks for decisions again
+//! * `forking`: who asks what a fork's log has no answer to
 
+mod account;
 mod asker;
+mod forking;
 mod settings;
 
 use std::sync::Arc;
@@ -15,17 +19,17 @@ use kairo_core::prices;
 
 pub use self::{
     asker::Asker,
+    forking::{Forking, Spent},
     settings::{Lane, Replaced, Settings},
 };
-use crate::{Error, agent_log::Source, objects};
+use crate::{Error, agent_log::Source, models, objects};
 
 /// Ask models, and what that may cost
 #[derive(Clone, Debug, Default, Args)]
 #[group(id = "asking")]
 pub struct Options {
-    /// The file that configures the services: with it, and with the services' variables, models are asked as they ask them
-    #[arg(long, value_name = "FILE")]
-    config: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    pub models: models::Options,
     /// What models may cost, such as 0.50, in the currency of the configured prices; 0 asks nothing and tells what it would cost, and
     /// `none` sets no bound
     #[arg(long, value_parser = budget, value_name = "AMOUNT|none")]

@@ -52,6 +52,11 @@ impl Error {
         move |source| Self::File { action, path, source }
     }
 
+    /// For `map_err`: a file that the command line names cannot be read.
+    pub(crate) fn unread(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Usage(format!("cannot read {}: {source}", path.display()))
+    }
+
     /// For `map_err`: tells that there is no server from what a server says.
     pub(crate) fn without_server(self) -> Self {
         match self {

@@ -3,7 +3,7 @@
 //! [`commands`] holds a file for each command. They speak to the gateway through [`client`], find it through
 //! [`endpoint`], show events through [`event_lines`] and wait for replies through [`exchange`] and [`turn`], for what
 //! becomes of an order through [`order`]; what an agent asks on the way is a [`question`]. `kairo watch` folds events
-//! into a picture ([`watch`]). `asking` asks models for decisions of a log again. `kairo dev` ([`dev`]) starts everything
+//! into a picture ([`watch`]). `asking` asks models for decisions of a log again, and for forks. `kairo dev` ([`dev`]) starts everything
 //! through [`kairo_local`], and so does `kairo example` ([`example`]).
 
 mod agent_log;
@@ -23,6 +23,7 @@ pub mod order;
 pub mod question;
 mod rows;
 mod secret_key;
+mod signing_key;
 pub mod steps;
 mod table;
 mod terminal;

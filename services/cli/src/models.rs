@@ -1,4 +1,5 @@
-//! The models that a command asks by itself, without a service: those that agent-runtime is configured with.
+//! The models that a command asks by itself, without a service: those that the services are configured with, or those of the
+//! `kairo dev` that runs here.
 
 use std::{
     collections::BTreeMap,
@@ -8,8 +9,16 @@ use std::{
 
 use clap::Args;
 use data_encoding::HEXLOWER;
-use kairo_agent_runtime::Config;
-use kairo_core::config;
+use kairo_agent_runtime::{AgentRuntimeConfig, ModelsConfig};
+use kairo_core::{
+    config::{self, Mistake, Validate},
+    prices::Prices,
+    service::section,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use url::Url;
 
 use crate::{Error, dev, endpoint::DATA_DIR, secret_key};
 
@@ -17,42 +26,90 @@ use crate::{Error, dev, endpoint::DATA_DIR, secret_key};
 const FILE: &str = "models.json";
 /// How variables begin that say which models there are.
 const VARIABLES: &str = "KAIRO_MODELS__";
+/// How those end that say where one is.
+const PLACE: &str = "__BASE_URL";
+/// How those end that are told of others. What a fallback or a whole tier is may hold a key.
+const TOLD: [&str; 6] = [PLACE, "__MODEL", "__API_KEY", "__PRICE", "__TOKEN_FACTOR", "__CONTEXT_TOKENS"];
+/// What they cost stands elsewhere as well.
+const PRICES: [&str; 2] = ["KAIRO_GATEWAY__PRICES", "KAIRO_GATEWAY__CURRENCY"];
 
-#[derive(Debug, Args)]
+/// Which models are asked
+#[derive(Clone, Debug, Default, Args)]
+#[group(id = "models")]
 pub struct Options {
-    /// The file that configures agent-runtime, and with it the models to ask; without it and without KAIRO_MODELS__… in the
-    /// environment they are those of the `kairo dev` that runs in this folder or one above it
-    #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
+    /// The file that configures the services, and with them the models to ask; without it, KAIRO_CONFIG, and KAIRO_MODELS__…__BASE_URL
+    /// in the environment they are those of the `kairo dev` that runs in this folder or one above it
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
+/// What of the services' configuration concerns models.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Configured {
+    pub agent_runtime: AgentRuntimeConfig,
+    pub models: ModelsConfig,
+    pub gateway: Gateway,
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Gateway {
+    pub prices: Prices,
+    pub currency: String,
+    /// What the gateway alone can judge.
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl Validate for Configured {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        section(&mut mistakes, "agent_runtime", &self.agent_runtime);
+        section(&mut mistakes, "models", &self.models);
+        mistakes
+    }
+}
+
 impl Options {
-    /// What agent-runtime is configured with, and whether any model is named there.
+    /// What the services are configured with, and whether any model is named there.
     ///
     /// # Errors
     /// All mistakes in it.
-    pub fn load(&self) -> Result<(Config, bool), Error> {
+    pub fn load(&self) -> Result<(Configured, bool), Error> {
         let mut environment: BTreeMap<String, String> = config::environment().collect();
-        let is_named = self.config.is_some() || environment.keys().any(|name| name.starts_with(VARIABLES));
-        let here = match is_named {
-            true => BTreeMap::new(),
-            false => found(&environment)?,
-        };
-        let has_models = is_named || !here.is_empty();
-        environment.extend(here);
+        let has_file = self.config.is_some() || environment.get("KAIRO_CONFIG").is_some_and(|file| !file.is_empty());
+        let here = if has_file { BTreeMap::new() } else { found(&environment)? };
+        let has_models = has_file || !here.is_empty() || named(&environment, "");
+        for (name, value) in here {
+            environment.entry(name).or_insert(value);
+        }
         if let Ok(key) = secret_key::find() {
             let name = "KAIRO_AGENT_RUNTIME__SECRET_KEY".to_owned();
             environment.entry(name).or_insert_with(|| HEXLOWER.encode(&key));
         }
         let file = self.config.iter().flat_map(|file| ["--config".to_owned(), file.display().to_string()]);
-        let config = config::load::<Config>(file, environment);
-        let config = config.map_err(|error| Error::Usage(format!("the configuration of models: {error}")))?;
-        Ok((config, has_models))
+        let configured = config::load(file, environment);
+        let configured = configured.map_err(|error| Error::Usage(format!("the configuration of models: {error}")))?;
+        Ok((configured, has_models))
     }
 }
 
-/// What the environment names as `kairo dev` takes it, else what one has that runs here.
+/// Whether a variable of models ends so and says something.
+fn named(environment: &BTreeMap<String, String>, end: &str) -> bool {
+    let says = |(name, value): (&String, &String)| {
+        let name = name.to_ascii_uppercase();
+        name.starts_with(VARIABLES) && name.ends_with(end) && !value.is_empty()
+    };
+    environment.iter().any(says)
+}
+
+/// What the environment names as `kairo dev` takes it, else what one has that runs here; none where the environment says where
+/// models are.
 fn found(environment: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
+    if named(environment, PLACE) {
+        return Ok(BTreeMap::new());
+    }
     if let Some(settings) = dev::endpoint_settings(environment) {
         return Ok(settings.into_iter().collect());
     }
@@ -66,14 +123,11 @@ fn found(environment: &BTreeMap<String, String>) -> Result<BTreeMap<String, Stri
 pub struct Published(PathBuf);
 
 impl Published {
+    /// Of the variables that configure its services, those are told that say which models there are and what they cost.
     pub fn new(data_dir: &Path, settings: &[(String, String)]) -> io::Result<Self> {
         let file = data_dir.join(FILE);
-        // Keys are only referred to.
-        let told: BTreeMap<&String, &String> = settings
-            .iter()
-            .filter(|(name, _)| name.starts_with(VARIABLES))
-            .map(|(name, value)| (name, value))
-            .collect();
+        let told: BTreeMap<&String, String> =
+            settings.iter().filter_map(|(name, value)| Some((name, told(name, value)?))).collect();
         fs::write(&file, serde_json::to_vec(&told)?)?;
         Ok(Self(file))
     }
@@ -82,5 +136,72 @@ impl Published {
 impl Drop for Published {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// What others are told of a variable: nothing secret. Keys are only referred to.
+fn told(name: &str, value: &str) -> Option<String> {
+    let upper = name.to_ascii_uppercase();
+    let is_of_model = upper.starts_with(VARIABLES) && TOLD.iter().any(|end| upper.ends_with(end));
+    if !is_of_model && !PRICES.contains(&upper.as_str()) {
+        return None;
+    }
+    match upper {
+        name if name.ends_with(PLACE) => without_credentials(value),
+        name if name.ends_with("__API_KEY") => {
+            ["env:", "file:"].iter().any(|reference| value.starts_with(reference)).then(|| value.to_owned())
+        }
+        _ => Some(value.to_owned()),
+    }
+}
+
+/// An address without the name and the password in it; none where it is no address.
+pub fn without_credentials(url: &str) -> Option<String> {
+    let mut parsed = Url::parse(url).ok()?;
+    if parsed.username().is_empty() && parsed.password().is_none() {
+        return Some(url.to_owned());
+    }
+    parsed.set_username("").and_then(|()| parsed.set_password(None)).ok()?;
+    Some(parsed.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_models_holds_no_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = [
+            ("KAIRO_MODELS__HEAVY__BASE_URL", "http://joe:hush-hush@gpu:8000/v1"),
+            ("KAIRO_MODELS__HEAVY__MODEL", "m"),
+            ("KAIRO_MODELS__HEAVY__API_KEY", "env:OPENAI_API_KEY"),
+            ("KAIRO_MODELS__HEAVY__PRICE", r#"{"input":1,"output":2}"#),
+            ("KAIRO_MODELS__HEAVY__FALLBACKS", r#"[{"api_key":"hush-hush"}]"#),
+            ("KAIRO_MODELS__FAST", r#"{"api_key":"hush-hush"}"#),
+            ("KAIRO_MODELS__LIGHT__API_KEY", "hush-hush"),
+            ("KAIRO_MODELS__LIGHT__BASE_URL", "no address: hush-hush"),
+            ("KAIRO_GATEWAY__ADMIN_KEY", "hush-hush"),
+            ("OPENAI_API_KEY", "hush-hush"),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let published = Published::new(dir.path(), &settings).unwrap();
+        let written = fs::read_to_string(dir.path().join(FILE)).unwrap();
+        assert!(!written.contains("hush-hush"), "{written}");
+        let written: BTreeMap<String, String> = serde_json::from_str(&written).unwrap();
+        let told: Vec<&str> = written.keys().map(|name| name.trim_start_matches(VARIABLES)).collect();
+        assert_eq!(told, ["HEAVY__API_KEY", "HEAVY__BASE_URL", "HEAVY__MODEL", "HEAVY__PRICE"]);
+        assert_eq!(written["KAIRO_MODELS__HEAVY__BASE_URL"], "http://gpu:8000/v1");
+        drop(published);
+        assert!(!dir.path().join(FILE).exists());
+    }
+
+    #[test]
+    fn an_address_without_credentials_stays_as_it_is() {
+        for url in ["http://127.0.0.1:7430", "https://api.openai.com/v1", "http://gpu/a@b"] {
+            assert_eq!(without_credentials(url).as_deref(), Some(url));
+        }
+        assert_eq!(without_credentials("https://joe@gpu/v1").as_deref(), Some("https://gpu/v1"));
+        assert_eq!(without_credentials("gpu"), None);
     }
 }

@@ -26,7 +26,9 @@ use crate::{
 /// Where a file cannot be read, or is not as it was exported.
 pub fn of(source: &Source<'_>) -> Result<Option<Arc<dyn Parts>>, Error> {
     match source {
-        Source::Agents(client, ..) => Ok(Some(Arc::new(OfGateway((*client).clone())))),
+        Source::Agents(client, ..) | Source::Stored(client, ..) | Source::Whole(client, _) => {
+            Ok(Some(Arc::new(OfGateway((*client).clone()))))
+        }
         Source::File(path) => of_file(path),
     }
 }

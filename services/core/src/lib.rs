@@ -18,6 +18,7 @@ pub mod tls;
 pub mod watch;
 
 pub use kairo_events::{
-    address, commands, consent, dates, decider, envelope, event_json, hooks, imports, log_message, media, outside,
-    partition, permissions, personal, prices, principal, schema, sealing, subjects, threads, vocabulary, workers,
+    address, commands, consent, dates, decider, envelope, event_json, hash_chain, hooks, imports, log_message, media,
+    outside, partition, permissions, personal, prices, principal, schema, sealing, subjects, threads, vocabulary,
+    workers,
 };

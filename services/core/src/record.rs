@@ -1,5 +1,7 @@
 //! Messages as the bus brings them, and the records that are read from them.
 
+use std::borrow::Cow;
+
 use async_nats::{
     HeaderMap, HeaderName, HeaderValue,
     jetstream::{Message, message::Info},
@@ -7,6 +9,7 @@ use async_nats::{
 use bytes::Bytes;
 use jiff::Timestamp;
 use kairo_events::{
+    hash_chain::Content,
     log_message,
     record::{self, Stored},
 };
@@ -77,14 +80,21 @@ impl Raw {
         header_lines::header_lines(&self.headers)
     }
 
+    /// Whether users' content in it is sealed, and not opened yet.
+    pub fn is_sealed(&self) -> bool {
+        self.header(envelope::CONTENT_TYPE) == Some(ContentType::SEALED)
+    }
+
     /// As it lies in the stream, whether it was opened or not.
     pub fn as_stored(&self) -> Self {
-        let mut stored = self.clone();
-        if let Some(sealed) = stored.sealed.take() {
-            stored.payload = sealed;
-            stored.headers.insert(envelope::CONTENT_TYPE, ContentType::SEALED);
+        let Some(sealed) = &self.sealed else { return self.clone() };
+        let mut headers = HeaderMap::new();
+        for (name, values) in self.headers.iter().filter(|(name, _)| AsRef::<str>::as_ref(*name) != envelope::FORGOTTEN)
+        {
+            values.iter().for_each(|value| headers.append(name.clone(), value.clone()));
         }
-        stored
+        headers.insert(envelope::CONTENT_TYPE, ContentType::SEALED);
+        Self { headers, payload: sealed.clone(), sealed: None, ..self.clone() }
     }
 
     /// As it is handed out.
@@ -93,6 +103,16 @@ impl Raw {
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
         let values = headers.iter().filter_map(|(name, values)| Some((name.to_string(), values.first()?.to_string())));
         log_message::handed_out(stored, values)
+    }
+
+    /// What digests of an agent's hash chain are made of.
+    pub fn content(&self) -> Content {
+        // What was opened is summed up as it is stored.
+        let Self { subject, headers, payload, stored, .. } = &*match self.sealed {
+            Some(_) => Cow::Owned(self.as_stored()),
+            None => Cow::Borrowed(self),
+        };
+        Content::of(subject, first_values(headers), payload, *stored)
     }
 
     /// One that was handed out. None where its headers cannot be headers, or it does not say when it was stored.
@@ -121,6 +141,11 @@ impl Raw {
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
         Record::read(stored, |name| self.header(name), max_body)
     }
+}
+
+/// The headers, each with its first value, which is the one that is read.
+pub(crate) fn first_values(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers.iter().filter_map(|(name, values)| Some((name.as_ref(), values.first()?.as_str())))
 }
 
 /// A server's time, in nanoseconds since the epoch; what does not fit counts as the epoch.

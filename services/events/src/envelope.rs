@@ -4,7 +4,7 @@
 //! (<https://github.com/cloudevents/spec/blob/main/cloudevents/bindings/nats-protocol-binding.md>). So the envelope
 //! is read without touching the body.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use jiff::Timestamp;
 use kairo_proto::ContentType;
@@ -74,6 +74,8 @@ pub struct Envelope {
     pub entered_by: Option<Principal>,
     /// Whose what it says is, where that is sealed.
     pub whose: Whose,
+    /// Of whom nothing can be read in it any more.
+    pub forgotten: BTreeSet<String>,
 }
 
 /// A header that is missing or is not what it should be. The text goes into dead letters.
@@ -104,6 +106,7 @@ impl Envelope {
             traceparent: None,
             entered_by: None,
             whose: Whose::Nobodys,
+            forgotten: BTreeSet::new(),
         }
     }
 
@@ -171,6 +174,7 @@ impl Envelope {
         let id = uuid(ID, &required(ID, "a UUID")?)?;
         let time = required(TIME, "an RFC 3339 time")?;
         let content = get(CONTENT_TYPE).unwrap_or(ContentType::JSON);
+        let whose = get(WHOSE).map(Whose::read).unwrap_or_default();
         Ok(Self {
             id,
             source: required(SOURCE, "a URI reference")?.into_owned(),
@@ -189,8 +193,18 @@ impl Envelope {
                 .unwrap_or_default(),
             traceparent: get(TRACEPARENT).map(str::to_owned),
             entered_by: principal(&get)?,
-            whose: get(WHOSE).map(Whose::read).unwrap_or_default(),
+            forgotten: forgotten(&whose, content, get(FORGOTTEN)),
+            whose,
         })
+    }
+}
+
+/// Of whom nothing can be read: those that whoever opened it says or, where nobody has opened it, all.
+fn forgotten(whose: &Whose, content: &str, said: Option<&str>) -> BTreeSet<String> {
+    match said {
+        Some(users) => users.split(',').map(str::to_owned).collect(),
+        None if content == ContentType::SEALED => whose.users().into_iter().map(str::to_owned).collect(),
+        None => BTreeSet::new(),
     }
 }
 
@@ -220,6 +234,8 @@ const CAUSATION: &str = "ce-causationid";
 pub const HELD: &str = "ce-events";
 /// Whose its parts are, where they are sealed.
 pub const WHOSE: &str = "ce-whose";
+/// Of whom nothing can be read any more, in a message that was opened. It is never stored.
+pub const FORGOTTEN: &str = "ce-forgotten";
 const THREAD: &str = "ce-threadid";
 const ORIGIN: &str = "ce-origin";
 const MODALITY: &str = "ce-modality";

@@ -25,6 +25,9 @@ use crate::{
     record::Record,
 };
 
+/// What stands for words that nobody can read any more.
+const FORGOTTEN: &str = "(forgotten)";
+
 /// An event in seed 002's form, with its place in the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventJson {
@@ -172,7 +175,10 @@ fn invoked(record: &Record, action: &v1::ToolInvocation, position: u32) -> Headi
 
 fn shown(record: &Record, heading: Heading) -> EventJson {
     let envelope = &record.envelope;
-    let (payload, tags, origin) = said(record, heading.position);
+    let (mut payload, tags, origin) = said(record, heading.position);
+    if is_forgotten(record, heading.position) {
+        payload["text"] = FORGOTTEN.into();
+    }
     EventJson {
         event_id: heading.event_id,
         ts: envelope.time,
@@ -189,6 +195,13 @@ fn shown(record: &Record, heading: Heading) -> EventJson {
         thread_id: heading.thread_id,
         entered_by: envelope.entered_by.as_ref().map(Principal::to_string),
     }
+}
+
+/// Whether nobody can read any more what an event said.
+fn is_forgotten(record: &Record, position: u32) -> bool {
+    let envelope = &record.envelope;
+    let owner = envelope.whose.of_part(usize::try_from(position).unwrap_or(usize::MAX));
+    owner.is_some_and(|owner| envelope.forgotten.contains(owner))
 }
 
 /// What the event at a position says, its tags, and who it comes from.

@@ -1,9 +1,11 @@
 //! A message of the log as it is handed out whole: for whoever reads an agent's log elsewhere, or keeps it in a file with
 //! one of these a line.
 
-use kairo_proto::{time, v1::LogMessage};
+use kairo_proto::{ContentType, time, v1::LogMessage};
 
 use crate::{
+    envelope::{CONTENT_TYPE, WHOSE},
+    hash_chain::Content,
     record::{Record, Stored},
     vocabulary::{self, NotUnderstood},
 };
@@ -28,6 +30,12 @@ pub fn handed_out(stored: Stored<'_>, headers: impl Iterator<Item = (String, Str
     }
 }
 
+/// Whether it was sealed where it is stored and is not here, so that digests of what is stored are none of it.
+pub fn is_opened(message: &LogMessage) -> bool {
+    let header = |name: &str| message.headers.get(name).map(String::as_str);
+    header(WHOSE).is_some() && header(CONTENT_TYPE) != Some(ContentType::SEALED)
+}
+
 /// What such a message says.
 ///
 /// # Errors
@@ -42,4 +50,15 @@ pub fn understand(message: &LogMessage) -> Result<Result<Record, NotUnderstood>,
         Some(newer) => Err(newer.into()),
         None => read.map_err(NotUnderstood::from),
     })
+}
+
+/// What digests of the agent's hash chain are made of.
+///
+/// # Errors
+/// Where it is no message of a log.
+pub fn content(message: &LogMessage) -> Result<Content, NotStored> {
+    let LogMessage { subject, stored, headers, data, .. } = message;
+    let at = stored.as_ref().and_then(time::read).ok_or(NotStored)?;
+    let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    Ok(Content::of(subject, headers, data, at))
 }

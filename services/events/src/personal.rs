@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_proto::{
-    Body, ContentType, Unreadable as UnreadableBody,
+    About, Body, ContentType, Unreadable as UnreadableBody,
+    about::{Agent, Process, Tool, User},
     personal::{Personal, Value},
     v1::{PersonalValue, PersonalValues, SealedBody, SealedContent},
 };
@@ -72,21 +73,28 @@ pub struct Opened {
 impl Whose {
     /// Whose a message is that says so itself. Whoever publishes another one knows it.
     pub fn of(body: &Body) -> Self {
-        let user = match body {
-            Body::UserMessage(it) => &it.user,
-            Body::UserMessageUndelivered(it) => &it.user,
-            Body::UserApproval(it) => &it.user,
-            Body::AgentMessage(it) => &it.user,
-            Body::AgentImported(it) => &it.user,
-            Body::AgentApproval(it) => &it.user,
-            Body::AgentRequest(it) => &it.user,
-            Body::ProcessSpawned(it) => return Self::user(it.user.as_deref().unwrap_or_default()),
-            Body::ProcessExited(it) => return Self::user(it.user.as_deref().unwrap_or_default()),
-            Body::ToolInvoke(it) => {
+        let user = match body.about() {
+            About::User(User::Message(it)) => &it.user,
+            About::User(User::Undelivered(it)) => &it.user,
+            About::User(User::Approval(it)) => &it.user,
+            About::Agent(Agent::Message(it)) => &it.user,
+            About::Agent(Agent::Imported(it)) => &it.user,
+            About::Agent(Agent::Approval(it)) => &it.user,
+            About::Agent(Agent::Request(it)) => &it.user,
+            About::Process(Process::Spawned(it)) => return Self::user(it.user.as_deref().unwrap_or_default()),
+            About::Process(Process::Exited(it)) => return Self::user(it.user.as_deref().unwrap_or_default()),
+            About::Tool(Tool::Invoke(it)) => {
                 let user = |user: &Option<String>| user.clone().filter(|user| !user.is_empty());
                 return Self::Each(it.actions.iter().map(|action| user(&action.user)).collect());
             }
-            _ => return Self::Nobodys,
+            About::User(User::Choice(_) | User::Command(_) | User::Switched(_)) => return Self::Nobodys,
+            About::User(User::Forget(_) | User::Forgotten(_)) => return Self::Nobodys,
+            About::Agent(Agent::Defined(_) | Agent::Choice(_) | Agent::Command(_)) => return Self::Nobodys,
+            About::Agent(Agent::Answer(_) | Agent::Forgotten(_)) => return Self::Nobodys,
+            About::Process(Process::Progress(_) | Process::Canceled(_)) => return Self::Nobodys,
+            About::Tool(Tool::Progress(_) | Tool::Result(_)) => return Self::Nobodys,
+            About::Decision(_) | About::Decided(_) | About::Outside(_) => return Self::Nobodys,
+            About::System(_) | About::Live(_) => return Self::Nobodys,
         };
         Self::user(user)
     }
@@ -147,14 +155,17 @@ impl Whose {
 
 /// The parts of a message that may be of several users, in the order of its values.
 pub fn parts(body: &mut Body) -> Vec<&mut dyn Personal> {
-    match body {
-        Body::AgentDecision(decision) => {
-            let events = decision.events.iter_mut().map(|event| event as &mut dyn Personal);
-            events.chain(decision.completions.iter_mut().map(|answer| answer as &mut dyn Personal)).collect()
-        }
-        Body::ToolInvoke(invoke) => invoke.actions.iter_mut().map(|action| action as &mut dyn Personal).collect(),
-        body => vec![body as &mut dyn Personal],
+    if !matches!(body, Body::AgentDecision(_) | Body::ToolInvoke(_)) {
+        return vec![body];
     }
+    let mut parts: Vec<&mut dyn Personal> = Vec::new();
+    if let Body::AgentDecision(decision) = body {
+        parts.extend(decision.events.iter_mut().map(|event| event as &mut dyn Personal));
+        parts.extend(decision.completions.iter_mut().map(|answer| answer as &mut dyn Personal));
+    } else if let Body::ToolInvoke(invoke) = body {
+        parts.extend(invoke.actions.iter_mut().map(|action| action as &mut dyn Personal));
+    }
+    parts
 }
 
 /// The message with this id as it is stored, with the parts of users sealed who have a data key; none where there is nothing to

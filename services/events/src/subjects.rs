@@ -421,7 +421,15 @@ pub fn subjects_of(agent: &Name) -> Vec<String> {
     TABLE.iter().filter(|route| is_of_agents(route)).map(|route| route.of(agent)).collect()
 }
 
-/// Whether it is one of these subjects.
+/// The subjects that an agent's decisions can be made again from: with the catalogues and bases that they name. This is an agent's
+/// part of the log.
+pub fn part_of(agent: &Name) -> Vec<String> {
+    let announced = [(CATALOGUE, Service::ToolRunner), (BASIS, Service::AgentRuntime)];
+    let announced = announced.into_iter().filter_map(|(route, by)| Some(route.of(&Name::parse(by.name()).ok()?)));
+    subjects_of(agent).into_iter().chain(announced).collect()
+}
+
+/// Whether it is one of [`subjects_of`].
 pub fn is_of_agents(route: &Route) -> bool {
     route.store == Store::Events && is_noun_of_agents(route.noun)
 }

@@ -47,6 +47,8 @@ pub const REASONING_DETAILS: u32 = 6;
 pub const STATES: u32 = 6;
 /// From this epoch on conversations that were had elsewhere are taken in.
 pub const IMPORTS: u32 = 6;
+/// From this epoch on decisions carry a link of their agent's hash chain.
+pub const HASH_CHAINS: u32 = 7;
 /// From this epoch on ids of threads that users name say whose they are.
 pub const OWNED_THREADS: u32 = 3;
 /// From this epoch on content of users is sealed, where there is a master key.
@@ -55,7 +57,8 @@ pub const SEALING: u32 = 8;
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
 /// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, submodules, that users go on with the
-/// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere; version 8 content that is sealed.
+/// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere; version 7 hash
+/// chains, version 8 content that is sealed.
 pub const READER: u32 = if kairo_proto::READER > SEALING { kairo_proto::READER } else { SEALING };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
@@ -158,6 +161,7 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
     let thinks = |event: &Event| matches!(event, Event::Thought(AgentThought { module, .. }) if !module.is_empty());
     let asked = decision.completions.iter().any(|completion| !completion.module.is_empty());
     let fields = match () {
+        () if decision.link.is_some() => HASH_CHAINS,
         () if asked || events.clone().any(thinks) => SUBMODULES,
         () if events.clone().any(|event| passes_on(event) || is_new_chain(event)) => COMPOSITES,
         () if events.clone().any(rests) || decision.completions.iter().any(has_details) => REFLECTION,
@@ -250,7 +254,7 @@ fn is_of_service(source: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kairo_proto::v1::{AgentAction, AgentImported, GivenUpCall, Say, agent_action::Action};
+    use kairo_proto::v1::{AgentAction, AgentImported, GivenUpCall, HashLink, Say, agent_action::Action};
 
     use super::*;
     use crate::{
@@ -301,8 +305,11 @@ mod tests {
     #[test]
     fn whatever_asks_for_more_or_has_something_unknown_takes_a_newer_one() {
         let reader = |found: Option<Newer>| found.map(|newer| newer.reader);
-        assert_eq!(reader(read(DECISION, &deciding(Vec::new(), 9), &[])), Some(9));
-        assert_eq!(reader(read(DECISION, &deciding(Vec::new(), 0), &[(READER_HEADER, "7")])), Some(7));
+        assert_eq!(reader(read(DECISION, &deciding(Vec::new(), READER + 3), &[])), Some(READER + 3));
+        assert_eq!(
+            reader(read(DECISION, &deciding(Vec::new(), 0), &[(READER_HEADER, &(READER + 2).to_string())])),
+            Some(READER + 2)
+        );
         for unknown in [None, act(None)] {
             assert_eq!(reader(read(DECISION, &deciding(vec![unknown], 1), &[])), Some(READER + 1));
         }
@@ -333,6 +340,7 @@ mod tests {
     fn a_decision_says_what_it_takes_and_who_reads_less_is_named() {
         let given_up = vec![GivenUpCall::default()];
         assert_eq!(of(&AgentDecision { given_up, ..Default::default() }.into()), 2);
+        assert_eq!(of(&AgentDecision { link: Some(HashLink::default()), ..Default::default() }.into()), HASH_CHAINS);
         assert_eq!(of(&AgentImported::default().into()), IMPORTS);
         assert_eq!(of(&deciding(Vec::new(), 0)), FIRST);
         let replicas = [("new", 2), ("old", 1), ("older", 0)];

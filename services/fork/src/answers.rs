@@ -1,4 +1,4 @@
-//! Who answers for models in a fork: the log, to what it has an answer to, else a model, if there is one.
+//! Who answers for models in a fork: the log, to what it has an answer to, else a model, if there is one and it may be asked.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,9 +13,22 @@ use tokio::sync::mpsc;
 
 use crate::{Answer, Told};
 
+const NO_MODEL: &str = "the log has no answer to this, and no model is configured: name a configuration with --config";
+
+/// Who is asked what the log has no answer to.
+pub trait Asks: Send + Sync {
+    /// What a model answers, as [`Answers::complete`] does; or why none is asked, such as that the budget does not suffice.
+    fn ask<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        received: &'a Received,
+        live: Option<Live<'a>>,
+    ) -> BoxFuture<'a, Result<Completion, String>>;
+}
+
 pub(crate) struct Remembering {
     pub recorded: Mutex<BTreeMap<String, VecDeque<Completion>>>,
-    pub models: Option<Arc<dyn Answers>>,
+    pub models: Option<Arc<dyn Asks>>,
     pub told: mpsc::UnboundedSender<Told>,
 }
 
@@ -41,22 +54,32 @@ impl Answers for Remembering {
     ) -> BoxFuture<'a, Completion> {
         Box::pin(async move {
             let digest = request.digest();
+            let tell = |answer| _ = self.told.send(Told::Model { tier: request.tier, answer });
             if let Some(completion) = self.recorded(&digest) {
-                let _ = self.told.send(Told::Model { tier: request.tier, answer: Answer::Recorded { at: 0 } });
+                tell(Answer::Recorded { at: 0 });
                 return completion;
             }
             let Some(models) = &self.models else {
-                let _ = self.told.send(Told::Model { tier: request.tier, answer: Answer::Locked });
-                return unanswered(request, digest);
+                tell(Answer::Locked);
+                return refused(request, digest, NO_MODEL);
             };
-            let _ = self.told.send(Told::Model { tier: request.tier, answer: Answer::Asked });
-            models.complete(request, received, live).await
+            match models.ask(request, received, live).await {
+                Ok(completion) => {
+                    tell(Answer::Asked);
+                    completion
+                }
+                Err(why) => {
+                    let completion = refused(request, digest, &why);
+                    tell(Answer::NotAsked { why });
+                    completion
+                }
+            }
         })
     }
 }
 
-fn unanswered(request: &ModelRequest, request_digest: String) -> Completion {
-    let message = "the log has no answer to this, and no model is configured: name a configuration with --config";
+/// The failure that an agent sees of a model that refuses: the same is not asked again.
+fn refused(request: &ModelRequest, request_digest: String, message: &str) -> Completion {
     let error = CompletionError { kind: "model_refused".to_owned(), message: message.to_owned(), transient: false };
     Completion { tier: request.tier.to_owned(), request_digest, error: Some(error), ..Completion::default() }
 }

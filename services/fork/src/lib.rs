@@ -3,7 +3,7 @@
 //! The services are those of production, on a server in memory ([`kairo_in_memory`]) that holds the log up to the cut
 //! ([`kairo_replay::cut`]). Nothing reaches the world: tools answer what was recorded, mocked or said on being asked, else that
 //! they are locked ([`tools`]); agents that are not in the fork answer what they answered before ([`others`]); models are asked
-//! only what the log has no answer to ([`answers`]); what was in flight at the cut ends as it ended, or is lost ([`pending`]).
+//! only what the log has no answer to ([`answers`]), as far as whoever asks them allows it ([`Asks`]); what was in flight at the cut ends as it ended, or is lost ([`pending`]).
 //! Timers go off by the clock of the fork, which begins at the cut.
 
 mod answers;
@@ -14,13 +14,12 @@ mod services;
 pub mod tools;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
-use kairo_agent_runtime::Answers;
 use kairo_core::{
     bus::{
         LogIdentity,
@@ -54,6 +53,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
+pub use self::answers::Asks;
 use self::{answers::Remembering, mocks::Mocks, others::Others, services::Running, tools::Asked};
 
 /// Largest message that is read, in bytes.
@@ -78,7 +78,7 @@ pub struct Settings {
     /// What agents are configured with; its limits are those of the log.
     pub config: kairo_agent_runtime::Config,
     /// Who answers what the log has no answer to.
-    pub models: Option<Arc<dyn Answers>>,
+    pub models: Option<Arc<dyn Asks>>,
     /// The system prompt of all agents, in place of their own.
     pub prompt: Option<String>,
 }
@@ -96,6 +96,10 @@ pub enum Answer {
     Asked,
     /// There is none.
     Locked,
+    /// There is a model, and it is not asked.
+    NotAsked {
+        why: String,
+    },
 }
 
 /// What was answered that reaches no further than the fork.
@@ -310,11 +314,13 @@ impl Fork {
         self.state.snapshot(agent)
     }
 
-    /// The log of the fork: what stood before the cut, and what has happened since.
+    /// Its agents' part of the log: what stood before the cut, and what has happened since.
     pub fn export(&self) -> Vec<LogMessage> {
+        let part: BTreeSet<String> = self.agents().iter().flat_map(subjects::part_of).collect();
         self.server.look_at(|server, _| {
             let Some(stream) = server.streams.get(EVENTS_STREAM) else { return Vec::new() };
-            stream.ever().iter().map(|stored| stored.raw().to_log_message()).collect()
+            let messages = stream.ever().iter().map(|stored| stored.raw().to_log_message());
+            messages.filter(|message| part.contains(&message.subject)).collect()
         })
     }
 

@@ -14,9 +14,9 @@ use std::sync::{
 
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
-use kairo_agent_runtime::{Answers, Live, Received};
+use kairo_agent_runtime::{Live, Received};
 use kairo_core::{ids::Name, subjects::AGENT_DECISION};
-use kairo_fork::{Answer, Fork, Happened, Keep, Settings, Told, mocks::Mocks};
+use kairo_fork::{Answer, Asks, Fork, Happened, Keep, Settings, Told, mocks::Mocks};
 use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::{AgentDecision, Completion, UserMessage};
 use kairo_replay::{
@@ -28,21 +28,27 @@ use kairo_replay::{
 use serde_json::json;
 
 /// A model that calls a tool first and then says what came of it.
-#[derive(Default)]
-struct Model(AtomicUsize);
+struct Model {
+    asked: AtomicUsize,
+    /// What there is money for.
+    affordable: usize,
+}
 
-impl Answers for Model {
-    fn complete<'a>(
+impl Asks for Model {
+    fn ask<'a>(
         &'a self,
         request: &'a ModelRequest,
         _: &'a Received,
         _: Option<Live<'a>>,
-    ) -> BoxFuture<'a, Completion> {
-        self.0.fetch_add(1, Ordering::SeqCst);
+    ) -> BoxFuture<'a, Result<Completion, String>> {
+        if self.asked.load(Ordering::SeqCst) >= self.affordable {
+            return Box::pin(async { Err("the budget is used up".to_owned()) });
+        }
+        self.asked.fetch_add(1, Ordering::SeqCst);
         let last = format!("{:?}", request.messages.last());
         let answer = if last.contains("the date") { calls("http.get") } else { says("new words") };
         let completion = Completion { tier: request.tier.to_owned(), request_digest: request.digest(), ..answer };
-        Box::pin(async { completion })
+        Box::pin(async { Ok(completion) })
     }
 }
 
@@ -63,7 +69,11 @@ fn agent() -> (Agent, u64, u64) {
 }
 
 async fn fork(parts: Parts, pending: Keep, mocks: &str) -> (Fork, Arc<Model>) {
-    let model = Arc::new(Model::default());
+    fork_within(parts, pending, mocks, usize::MAX).await
+}
+
+async fn fork_within(parts: Parts, pending: Keep, mocks: &str, affordable: usize) -> (Fork, Arc<Model>) {
+    let model = Arc::new(Model { asked: AtomicUsize::new(0), affordable });
     let settings = Settings {
         pending,
         mocks: Mocks::read(mocks).unwrap(),
@@ -112,7 +122,7 @@ async fn what_the_log_has_answers_to_is_answered_by_it_and_no_model_is_asked() {
     let (mut fork, model) = fork(cut(&agent, heard), Keep::Recorded, "[]").await;
     let (said, answered) = until_rest(&mut fork).await;
     assert_eq!(said, ["noon"]);
-    assert_eq!(model.0.load(Ordering::SeqCst), 0);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 0);
     let recorded = |at| Answer::Recorded { at };
     assert_eq!(
         answered,
@@ -137,9 +147,33 @@ async fn a_tool_does_nothing_but_answer_what_was_mocked_or_that_it_is_locked() {
         let (said, answered) = until_rest(&mut fork).await;
         assert_eq!(said, ["new words"]);
         assert!(answered.contains(&("http.get".to_owned(), answer)), "{answered:?}");
-        assert_eq!(model.0.load(Ordering::SeqCst), 2);
+        assert_eq!(model.asked.load(Ordering::SeqCst), 2);
         fork.end().await;
     }
+}
+
+#[tokio::test]
+async fn what_is_not_affordable_is_told_and_the_agent_sees_a_model_that_refuses() {
+    let (agent, heard, _) = agent();
+    let mocks = "- { tool: http.get, result: { status: 200 } }";
+    let (mut fork, model) = fork_within(cut(&agent, heard + 3), Keep::Recorded, mocks, 1).await;
+    until_rest(&mut fork).await;
+    fork.say(&user(), says_to_ann("the date"));
+    let (said, answered) = until_rest(&mut fork).await;
+    assert_eq!(model.asked.load(Ordering::SeqCst), 1);
+    let why = "the budget is used up".to_owned();
+    let expected = [
+        (String::new(), Answer::Asked),
+        ("http.get".to_owned(), Answer::Mocked),
+        (String::new(), Answer::NotAsked { why: why.clone() }),
+    ];
+    assert_eq!(answered, expected, "and it is tried once");
+    assert!(!said.is_empty(), "its user is told");
+    let decisions = AGENT_DECISION.of(&name("ann"));
+    let last = fork.export().into_iter().rfind(|message| message.subject == decisions).unwrap();
+    let decided = String::from_utf8_lossy(&last.data);
+    assert!(decided.contains(&why) && decided.contains("model_refused"), "{decided}");
+    fork.end().await;
 }
 
 #[tokio::test]
@@ -147,10 +181,10 @@ async fn what_was_in_flight_ends_as_it_did_or_is_lost() {
     let (agent, _, called) = agent();
     let (mut kept, model) = fork(cut(&agent, called), Keep::Recorded, "[]").await;
     assert_eq!(until_rest(&mut kept).await.0, ["noon"]);
-    assert_eq!(model.0.load(Ordering::SeqCst), 0);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 0);
     let (mut lost, model) = fork(cut(&agent, called), Keep::Lost, "[]").await;
     assert_eq!(until_rest(&mut lost).await.0, ["new words"], "the model is told that it is in doubt");
-    assert_eq!(model.0.load(Ordering::SeqCst), 1);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 1);
     let state = lost.state(&name("ann")).state;
     assert!(state.in_flight.is_empty(), "{:?}", state.in_flight);
     kept.end().await;

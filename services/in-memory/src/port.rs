@@ -276,10 +276,10 @@ impl Machine for InMemory {
         Uuid::now_v7()
     }
 
-    fn new_key(&self) -> Key {
+    fn new_key(&self) -> Result<Key, Cause> {
         let mut key = Key::default();
-        getrandom::fill(&mut key).unwrap_or_else(|error| panic!("the machine has no random numbers: {error}"));
-        key
+        getrandom::fill(&mut key).map_err(|error| format!("the machine has no random numbers: {error}"))?;
+        Ok(key)
     }
 
     fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {

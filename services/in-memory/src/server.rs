@@ -69,12 +69,17 @@ pub struct Server {
     pub durables: BTreeMap<Consumer, Durable>,
     pub readers: BTreeMap<u64, Reader>,
     pub listeners: Vec<Listener>,
-    /// The log, read: what could not be read is in no place of it.
-    pub records: Vec<Record>,
+    /// The log, read: what could not be read is in no place of it. None where nobody looks at it so.
+    records: Option<Vec<Record>>,
     numbers: u64,
 }
 
 impl Server {
+    /// One that reads what it stores, for [`Self::records`].
+    pub fn with_records() -> Self {
+        Self { records: Some(Vec::new()), ..Self::default() }
+    }
+
     /// Makes what is missing: all of it at first, what was only in memory after a restart.
     pub fn provision(&mut self, log: LogIdentity, ack_wait: Duration, now: Timestamp) {
         let mut events = Stream::new(EVENTS_STREAM, &EVENTS_SUBJECTS, now);
@@ -182,9 +187,10 @@ impl Server {
             }
         }
         if name == EVENTS_STREAM
+            && let Some(records) = &mut self.records
             && let Ok(record) = stored.raw().read(MAX_BODY)
         {
-            self.records.push(record);
+            records.push(record);
         }
     }
 
@@ -302,10 +308,20 @@ impl Server {
         self.durables.values().all(Durable::is_settled)
     }
 
+    /// The log, read: what could not be read is in no place of it. Empty unless it was made [with records](Self::with_records).
+    pub fn records(&self) -> &[Record] {
+        self.records.as_deref().unwrap_or_default()
+    }
+
     /// A record of the log by its sequence.
     pub fn record(&self, sequence: u64) -> Option<&Record> {
-        let at = self.records.binary_search_by_key(&sequence, |record| record.sequence).ok()?;
-        self.records.get(at)
+        let at = self.records().binary_search_by_key(&sequence, |record| record.sequence).ok()?;
+        self.records().get(at)
+    }
+
+    /// Nothing stands in the log any more.
+    pub fn forget_records(&mut self) {
+        self.records.iter_mut().for_each(Vec::clear);
     }
 
     /// Every message of the log as it lies in the stream: subject, headers and body.

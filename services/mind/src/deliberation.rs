@@ -55,7 +55,7 @@ use self::asked::{Asked, Failure, Purpose};
 pub use self::{
     limits::Limits,
     thinking_along::LATE,
-    words_left_out::{is_without_words, with_given_up, without_words},
+    words_left_out::{is_without_words, with_given_up, with_link, without_words},
 };
 use super::{
     log::Input,
@@ -74,7 +74,7 @@ const TOO_LONG: &str = "I could not finish this: my answer was too long. Please 
 pub enum Next {
     /// Ask these models, all at once; the completions are wanted in the same order.
     Ask(Vec<Question>),
-    Commit(AgentDecision),
+    Commit(Box<AgentDecision>),
 }
 
 /// A model call to be made.
@@ -237,7 +237,7 @@ impl<'a> Deliberation<'a> {
         if self.asked.is_empty() {
             self.account();
             let decision = std::mem::take(&mut self.decision);
-            return (self, Next::Commit(decision));
+            return (self, Next::Commit(Box::new(decision)));
         }
         let questions = self.asked.iter().map(|asked| asked.question.clone()).collect();
         (self, Next::Ask(questions))

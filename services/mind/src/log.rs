@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-use kairo_events::record::Record;
+use kairo_events::{hash_chain::HashChain, record::Record};
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
@@ -58,6 +58,9 @@ pub struct Log {
     /// The orders to forget somebody that were known when the log was begun to be read, so that nothing of them was; none where
     /// whatever is read is taken as it is.
     forgotten: Option<BTreeSet<Uuid>>,
+    /// What ties the next decision to what stands before it, for whoever writes decisions: folding needs none of it, so whoever
+    /// brings messages takes them in here as well.
+    pub chain: HashChain,
 }
 
 /// Something that no decision has passed.
@@ -134,6 +137,9 @@ pub struct Snapshot {
     pub state: Arc<AgentState>,
     /// Sequences of what no decision has passed.
     pub ahead: Vec<u64>,
+    /// Empty where nobody wrote decisions.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub chain: HashChain,
     /// What models have answered for the next decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
@@ -157,7 +163,11 @@ pub struct Answers {
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
-pub const SNAPSHOT_VERSION: u32 = 10;
+pub const SNAPSHOT_VERSION: u32 = 11;
+
+fn is_empty(chain: &HashChain) -> bool {
+    *chain == HashChain::default()
+}
 
 /// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +187,7 @@ impl Log {
             overtaken: 0,
             joined: snapshot.answers.filter(|it| !it.completions.is_empty()).map(|answers| answers.input),
             forgotten: Some(snapshot.forgotten),
+            chain: snapshot.chain,
         })
     }
 
@@ -202,7 +213,8 @@ impl Log {
         let (through, last) = (self.read, self.last);
         let (version, answers, work_answers) = (SNAPSHOT_VERSION, None, None);
         let forgotten = self.forgotten.clone().unwrap_or_default();
-        Snapshot { version, log, through, last, observed, state, ahead, answers, work_answers, forgotten }
+        let chain = self.chain.clone();
+        Snapshot { version, log, through, last, observed, state, ahead, chain, answers, work_answers, forgotten }
     }
 
     /// Takes in the next record of the agent's subjects.

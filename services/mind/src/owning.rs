@@ -82,9 +82,9 @@ impl AgentState {
 
     /// Whose a thread is, as far as that is known here, or said in this very decision.
     fn of_thread<'s>(&'s self, decision: &'s AgentDecision, id: &str) -> Option<&'s str> {
-        let created = decision.events.iter().find_map(|event| match &event.event {
-            Some(Event::ThreadCreated(created)) if created.thread_id == id => Some(created.user.as_str()),
-            _ => None,
+        let created = decision.events.iter().find_map(|event| {
+            let Some(Event::ThreadCreated(created)) = &event.event else { return None };
+            (created.thread_id == id).then_some(created.user.as_str())
         });
         let known = || self.threads.get(id).map(|thread| thread.user.as_str());
         created.or_else(known).filter(|user| !user.is_empty())

@@ -123,6 +123,8 @@ pub enum Outcome {
     Differs { at: String, recorded: String, made: String },
     /// It cannot be made again.
     NotReplayable { reason: String },
+    /// Whoever it is about is forgotten: nobody knows what it was.
+    Forgotten,
 }
 
 impl Replayed {
@@ -340,6 +342,9 @@ impl Replay {
             return None;
         }
         let replayed = Replayed { input_id: decision.input_id.clone(), ..of(agent.clone(), record.sequence) };
+        if !record.envelope.forgotten.is_empty() {
+            return Some(Replayed { outcome: Outcome::Forgotten, ..replayed });
+        }
         Some(match self.making(log, decision, &self.changes) {
             Err(why) => {
                 let beside = Beside { recorded: decision.clone(), made: None, places: Vec::new() };
@@ -348,8 +353,13 @@ impl Replay {
             Ok(making) => {
                 let without_basis = !self.bases.contains_key(&decision.basis);
                 let input = &making.input.record;
+                let is_forgotten = !input.envelope.forgotten.is_empty();
                 let input = Some((input.sequence, input.envelope.type_name.clone()));
-                making.compared_with(decision, Replayed { without_basis, input, ..replayed }, digesting)
+                let replayed = Replayed { without_basis, input, ..replayed };
+                match is_forgotten {
+                    true => Replayed { outcome: Outcome::Forgotten, ..replayed },
+                    false => making.compared_with(decision, replayed, digesting),
+                }
             }
         })
     }
@@ -379,6 +389,12 @@ fn of(agent: Name, sequence: u64) -> Replayed {
     Replayed { agent, sequence, input_id, input, outcome, drifted, without_basis: false, beside }
 }
 
+/// A decision as it comes out when it is made again: without what was spent in vain before it, and what ties it to what stands
+/// before it.
+pub fn as_made(decision: &AgentDecision) -> AgentDecision {
+    AgentDecision { given_up: Vec::new(), link: None, reader: vocabulary::FIRST, ..decision.clone() }
+}
+
 impl Making<'_> {
     /// The same, which outlives the log that it is of.
     fn owned(self) -> Making<'static> {
@@ -388,13 +404,11 @@ impl Making<'_> {
     }
 
     fn compared_with(&self, recorded: &AgentDecision, replayed: Replayed, digesting: &mut Digesting) -> Replayed {
-        // What was spent in vain before it is no part of what was decided.
-        let recorded = &*match recorded.given_up.is_empty() && recorded.reader == vocabulary::FIRST {
+        // What was spent in vain before it is no part of what was decided, and neither is what ties it to that.
+        let is_bare = recorded.given_up.is_empty() && recorded.link.is_none() && recorded.reader == vocabulary::FIRST;
+        let recorded = &*match is_bare {
             true => Cow::Borrowed(recorded),
-            false => {
-                let (given_up, reader) = (Vec::new(), vocabulary::FIRST);
-                Cow::Owned(AgentDecision { given_up, reader, ..recorded.clone() })
-            }
+            false => Cow::Owned(as_made(recorded)),
         };
         let beside =
             |made: Option<AgentDecision>, places| Some(Box::new(Beside { recorded: recorded.clone(), made, places }));
@@ -439,7 +453,7 @@ impl Making<'_> {
             Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;
         loop {
             match next {
-                Next::Commit(decision) => return Ok(decision),
+                Next::Commit(decision) => return Ok(*decision),
                 Next::Ask(questions) => {
                     let answers: Option<Vec<_>> = questions.iter().map(&mut answer).collect();
                     (deliberation, next) = deliberation.resume(answers.ok_or(Unmade::Unanswered)?);

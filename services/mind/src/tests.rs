@@ -6,6 +6,7 @@ mod chains;
 mod compacting;
 mod composition;
 mod environment;
+mod forgetting;
 mod importing;
 mod in_progress;
 mod inner_state;
@@ -192,7 +193,7 @@ impl Agent {
         let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &limits).unwrap();
         let decision = loop {
             match next {
-                Next::Commit(decision) => break decision,
+                Next::Commit(decision) => break *decision,
                 Next::Ask(questions) => {
                     let mut as_asked = |question: &Question| Completion {
                         tier: question.request.tier.into(),
@@ -379,7 +380,7 @@ fn an_input_behind_the_cursor_is_not_known_to_the_decision_before_it() {
     let (thought, _) = Deliberation::begin(&agent.mind.state, &input, &catalogue, &limits).unwrap();
     let (_, Next::Commit(first)) = thought.resume(vec![says("one")]) else { panic!("no decision") };
     agent.hears("m2", "second");
-    agent.write(&AGENT_DECISION, Some(&input.record.envelope), first);
+    agent.write(&AGENT_DECISION, Some(&input.record.envelope), *first);
     agent.decides(&[says("two")]).unwrap();
     let shown = |request: &ModelRequest| format!("{:?}", request.messages);
     assert!(shown(&agent.asked[0]).contains("second"));

@@ -130,7 +130,7 @@ impl Reader {
 
     /// Opens what is sealed of what was gathered.
     async fn unseal(&mut self) -> Result<(), ReaderError> {
-        for message in &mut self.gathered {
+        for message in self.gathered.iter_mut().filter(|message| message.is_sealed()) {
             *message = self.bus.opened(message.clone()).await.map_err(async_nats::Error::from)?;
         }
         Ok(())

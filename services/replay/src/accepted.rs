@@ -91,14 +91,14 @@ impl Accepted {
             })
         };
         let (mut result, mut failed, mut accepted) = (Grade::Passed, Vec::new(), Vec::new());
-        for decision in report.decisions.iter().filter(|it| it.outcome != Class::Same) {
+        for decision in report.decisions.iter().filter(|it| !it.outcome.is_well()) {
             match (of(decision), decision.outcome) {
                 (Some(accept), _) => {
                     accepted.push((decision.sequence, accept.why.clone()));
                     continue;
                 }
                 (None, Class::NotReplayable) => result = result.max(Grade::NotReplayable),
-                (None, Class::Same | Class::Reworded | Class::Differs | Class::Drifted) => {
+                (None, Class::Same | Class::Forgotten | Class::Reworded | Class::Differs | Class::Drifted) => {
                     result = result.max(Grade::DecisionsDiffer);
                 }
             }
@@ -151,6 +151,10 @@ mod tests {
         assert_eq!(accepting(3, Some(Class::Reworded)).judge(&drifted, "s").result, Grade::DecisionsDiffer);
         let verdict = accepting(5, None).judge(&drifted, "s");
         assert_eq!((verdict.failed, verdict.unused), (vec![3], vec![5]));
+        let stopped =
+            crate::report::Stopped { sequence: 7, type_name: String::new(), reader: 9, reads: 8, why: String::new() };
+        let stopped = Report { stopped: Some(stopped), ..report(&[(3, Class::Same)]) };
+        assert_eq!(none.judge(&stopped, "s").result.status(), 3, "what stands behind it was not made again");
         let state = Accepted { state: Some("a field more".into()), ..Accepted::default() };
         assert_eq!(state.judge(&report(&[]), "t").result, Grade::Passed);
     }

@@ -66,6 +66,8 @@ pub enum Class {
     Drifted,
     /// It cannot be made again.
     NotReplayable,
+    /// Whoever it is about is forgotten: nobody knows what it was, and there is nothing to compare.
+    Forgotten,
 }
 
 /// A decision that was made again.
@@ -127,6 +129,9 @@ pub struct Counts {
     /// Decisions of which some request is another.
     pub drifted: usize,
     pub not_replayable: usize,
+    /// Decisions about users who are forgotten.
+    #[serde(default)]
+    pub forgotten: usize,
     /// Decisions whose basis the log does not say.
     pub without_basis: usize,
     /// Messages of the agents that nobody can read: no decision is on them.
@@ -148,7 +153,13 @@ pub struct Stopped {
 
 impl Class {
     /// All there are, from what needs no look to what needs one most.
-    pub const ALL: [Self; 5] = [Self::Same, Self::Reworded, Self::Drifted, Self::Differs, Self::NotReplayable];
+    pub const ALL: [Self; 6] =
+        [Self::Same, Self::Forgotten, Self::Reworded, Self::Drifted, Self::Differs, Self::NotReplayable];
+
+    /// Whether there is nothing to look at.
+    pub fn is_well(self) -> bool {
+        matches!(self, Self::Same | Self::Forgotten)
+    }
 }
 
 impl std::fmt::Display for Class {
@@ -159,6 +170,7 @@ impl std::fmt::Display for Class {
             Self::Differs => "differs",
             Self::Drifted => "drifted",
             Self::NotReplayable => "not replayable",
+            Self::Forgotten => "forgotten",
         })
     }
 }
@@ -169,7 +181,7 @@ impl Report {
     pub fn is_well(&self) -> bool {
         let is_well = |decision: &Decision| match &decision.lanes {
             Some(lanes) => lanes.verdict.is_well(),
-            None => decision.outcome == Class::Same,
+            None => decision.outcome.is_well(),
         };
         self.decisions.iter().all(is_well)
     }
@@ -186,12 +198,13 @@ impl Counts {
             Class::Differs => &mut self.differ,
             Class::Drifted => &mut self.drifted,
             Class::NotReplayable => &mut self.not_replayable,
+            Class::Forgotten => &mut self.forgotten,
         } += 1;
     }
 
     /// Whether every decision is what the log says, from the very requests it says.
     pub fn all_same(&self) -> bool {
-        self.same == self.decisions
+        self.same + self.forgotten == self.decisions
     }
 }
 
@@ -200,6 +213,7 @@ impl From<Replayed> for Decision {
         let Replayed { agent, sequence, input_id, input, outcome, drifted, without_basis, beside } = replayed;
         let (class, reason) = match outcome {
             Outcome::NotReplayable { reason } => (Class::NotReplayable, Some(reason)),
+            Outcome::Forgotten => (Class::Forgotten, None),
             _ if !drifted.is_empty() => (Class::Drifted, None),
             Outcome::Same => (Class::Same, None),
             Outcome::Reworded { .. } => (Class::Reworded, None),
@@ -235,6 +249,6 @@ impl From<compare::Difference> for Place {
 
 /// What a decision does, without what models answered for it.
 pub(crate) fn shown(decision: AgentDecision) -> Option<Value> {
-    let decision = AgentDecision { completions: Vec::new(), given_up: Vec::new(), ..decision };
+    let decision = AgentDecision { completions: Vec::new(), given_up: Vec::new(), link: None, ..decision };
     serde_json::to_value(&decision).ok().filter(|value| value.to_string().len() <= SHOWN)
 }

@@ -9,13 +9,15 @@
 
 use kairo_events::{
     envelope::{Envelope, HELD, Origin},
+    hash_chain::On,
     ids::{self, Name},
+    log_message,
     record::Record,
     subjects::{AGENT_DECISION, AGENT_DEFINED, AGENT_MESSAGE, BASIS, CATALOGUE, Route, Service, TOOL_RESULT},
 };
 use kairo_mind::{
     basis,
-    deliberation::{Deliberation, Limits, Next, Question},
+    deliberation::{Deliberation, Limits, Next, Question, with_link},
     log::{Log, Ready},
     request::{Catalogue, ModelRequest, Tool, short_digest},
 };
@@ -77,6 +79,8 @@ impl Agent {
 
     fn own(&mut self, route: &Route, cause: Option<&Envelope>, body: impl Into<Body>) -> Record {
         let record = self.write(route, &self.name.to_string(), cause, body);
+        let content = log_message::content(&message(&record)).unwrap();
+        self.mind.chain.take(record.sequence, content, On::of(&record.subject, Some(&record.body)));
         self.mind.push(record.clone()).unwrap();
         record
     }
@@ -146,7 +150,7 @@ impl Agent {
         let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &self.limits).unwrap();
         let decision = loop {
             match next {
-                Next::Commit(decision) => break decision,
+                Next::Commit(decision) => break *decision,
                 Next::Ask(questions) => {
                     let as_asked = |question: &Question| {
                         let tools = short_digest(&serde_json::to_vec(&question.request.tools).unwrap());
@@ -164,6 +168,7 @@ impl Agent {
         };
         let cause = input.record.envelope.clone();
         drop(thought);
+        let decision = with_link(decision, self.mind.chain.next());
         Some(self.own(&AGENT_DECISION, Some(&cause), decision).sequence)
     }
 

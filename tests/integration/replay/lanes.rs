@@ -71,6 +71,20 @@ impl Place {
         format!("http://{}/v1", self.address)
     }
 
+    /// The same with the models of a `kairo dev` that runs here, if there are any.
+    async fn kairo_beside_dev(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut kairo = self.command(&[], arguments);
+        for name in
+            ["KAIRO_MODELS__HEAVY__BASE_URL", "KAIRO_MODELS__HEAVY__API_KEY", "KAIRO_MODEL_URL", "OPENAI_API_KEY"]
+        {
+            kairo.env_remove(name);
+        }
+        // As good as unset.
+        kairo.env("KAIRO_CONFIG", "");
+        let output = kairo.output().await.unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    }
+
     fn command(&self, settings: &[(&str, &str)], arguments: &[&str]) -> Command {
         let mut kairo = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
         kairo.current_dir(self.folder.path()).env_remove("KAIRO_CONFIG");
@@ -299,6 +313,36 @@ async fn what_cannot_be_asked_is_named_before_anything_is() {
         place.replay_with(unpriced, &["--prompt", "new.md", "--samples", "1", "--budget", "none"]).await;
     assert!(code == Some(0) && told.contains("at prices that are not known, with no budget"), "{told}");
     assert_eq!(place.requests().await.len(), 6);
+}
+
+#[tokio::test]
+async fn the_models_of_a_dev_that_runs_here_are_asked_by_all_commands() {
+    let place = Place::new(&as_recorded()).await;
+    let commands = [
+        &["replay", "cook.log", "--prompt", "new.md", "--samples", "1", "--budget", "1"][..],
+        &["whatif", "cook.log", "--drop", "4", "--live", "--budget", "1"],
+        &["fork", "cook", "--file", "cook.log", "--message", "new.md", "--budget", "1"],
+    ];
+    for arguments in &commands[..2] {
+        let (code, told) = place.kairo_beside_dev(arguments).await;
+        assert!(code == Some(64) && told.contains("no model is configured"), "{told}");
+    }
+    let (code, told) = place.kairo_beside_dev(commands[2]).await;
+    assert!(code == Some(0) && told.contains("No model is configured"), "{told}");
+    std::fs::create_dir(place.path(".kairo")).unwrap();
+    let models = json!({
+        "KAIRO_MODELS__HEAVY__BASE_URL": format!("http://{}/v1", place.address),
+        "KAIRO_MODELS__HEAVY__MODEL": "of-dev",
+        "KAIRO_GATEWAY__PRICES": json!({ "of-*": { "input": 0, "output": 1 } }).to_string(),
+    });
+    std::fs::write(place.path(".kairo/models.json"), models.to_string()).unwrap();
+    let mut asked = 0;
+    for arguments in commands {
+        let (_, told) = place.kairo_beside_dev(arguments).await;
+        let requests = place.requests().await;
+        assert!(requests.len() > asked && requests[0]["body"]["model"] == "of-dev", "{arguments:?}: {told}");
+        asked = requests.len();
+    }
 }
 
 #[tokio::test]

@@ -1,26 +1,50 @@
 //! The pages of `kairo replay --html` and `kairo whatif --html`, opened by a real browser.
 
-use std::path::Path;
-
 use kairo_local::StackOptions;
 use kairo_proto::v1::AgentDecision;
 use kairo_replay::testing::{Agent, calls, says, with_decision};
+use serde_json::json;
 use tokio::process::Command;
+
+use crate::chromium::{self, Chromium, Page};
 
 /// What somebody says who would like the page to do something.
 const HOSTILE: &str =
     "</pre></svg><script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"> the old slot";
 
-/// The page as the browser has it once it is loaded; none without Chromium.
-async fn opened(page: &Path) -> Option<String> {
-    let chromium = std::env::var("KAIRO_CHROMIUM").ok()?;
-    let profile = tempfile::tempdir().unwrap();
-    let mut browser = Command::new(chromium);
-    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dump-dom"]);
-    browser.arg(format!("--user-data-dir={}", profile.path().display()));
-    let output = browser.arg(format!("file://{}", page.display())).output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    Some(String::from_utf8(output.stdout).unwrap())
+/// The classes of all of these elements that can be seen.
+async fn seen(page: &mut Page, of: &str) -> Vec<String> {
+    let seen = "filter(it => it.getClientRects().length > 0).map(it => it.getAttribute('class') ?? '')";
+    let seen = page.look(&format!("[...document.querySelectorAll({})].{seen}", json!(of))).await;
+    serde_json::from_value(seen).unwrap()
+}
+
+/// Each filter, clicked, takes its rows away and nothing else, and the space bar brings them back. What is in `graph` stays.
+async fn filters(page: &mut Page, graph: &str) {
+    let (rows, drawn) = (seen(page, "section").await, seen(page, graph).await);
+    let filters = page.look("[...document.querySelectorAll('fieldset input')].map(it => it.id)").await;
+    let filters: Vec<String> = serde_json::from_value(filters).unwrap();
+    let is_of = |row: &str, class: &str| row.split(' ').any(|it| it == class);
+    let classes = filters.iter().map(|filter| filter.strip_prefix("show-").unwrap());
+    assert!(rows.iter().all(|row| classes.clone().any(|class| is_of(row, class))), "{rows:?}: {filters:?}");
+    assert!(classes.clone().filter(|class| rows.iter().any(|row| is_of(row, class))).count() > 1, "{rows:?}");
+    for (class, filter) in classes.zip(&filters) {
+        let (of_class, others): (Vec<String>, Vec<String>) = rows.iter().cloned().partition(|row| is_of(row, class));
+        let label = page.look(&format!("document.querySelector('#{filter}').parentElement.innerText")).await;
+        assert!(label.as_str().unwrap().split([' ', ':']).any(|word| word == of_class.len().to_string()), "{label}");
+        page.click(&format!("#{filter}")).await;
+        assert_eq!((seen(page, "section").await, seen(page, graph).await), (others, drawn.clone()), "without {class}");
+        page.look("document.activeElement.blur()").await;
+        // The keyboard begins where the last click was, so it goes around once at most.
+        for _ in 0..100 {
+            page.press("Tab", 9, "").await;
+            if page.look("document.activeElement.id").await == filter.as_str() {
+                break;
+            }
+        }
+        page.press(" ", 32, " ").await;
+        assert_eq!(seen(page, "section").await, rows, "with {class} again");
+    }
 }
 
 /// Nothing that the log says was run or loaded.
@@ -34,6 +58,7 @@ fn shows_only(page: &str, title: &str) {
 
 #[tokio::test]
 async fn pages_mark_words_and_draw_the_cone_and_run_nothing_of_a_log() {
+    let Some(chromium) = chromium::program() else { return };
     let mut agent = Agent::new("cook");
     let heard = agent.hears("", HOSTILE);
     let looks = agent.decides(&[calls("tools.now")]);
@@ -55,14 +80,14 @@ async fn pages_mark_words_and_draw_the_cone_and_run_nothing_of_a_log() {
         command.arg(arguments[0]).arg(path("cook.log")).args(&arguments[1..]).arg("--html").arg(path(page));
         let output = command.output().await.unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        opened(&path(page)).await
+        Chromium::page(&chromium, &path(page)).await
     };
-    let Some(report) = kairo(&["replay"], "report.html").await else {
-        return eprintln!("skipped: no Chromium is installed");
-    };
+    let mut page = kairo(&["replay"], "report.html").await;
+    let report = page.document().await;
     shows_only(&report, "Decisions made again");
     assert!(report.contains("the <del>new</del> slot") && report.contains("the <ins>old</ins> slot"), "{report}");
     assert!(report.contains(&format!("id=\"cook-{looks}\"")) && report.contains(&format!("id=\"cook-{tells}\"")));
+    filters(&mut page, "h1").await;
 
     std::fs::write(
         path("edit.json"),
@@ -70,9 +95,11 @@ async fn pages_mark_words_and_draw_the_cone_and_run_nothing_of_a_log() {
     )
     .unwrap();
     let edit = format!("{heard}={}", path("edit.json").display());
-    let cone = kairo(&["whatif", "--edit", &edit], "cone.html").await.unwrap();
+    let mut page = kairo(&["whatif", "--edit", &edit], "cone.html").await;
+    let cone = page.document().await;
     assert!(cone.contains("<title>The cone of a change</title>"), "{cone}");
     assert_eq!(cone.matches("<circle class=\"").count(), cone.matches("<section class=\"").count(), "{cone}");
     assert!(cone.matches("<circle class=\"unknown\"").count() >= 2, "{cone}");
     assert!(cone.contains(&format!("<a href=\"#m{looks}\">")) && cone.contains(&format!("id=\"m{looks}\"")), "{cone}");
+    filters(&mut page, "circle").await;
 }

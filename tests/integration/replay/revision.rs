@@ -1,6 +1,6 @@
 //! `kairo replay --with REVISION`: a revision is built once, and held to the build that runs.
 
-use std::path::Path;
+use std::{os::unix::fs::PermissionsExt, path::Path};
 
 use kairo_local::StackOptions;
 use tokio::process::Command;
@@ -67,4 +67,15 @@ pub async fn a_revision_is_built_once_and_compared(file: &Path) {
     let (code, _, told) = run(&["--with", "HEAD"]).await;
     assert!(code == Some(1) && told.contains("cargo failed") && told.contains("what is being written"), "{told}");
     assert_eq!(run(&["--with", "HEAD~1"]).await.0, Some(0), "a build that failed is in nobody's way");
+
+    // A build from before there were reports, which tells decisions line by line.
+    let old = folder.path().join("old");
+    let refuses = "case \"$*\" in *--report*) echo \"error: unexpected argument '--report' found\" >&2; exit 64;; esac";
+    std::fs::write(&old, format!("#!/bin/sh\n{refuses}\nexec {} \"$@\"\n", program.display())).unwrap();
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let old = old.to_str().unwrap();
+    let (code, said, told) = run(&["--with", old]).await;
+    assert!(code == Some(0) && said.contains("0 decisions come out otherwise"), "{said}{told}");
+    let (code, _, told) = run(&["--with", old, "--from", "1"]).await;
+    assert!(code == Some(64) && told.contains("wrote no report"), "{told}");
 }

@@ -12,7 +12,8 @@ const UNKNOWN: &[&str] =
     &["agent.defined.v9", "agent.dreamt.v1", "nothing.known.v1", "tool.result.v9", "tool.result.v12", "x.v9"];
 
 /// What documents and reports say they are, after `kairo.`: no types of messages.
-const DOCUMENTS: &[&str] = &["conversation.v1", "conversation.v2", "replay.v1", "diff.v1", "whatif.v1", "incident.v1"];
+const DOCUMENTS: &[&str] =
+    &["conversation.v1", "conversation.v2", "replay.v1", "diff.v1", "whatif.v1", "incident.v1", "verify.v1"];
 
 /// A type as it is written out, in code or in a statement of SQL.
 static TYPE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"["'](kairo\.[a-z_.]+\.v[0-9]+)\\?["']"#).unwrap());

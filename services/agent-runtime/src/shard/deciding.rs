@@ -51,7 +51,8 @@ impl Shard {
 
     fn think(&mut self, agent: &Name, state: Arc<AgentState>, input: Input, stage: Stage) {
         let Some(resident) = self.agents.get_mut(agent) else { return };
-        let turn = Turn::of(stage);
+        let Some(log) = &resident.log else { return };
+        let turn = Turn::of(stage, &log.chain);
         let paid = resident.paid_in(turn.lane()).clone();
         let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
         let (name, sequence) = (agent.clone(), input.record.sequence);
@@ -73,9 +74,9 @@ impl Shard {
             return;
         }
         let taken = match thought {
-            Thought::Decided(record) => {
+            Thought::Decided(record, content) => {
                 self.shards.bus.standing.count_decision();
-                resident.decided(*record)
+                resident.decided(*record, content)
             }
             Thought::Prepared => {
                 resident.prepared(true);

@@ -6,51 +6,20 @@ use std::{
     time::Duration,
 };
 
-use kairo_agent_runtime::{AgentRuntimeConfig, ModelConfig, Models, ModelsConfig, Parts};
-use kairo_core::{
-    config::{self, Mistake, Validate},
-    prices::{Cost, Price, Prices},
-    service::section,
-};
+use kairo_agent_runtime::{ModelConfig, Models, ModelsConfig, Parts};
+use kairo_core::prices::{Cost, Price, Prices};
 use kairo_replay::lanes::Expected;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::{Most, Options};
-use crate::Error;
+use crate::{
+    Error,
+    models::{Configured, Gateway},
+};
 
 /// What prices are in unless the configuration says.
 const CURRENCY: &str = "USD";
 /// The tiers, from the one that stands for the others where they are not configured.
 const TIERS: [&str; 3] = ["heavy", "fast", "light"];
-
-/// What of the services' configuration concerns models.
-#[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Configured {
-    agent_runtime: AgentRuntimeConfig,
-    models: ModelsConfig,
-    gateway: Gateway,
-}
-
-#[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Gateway {
-    prices: Prices,
-    currency: String,
-    /// What the gateway alone can judge.
-    #[serde(flatten)]
-    others: Map<String, Value>,
-}
-
-impl Validate for Configured {
-    fn mistakes(&self) -> Vec<Mistake> {
-        let mut mistakes = Vec::new();
-        section(&mut mistakes, "agent_runtime", &self.agent_runtime);
-        section(&mut mistakes, "models", &self.models);
-        mistakes
-    }
-}
 
 /// A model that the candidate lane asks in the place of a tier's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,10 +67,14 @@ impl Settings {
     /// # Errors
     /// Where they cannot be read, a model has no price that needs one, or nothing is said of what it may cost.
     pub fn read(options: &Options, replaced: &[Replaced]) -> Result<Self, Error> {
-        let file = options.config.as_ref().map(|file| ["--config".to_owned(), file.display().to_string()]);
-        let configured: Configured = config::load(file.into_iter().flatten(), config::environment())
-            .map_err(|error| Error::Usage(format!("the configuration cannot be read: {error}")))?;
-        Self::of(configured, options, replaced)
+        match options.models.load()? {
+            (configured, true) => Self::of(configured, options, replaced),
+            (_, false) => Err(Error::Usage(
+                "no model is configured: expected --config, variables such as KAIRO_MODELS__HEAVY__BASE_URL, or a `kairo dev` that \
+                 runs here"
+                    .to_owned(),
+            )),
+        }
     }
 
     fn of(configured: Configured, options: &Options, replaced: &[Replaced]) -> Result<Self, Error> {
@@ -117,7 +90,7 @@ impl Settings {
                 Some(units)
             }
         };
-        let currency = Some(gateway.currency).filter(|name| !name.is_empty()).unwrap_or(CURRENCY.to_owned());
+        let currency = currency(&gateway);
         let retry_pause = Duration::from_millis(agent_runtime.retry_pause_ms);
         Ok(Self { control, candidate, most, currency, retry_pause, room: agent_runtime.max_loaded_bytes })
     }
@@ -143,12 +116,17 @@ impl Settings {
     }
 }
 
+/// What prices are in.
+pub fn currency(gateway: &Gateway) -> String {
+    if gateway.currency.is_empty() { CURRENCY.to_owned() } else { gateway.currency.clone() }
+}
+
 fn no_budget() -> Error {
     Error::Usage("--budget: expected what models may cost, such as 0.50, or none: they are asked, and cost".to_owned())
 }
 
 impl Lane {
-    fn of(models: &ModelsConfig, prices: &Prices, max_output: u32) -> Self {
+    pub fn of(models: &ModelsConfig, prices: &Prices, max_output: u32) -> Self {
         let tiers = models.tiers().map(|(tier, model)| (tier, asked(model, prices, max_output)));
         Self { tiers: tiers.into() }
     }
@@ -199,12 +177,14 @@ impl Lane {
         self.tiers.values().map(|model| model.max_in_flight).max().unwrap_or(1)
     }
 
-    fn config(&self) -> ModelsConfig {
+    pub fn config(&self) -> ModelsConfig {
         let of = |tier: &str| self.tiers.get(tier).cloned();
         ModelsConfig { heavy: of("heavy").unwrap_or_default(), fast: of("fast"), light: of("light") }
     }
 
-    fn priced(&self) -> Result<(), Error> {
+    /// # Errors
+    /// Where a model has no price, which one.
+    pub fn priced(&self) -> Result<(), Error> {
         let unpriced: BTreeSet<&str> =
             self.tiers.values().filter(|model| model.price.is_none()).map(|model| model.model.as_str()).collect();
         let Some(model) = unpriced.first() else { return Ok(()) };
@@ -218,7 +198,7 @@ impl Lane {
 }
 
 /// A model as it is asked here: no other answers in its place, since it is this one that is looked at.
-fn asked(model: &ModelConfig, prices: &Prices, max_output: u32) -> ModelConfig {
+pub fn asked(model: &ModelConfig, prices: &Prices, max_output: u32) -> ModelConfig {
     let max_output_tokens = if model.max_output_tokens == 0 { max_output } else { model.max_output_tokens };
     let price = model.price.or_else(|| Price::of(prices, &model.model));
     ModelConfig { fallbacks: Vec::new(), max_output_tokens, price, ..model.clone() }
@@ -226,7 +206,7 @@ fn asked(model: &ModelConfig, prices: &Prices, max_output: u32) -> ModelConfig {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

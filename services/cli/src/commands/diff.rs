@@ -109,7 +109,7 @@ fn line(Change { agent, sequence, change, before, after }: &Change) -> String {
 
 fn brief_line(Brief { outcome, reason, drifted, differences, verdict }: &Brief) -> String {
     let at = differences.first().map(|place| match outcome {
-        Class::Same | Class::NotReplayable => String::new(),
+        Class::Same | Class::NotReplayable | Class::Forgotten => String::new(),
         Class::Reworded => format!(" at {}", place.at),
         Class::Differs | Class::Drifted => format!(" at {} (made again {})", place.at, place.made),
     });

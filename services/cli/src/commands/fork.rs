@@ -15,7 +15,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
-use kairo_agent_runtime::Models;
+use kairo_agent_runtime::Config;
 use kairo_core::{ids::Name, log_message, subjects::AGENT_MESSAGE};
 use kairo_fork::{Fork, Keep, Settings, mocks::Mocks};
 use kairo_proto::v1::{AgentMessage, LogMessage};
@@ -26,7 +26,12 @@ use super::{
     Session, ahead, duration, name,
     replay::changes::{text, words},
 };
-use crate::{Error, agent_log::Source, asking, models};
+use crate::{
+    Error,
+    agent_log::Source,
+    asking::{self, Forking},
+    models::without_credentials,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,10 +39,12 @@ Examples:
   kairo fork default --at 120 --prompt new.md        and with another prompt
   kairo fork lead,ann,bob --at 120 --pending lost    a team; what was in flight is lost
   kairo fork booker --file slot.kairo --message again.txt --mocks tools.yaml
+  kairo fork default --at 120 --budget 0.50          and spend no more than that on models
   kairo fork default --at 120 --export fork.log      and keep the log of the fork, for `kairo replay` and others
 
 What a fork does reaches nobody: it lives in the memory of this command. Models are asked only what the log has no answer
-to. A call of a tool is answered from --mocks, else with the result that the log has of the same call, else you are asked,
+to; with --budget no call is made that may cost more than what is left of it: it fails then, as one that the model refuses,
+and what was spent is told at the end. A call of a tool is answered from --mocks, else with the result that the log has of the same call, else you are asked,
 if you sit at a terminal, and else it fails as `locked`. Agents that are not in the fork answer what they answered before.
 
 Lines are typed as in `kairo chat`. `:wait 1h` lets an hour pass, `:state` shows what the agent knows, `:export FILE`
@@ -89,7 +96,7 @@ pub(super) struct Arguments {
     #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
     timeout: Duration,
     #[command(flatten)]
-    models: models::Options,
+    asking: asking::Options,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -104,19 +111,20 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     let prompt = arguments.prompt.as_deref().map(words).transpose()?;
     let mocks = arguments.mocks.as_deref().map(mocks).transpose()?.unwrap_or_default();
     let message = arguments.message.as_deref().map(words).transpose()?;
-    let (config, has_models) = arguments.models.load()?;
+    let (configured, has_models) = arguments.asking.models.load()?;
     let source = Source::of(arguments.file.as_deref(), &session.client, &arguments.agents, None);
+    let models = match has_models {
+        true => Some(Arc::new(Forking::new(&configured, &arguments.asking, asking::parts(&source)?)?)),
+        false => None,
+    };
     let parts = cut(&arguments, &source).await?;
     let user = arguments.user.clone().or_else(|| spoke_last(&parts, arguments.agents.first()));
     // As in `kairo chat`, where nobody has yet.
     let user =
         user.or_else(|| Name::parse("you").ok()).ok_or_else(|| Error::Usage("--user: expected a name".to_owned()))?;
-    let room = config.agent_runtime.max_loaded_bytes;
-    let model = has_models.then(|| format!("{} at {}", config.models.heavy.model, config.models.heavy.base_url));
-    let models = match has_models {
-        true => Some(Arc::new(Models::new(&config.models, asking::parts(&source)?, room)) as _),
-        false => None,
-    };
+    let heavy = &configured.models.heavy;
+    let model =
+        has_models.then(|| format!("{} at {}", heavy.model, without_credentials(&heavy.base_url).unwrap_or_default()));
     let (typed, asked) = Typed::begin(message, session.json);
     let settings = Settings {
         pending: match arguments.pending {
@@ -125,8 +133,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         },
         mocks,
         asked,
-        config,
-        models,
+        config: Config { agent_runtime: configured.agent_runtime, models: configured.models, ..Config::default() },
+        models: models.clone().map(|models| models as _),
         prompt,
     };
     let screen = Screen::new(session, arguments.events, arguments.agents.len() > 1);
@@ -134,6 +142,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     let fork = Fork::begin(parts, settings).await.map_err(failed)?;
     let talk = Talk {
         fork,
+        models,
         user,
         agents: arguments.agents.clone(),
         typed,

@@ -123,7 +123,9 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             let came = tested(&files, &changes, &accepted, session.json).await?;
             if let Some(path) = junit {
                 let suites: Vec<junit::Suite<'_>> = came.iter().map(Came::suite).collect();
-                fs::write(&path, junit::written(&suites)).map_err(Error::file("write", path))?;
+                // Another status says something about the decisions.
+                let unwritten = |error| Error::Usage(format!("--junit: cannot write {}: {error}", path.display()));
+                fs::write(&path, junit::written(&suites)).map_err(unwritten)?;
             }
             Ok(ExitCode::from(worst(&came).status()))
         }

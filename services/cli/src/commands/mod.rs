@@ -8,6 +8,7 @@ mod approve;
 mod ask;
 mod chains;
 mod chat;
+mod checkpoint;
 mod choose;
 mod conversation;
 mod dead_letters;
@@ -44,6 +45,7 @@ mod threads;
 mod turn;
 mod unasked;
 mod usage;
+mod verify;
 mod watch;
 mod whatif;
 
@@ -136,6 +138,8 @@ enum Command {
     Incident(incident::Arguments),
     Fork(fork::Arguments),
     State(state::Arguments),
+    Verify(verify::Arguments),
+    Checkpoint(checkpoint::Arguments),
 }
 
 /// What every command that speaks to a gateway works with.
@@ -204,6 +208,8 @@ impl Arguments {
             Command::Incident(arguments) => incident::run(arguments, &session).await,
             Command::Fork(arguments) => fork::run(arguments, &session).await,
             Command::State(arguments) => state::run(arguments, &session).await,
+            Command::Verify(arguments) => verify::run(arguments, &session).await,
+            Command::Checkpoint(arguments) => checkpoint::run(arguments, &session).await,
         }
     }
 }

@@ -201,9 +201,8 @@ async fn run_beside(arguments: &Arguments, other: &Path, session: &Session) -> R
     // Both read the same bytes.
     let read = save.clone().unwrap_or_else(|| folder.path().join("agents.log"));
     let report = arguments.made_again(Some(read.clone()), session, |_| Ok(())).await?;
-    let named = agents.iter().map(|agent| OsString::from(format!("--agent={agent}")));
-    let options = named.chain(range.arguments()).chain(changes.arguments()).collect();
-    let other = with::report(&binary, file.as_deref().unwrap_or(&read), options).await?;
+    let options = range.arguments().chain(changes.arguments()).collect();
+    let other = with::report(&binary, file.as_deref().unwrap_or(&read), agents, options).await?;
     let diff = Diff::between(&other, &report);
     diff::show(&diff.map_err(|error| Error::Usage(format!("--with: {error}")))?, session.json)
 }

@@ -100,9 +100,10 @@ impl Machine {
             secret_key: secret_key::kept(&plan.data_folder.data_dir)?,
             master_key: secret_key::master_kept(&plan.data_folder.data_dir)?,
         };
-        let (folder, models) = (&plan.data_folder.data_dir, plan.model.settings(wiring.simulator_url.as_deref()));
-        self.models = Some(Published::new(folder, &models).map_err(Error::file("write to", folder))?);
-        self.model_settings = models;
+        let (folder, runtime) = (&plan.data_folder.data_dir, Service::AgentRuntime);
+        let asking = settings::of(runtime, &wiring, &plan.model, &plan.environment);
+        self.models = Some(Published::new(folder, &asking).map_err(Error::file("write to", folder))?);
+        self.model_settings = plan.model.settings(wiring.simulator_url.as_deref());
         for (name, value) in settings::of_provisioner(&wiring, &plan.environment) {
             self.stack.provisioner().env(name, value);
         }

@@ -10,6 +10,7 @@ use super::{data_folder::DataFolder, machine::Machine, model::Model};
 use crate::{
     event_lines::{EventLines, printable},
     exchange::Exchange,
+    models::without_credentials,
     terminal,
     turn::Ending,
 };
@@ -82,7 +83,8 @@ fn who_answers(model: &Model) -> String {
                 model.as_ref().map(|model| format!("\n{model} {what}.")).unwrap_or_default()
             };
             let (fast, light) = (helps(fast, "compiles plans into steps"), helps(light, "completes steps"));
-            format!("{model} at {base_url} is answering.{fast}{light}")
+            let place = without_credentials(base_url).unwrap_or_default();
+            format!("{model} at {place} is answering.{fast}{light}")
         }
     }
 }
@@ -97,9 +99,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_simulator_is_called_one_and_a_key_never_shown() {
+    fn a_simulator_is_called_one_and_keys_and_passwords_are_never_shown() {
         assert!(who_answers(&Model::Simulator).contains("SIMULATOR"));
-        let (base_url, model) = ("https://models.example/v1".to_owned(), "big".to_owned());
+        let (base_url, model) = ("https://joe:sk-secret@models.example/v1".to_owned(), "big".to_owned());
         let (fast, light) = (None, Some("small".to_owned()));
         let endpoint = Model::Endpoint { base_url, model, fast, light, api_key: Some("sk-secret".into()) };
         let said = "big at https://models.example/v1 is answering.\nsmall completes steps.";

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{HeaderName, HeaderValue};
-use kairo_events::personal::Whose;
+use kairo_events::{hash_chain::Content, personal::Whose};
 use kairo_proto::Body;
 use uuid::Uuid;
 
@@ -18,6 +18,7 @@ use crate::{
     envelope::{Envelope, HELD},
     event_json,
     ids::Name,
+    record::first_values,
     subjects::Route,
     telemetry, vocabulary,
 };
@@ -117,11 +118,12 @@ impl Bus {
 
     /// Writes a decision under the guard of its subject, until the server says either way: the same bytes with the same
     /// guard, however often there is no answer. What stands there after a conflict may be this very event, whose
-    /// acknowledgement was lost; whoever reads the subject will see it.
+    /// acknowledgement was lost; whoever reads the subject will see it. With it comes what digests of the agent's hash chain are
+    /// made of, which is what is stored.
     ///
     /// # Errors
     /// [`BusError::Conflict`] or [`BusError::TooLarge`]. It waits for as long as the server is away.
-    pub async fn commit(&self, event: &Outgoing, expected: u64) -> Result<Written, BusError> {
+    pub async fn commit(&self, event: &Outgoing, expected: u64) -> Result<(Written, Content), BusError> {
         let (mut message, mut stalled, mut attempt) = (None, None, 0);
         loop {
             match self.try_to_commit(event, &mut message, expected).await {
@@ -142,12 +144,14 @@ impl Bus {
         event: &Outgoing,
         message: &mut Option<Message>,
         expected: u64,
-    ) -> Result<Written, BusError> {
+    ) -> Result<(Written, Content), BusError> {
         let sealed = match message.take() {
             Some(sealed) => sealed,
             None => self.message(event).await?.guarded(expected),
         };
-        self.send(message.insert(sealed).clone(), expected).await
+        let sealed = message.insert(sealed);
+        let content = Content::of_decision(&event.subject, first_values(&sealed.headers), &sealed.payload);
+        Ok((self.send(sealed.clone(), expected).await?, content))
     }
 
     /// Speaks to whoever listens right now: nothing is stored, nobody waits.

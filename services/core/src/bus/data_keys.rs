@@ -227,7 +227,7 @@ impl Bus {
     pub async fn make_data_key(&self, holder: Holder<'_>, generation: u32) -> Result<(), BusError> {
         let Some(keys) = &self.data_keys else { return Ok(()) };
         let name = holder.to_string();
-        let wrapped = keys.wrapped(&name, generation, &self.port.new_key());
+        let wrapped = self.port.new_key().and_then(|key| keys.wrapped(&name, generation, &key));
         let wrapped = wrapped.map_err(BusError::unavailable("making a data key"))?;
         self.update_value(DATA_KEYS_BUCKET, &format!("{name}.{generation}"), wrapped, 0).await?;
         Ok(())

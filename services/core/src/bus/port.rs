@@ -109,7 +109,7 @@ pub trait Machine: Send + Sync {
     fn new_id(&self) -> Uuid;
 
     /// A new key to seal with, that nobody can guess.
-    fn new_key(&self) -> Key;
+    fn new_key(&self) -> Result<Key, Cause>;
 
     /// A background task of the replica, to be spawned: it goes on only while the replica does.
     fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;

@@ -32,6 +32,12 @@ impl Bus {
         self.opened_page(page).await
     }
 
+    /// The messages of the log with a sequence above `after`, whatever their subject, at most [`PAGE`]. The server looks for nothing,
+    /// so that costs it no more than the messages themselves. As with [`Bus::read`], a follower may answer.
+    pub async fn read_log(&self, after: u64) -> Result<Page, BusError> {
+        self.read_in(EVENTS_STREAM, ">", after).await
+    }
+
     /// The last message of each subject that a list of filters names, in the log; at most 1024.
     pub async fn last_of_each(&self, filters: &[String]) -> Result<Vec<Raw>, BusError> {
         let filters: Vec<String> = filters.iter().map(|filter| self.stored(filter)).collect();

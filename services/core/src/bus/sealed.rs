@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kairo_events::personal::{self, Known, NotOpened};
+use kairo_events::personal::{self, Known, NotOpened, Whose};
 use kairo_proto::ContentType;
 
 use super::{
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     envelope,
+    ids::Name,
     record::Raw,
     vocabulary::{self, SEALING},
 };
@@ -26,7 +27,9 @@ impl Bus {
     pub(super) async fn sealed(&self, event: &Outgoing) -> Result<(Headers, Bytes), BusError> {
         let (mut headers, mut keys) = (event.headers(), BTreeMap::new());
         if !event.envelope.whose.users().is_empty() && self.may_seal().await? {
-            for user in event.envelope.whose.users() {
+            // What is no name can have no key.
+            let is_name = |owner: &&str| Name::parse(Whose::agent_of(owner).unwrap_or(owner)).is_ok();
+            for user in event.envelope.whose.users().into_iter().filter(is_name) {
                 let key = self.data_key(Holder::of(user)).await?;
                 keys.extend(key.map(|key| (user.to_owned(), key)));
             }
@@ -49,7 +52,7 @@ impl Bus {
     /// # Errors
     /// Where the keys cannot be read now, or the master key is another one. What cannot be read at all stays as it is.
     pub async fn opened(&self, raw: Raw) -> Result<Raw, BusError> {
-        if raw.header(envelope::CONTENT_TYPE) != Some(ContentType::SEALED) {
+        if !raw.is_sealed() {
             return Ok(raw);
         }
         let (Some((id, _)), Some(type_name)) = (raw.ids(), raw.header(envelope::TYPE)) else { return Ok(raw) };
@@ -68,13 +71,17 @@ impl Bus {
         };
         let mut headers = raw.headers.clone();
         headers.insert(envelope::CONTENT_TYPE, ContentType::PROTOBUF);
+        if !opened.forgotten.is_empty() {
+            let users: Vec<String> = opened.forgotten.into_iter().collect();
+            headers.insert(envelope::FORGOTTEN, users.join(","));
+        }
         let payload = opened.body.encode().into();
         Ok(Raw { headers, payload, sealed: Some(raw.payload), ..raw })
     }
 
     /// The same of several.
     pub(super) async fn all_opened(&self, raws: Vec<Raw>) -> Result<Vec<Raw>, BusError> {
-        if !raws.iter().any(|raw| raw.header(envelope::CONTENT_TYPE) == Some(ContentType::SEALED)) {
+        if !raws.iter().any(Raw::is_sealed) {
             return Ok(raws);
         }
         let mut opened = Vec::with_capacity(raws.len());
@@ -122,8 +129,10 @@ impl Tail for OpeningTail {
         }
         // Whatever is dropped meanwhile, nothing is lost.
         while let Some(raw) = self.closed.front() {
-            self.open.push(self.bus.opened(raw.clone()).await?);
-            self.closed.pop_front();
+            // Copying the headers costs more than all the rest.
+            let opened = if raw.is_sealed() { Some(self.bus.opened(raw.clone()).await?) } else { None };
+            let closed = self.closed.pop_front();
+            self.open.extend(opened.or(closed));
         }
         Ok(std::mem::take(&mut self.open))
     }
@@ -151,9 +160,12 @@ impl Pull for OpeningPull {
                 Err(error) => return Some(Err(error)),
             }
         }
-        let raw = self.closed.as_ref()?.raw.clone();
-        let opened = self.bus.opened(raw).await;
+        let raw = &self.closed.as_ref()?.raw;
+        let opened = if raw.is_sealed() { Some(self.bus.opened(raw.clone()).await) } else { None };
         let delivered = self.closed.take()?;
-        Some(opened.map(|raw| Delivered { raw, ..delivered }).map_err(Cause::from))
+        Some(match opened {
+            None => Ok(delivered),
+            Some(opened) => opened.map(|raw| Delivered { raw, ..delivered }).map_err(Cause::from),
+        })
     }
 }

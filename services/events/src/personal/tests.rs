@@ -152,3 +152,41 @@ fn each_value_of_a_list_is_one() {
     let sealed = seal(&body, ID, &Whose::of(&body), &keys(&[("ann", 1)])).unwrap().unwrap();
     assert_eq!(read(&body, &sealed, &[("ann", 1)]).body, body);
 }
+
+/// Texts of events that are nobody's own: ids and names, times, words of a vocabulary, and what an agent is made from.
+#[rustfmt::skip]
+const OPEN: &[&str] = &[
+    "agent", "agents", "asked_by", "at", "basis", "catalogue_version", "cost", "cost_per_day", "cron", "date", "day", "day_ends_at",
+    "description", "due_at", "event", "executor", "finish_reason", "from", "help", "interval", "kind", "label", "lead", "lineage",
+    "media_type", "mission", "model", "module", "modules", "name", "next_at", "owner", "path", "program", "prompt", "request_digest",
+    "rrule", "runner", "source_event_ids", "supervisor", "team", "tier", "time", "time_zone", "tool", "tools", "trigger", "type",
+    "updated_at", "user", "value",
+];
+/// Those that are so in these messages alone.
+const OPEN_IN: &[(&str, &str)] = &[("Perception", "arguments"), ("GivenUpCall", "reason"), ("TeamChanged", "reason")];
+
+#[test]
+fn every_text_of_an_event_is_personal_or_known_to_be_nobodys() {
+    let protos = [
+        include_str!("../../../../proto/kairo/v1/agent.proto"),
+        include_str!("../../../../proto/kairo/v1/process.proto"),
+        include_str!("../../../../proto/kairo/v1/submodules.proto"),
+        include_str!("../../../../proto/kairo/v1/task.proto"),
+        include_str!("../../../../proto/kairo/v1/tool.proto"),
+        include_str!("../../../../proto/kairo/v1/user.proto"),
+    ];
+    let (mut message, mut texts, mut unknown) = ("", 0, Vec::new());
+    for line in protos.iter().flat_map(|proto| proto.lines()) {
+        message = line.strip_prefix("message ").and_then(|line| line.split(' ').next()).unwrap_or(message);
+        let mut words = line.split_whitespace().skip_while(|word| ["optional", "repeated"].contains(word));
+        let (Some("string"), Some(name)) = (words.next(), words.next()) else { continue };
+        texts += 1;
+        let is_told = line.contains("personal: true") || line.contains("vocabulary: ");
+        let is_open = name.ends_with("_id") || OPEN.contains(&name) || OPEN_IN.contains(&(message, name));
+        if !is_told && !is_open {
+            unknown.push(format!("{message}.{name}"));
+        }
+    }
+    assert!(texts > 200, "{texts}");
+    assert_eq!(unknown, Vec::<String>::new(), "say `personal: true` of them, or that they are nobody's");
+}

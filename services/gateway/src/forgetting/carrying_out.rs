@@ -20,10 +20,8 @@ use tokio::time::{Instant, sleep};
 use super::{Kept, Order, changes, keep, key, order_of, told_id};
 use crate::{problem::Problem, state::Gateway};
 
-/// How long a gateway that is at an order is left alone with it without a word.
-const CLAIM: Duration = Duration::from_secs(60);
-/// How often it says that it still is.
-const BREATH: Duration = Duration::from_secs(20);
+/// Longest wait for the read model, before that is tried again.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Pause before an order is gone on with that could not be.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How often it is looked how far a read model is that is being built.
@@ -89,6 +87,15 @@ async fn carry_out_all(gateway: &Gateway) {
     }
 }
 
+/// How often a gateway that is at an order says so, and how long the others leave it to that one without a word.
+fn breath(gateway: &Gateway) -> Duration {
+    Duration::from_millis(gateway.bus.limits.member_expiry_ms)
+}
+
+fn claimed_for(gateway: &Gateway) -> Duration {
+    4 * breath(gateway)
+}
+
 /// Goes on with the order to forget a user, to its end.
 async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
     let Some(mut kept) = order_of(&gateway.bus, user).await? else { return Ok(()) };
@@ -116,7 +123,7 @@ async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
 /// Says that it is at it, and how far.
 async fn claim(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
     gateway.bus.instance.as_str().clone_into(&mut kept.order.by);
-    kept.order.until = gateway.bus.now().saturating_add(CLAIM).unwrap_or(Timestamp::MAX);
+    kept.order.until = gateway.bus.now().saturating_add(claimed_for(gateway)).unwrap_or(Timestamp::MAX);
     match keep(&gateway.bus, kept).await {
         Err(BusError::Conflict { .. }) => Err(Stuck::Taken),
         kept => Ok(kept?),
@@ -133,7 +140,8 @@ async fn step(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuc
         ForgettingStep::Told => reseal(gateway, kept).await,
         ForgettingStep::Resealed => Ok(ForgettingStep::Rebuilding),
         ForgettingStep::Rebuilding => rebuild(gateway, kept).await,
-        ForgettingStep::Done | ForgettingStep::Unknown(_) => Ok(ForgettingStep::Done),
+        ForgettingStep::Done => Ok(ForgettingStep::Done),
+        ForgettingStep::Unknown(word) => Err(Stuck::Problem(format!("a newer gateway goes on with it at {word}"))),
     }
 }
 
@@ -160,7 +168,7 @@ async fn make(gateway: &Gateway, holder: Holder<'_>, generation: u32) -> Result<
 async fn find(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
     wait(gateway, kept).await?;
     kept.order.through = gateway.bus.end().await?;
-    let snapshot = gateway.read_model.at_least(kept.order.through, CLAIM / 2).await;
+    let snapshot = gateway.read_model.at_least(kept.order.through, PATIENCE).await;
     let snapshot = snapshot.map_err(|error| Stuck::Problem(error.to_string()))?;
     let held = snapshot.held_of(kept.order.user.as_str()).await?;
     kept.order.agents = held.iter().filter_map(|held| Name::parse(&held.agent).ok()).collect();
@@ -171,7 +179,7 @@ async fn find(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuc
 async fn wait(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
     let mut left = gateway.bus.data_key_age() + Duration::from_secs(1);
     while !left.is_zero() {
-        let now = left.min(BREATH);
+        let now = left.min(breath(gateway));
         sleep(now).await;
         left -= now;
         claim(gateway, kept).await?;
@@ -259,7 +267,7 @@ async fn begun(gateway: &Gateway, kept: &mut Kept, projection: Projection) -> Re
 }
 
 async fn swapped_in(gateway: &Gateway, kept: &mut Kept, projection: Projection, generation: i64) -> Result<(), Stuck> {
-    let mut breath = Instant::now();
+    let mut said = Instant::now();
     loop {
         let generations = gateway.read_model.generations().await?;
         let built = generations.iter().find(|it| it.generation == generation);
@@ -277,8 +285,8 @@ async fn swapped_in(gateway: &Gateway, kept: &mut Kept, projection: Projection, 
             Some(_) => {}
         }
         sleep(LOOK).await;
-        if breath.elapsed() > BREATH {
-            breath = Instant::now();
+        if said.elapsed() > breath(gateway) {
+            said = Instant::now();
             claim(gateway, kept).await?;
         }
     }

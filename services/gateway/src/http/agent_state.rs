@@ -8,9 +8,12 @@ use kairo_core::ids::Name;
 use kairo_proto::v1::LogMessage;
 use kairo_replay::timeline::{Broken, Timeline};
 use serde_json::Value;
-use tokio::task::spawn_blocking;
 
-use super::{Gateway, log, query};
+use super::{
+    Gateway,
+    computing::{Wanted, while_wanted},
+    log, query,
+};
 use crate::{
     fields::{Fields, parsed, value},
     problem::Problem,
@@ -26,19 +29,21 @@ pub async fn get(
     let mut fields = Fields::from_query(query.as_deref());
     let at: Option<u64> = fields.optional("at", "a sequence", value(parsed));
     let at = fields.complete(|| Some(at.unwrap_or(u64::MAX)))?;
-    let _permit = gateway.replay_permit()?;
+    let permit = gateway.replay_permit()?;
     let messages = log::part(&gateway, &agent, at).await?;
-    // Folding takes a while, and nothing else would go on meanwhile.
-    let folded = spawn_blocking(move || folded(agent, &messages)).await;
-    let state = folded.map_err(|error| Problem::internal(&error))?.map_err(|broken| Problem::unreplayable(&broken))?;
+    let compute = move |wanted: &Wanted| {
+        let _held = permit;
+        folded(agent, &messages, wanted)
+    };
+    let state = while_wanted(compute).await?.map_err(|broken| Problem::unreplayable(&broken))?;
     let state = state.ok_or_else(|| Problem::not_found("the log has nothing of this agent up to there"))?;
     Ok(Json(state))
 }
 
 /// The state behind the last of the messages; none where none of them is the agent's.
-fn folded(agent: Name, messages: &[LogMessage]) -> Result<Option<Value>, Broken> {
+fn folded(agent: Name, messages: &[LogMessage], wanted: &Wanted) -> Result<Option<Value>, Broken> {
     let mut timeline = Timeline::new(agent, 0, None);
-    for message in messages {
+    for message in wanted.each(messages) {
         timeline.take(message)?;
     }
     Ok((timeline.own() > 0).then(|| timeline.state()))

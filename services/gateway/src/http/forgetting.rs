@@ -43,7 +43,7 @@ pub async fn post(
     drop(snapshot);
     let told = ForgetUserResponse { user: user.to_string(), order_id: String::new(), held, sealed };
     if dry_run {
-        return Ok((StatusCode::OK, Told(told)));
+        return Ok((StatusCode::ACCEPTED, Told(told)));
     }
     let order = forgetting::give(&gateway.bus, &user, caller.principal()).await?;
     tracing::info!(%user, order = %order.order_id, "a user is to be forgotten");

@@ -15,9 +15,12 @@ use kairo_replay::incident::{
     AROUND, Around, Choosing, Manifest, Writing,
     objects::{Adding, LARGEST, Objects, Reason, encoded},
 };
-use tokio::task::spawn_blocking;
 
-use super::{Gateway, log, query};
+use super::{
+    Gateway,
+    computing::{Wanted, while_wanted},
+    log, query,
+};
 use crate::{
     fields::{Fields, parsed, value},
     problem::{FieldError, Problem},
@@ -40,9 +43,8 @@ pub async fn get(
     let permit = gateway.replay_permit()?;
     let messages = log::part(&gateway, &agent, u64::MAX).await?;
     let attached = format!("attachment; filename=\"{agent}.kairo\"");
-    // Making the decisions again takes a while, and nothing else would go on meanwhile.
-    let written = spawn_blocking(move || file(agent, around, &messages)).await;
-    let (manifest, named, mut lines) = written.map_err(|error| Problem::internal(&error))??;
+    let (permit, written) = while_wanted(move |wanted| (permit, file(agent, around, &messages, wanted))).await?;
+    let (manifest, named, mut lines) = written?;
     let objects = match wants_objects {
         true => add_objects(&gateway, named, &mut lines).await?,
         false => Objects::left_out(named.len() as u64, Reason::Unwanted),
@@ -67,19 +69,20 @@ fn file(
     agent: Name,
     around: Option<Around>,
     messages: &[LogMessage],
+    wanted: &Wanted,
 ) -> Result<(Manifest, Vec<Part>, VecDeque<Bytes>), Problem> {
     let mut choosing = Choosing::new(agent, around.clone());
-    messages.iter().for_each(|message| choosing.look(message));
+    wanted.each(messages).for_each(|message| choosing.look(message));
     if let (Some(around), None) = (around, choosing.met()) {
         let expected = "the sequence of a message of this agent, or the id of an event in its log".to_owned();
         let error = FieldError { field: "around".to_owned(), expected, found: Some(around.to_string()) };
         return Err(Problem::invalid(vec![error]));
     }
-    messages.iter().for_each(|message| choosing.measure(message));
+    wanted.each(messages).for_each(|message| choosing.measure(message));
     // Its key would be needed only to see that decisions which seal secrets come out the same.
     let mut writing = Writing::new(&choosing, None);
     let mut lines = VecDeque::new();
-    for message in messages {
+    for message in wanted.each(messages) {
         let line = writing.take(message).map_err(|broken| Problem::unreplayable(&broken))?;
         lines.extend(line.map(Bytes::from));
     }
@@ -108,12 +111,12 @@ async fn add_objects(gateway: &Gateway, named: Vec<Part>, lines: &mut VecDeque<B
             adding.miss(&part);
             continue;
         };
-        let written = spawn_blocking(move || {
+        let written = while_wanted(move |_| {
             let line = adding.take(&part, &bytes);
             (adding, line)
         });
         let line;
-        (adding, line) = written.await.map_err(|error| Problem::internal(&error))?;
+        (adding, line) = written.await?;
         room = room.saturating_sub(line.len() as u64);
         lines.push_back(Bytes::from(line));
     }

@@ -1,4 +1,5 @@
-//! `GET /v1/agents/{agent}/log`: an agent's part of the log as it stands there, and what its decisions rest on.
+//! `GET /v1/agents/{agent}/log`: an agent's part of the log as it stands there, and what its decisions rest on; `GET /v1/log`: all
+//! of the log.
 
 use std::ops::ControlFlow;
 
@@ -6,12 +7,8 @@ use axum::{
     Json,
     extract::{Path, RawQuery, State, rejection::PathRejection},
 };
-use kairo_core::{
-    ids::Name,
-    record::Raw,
-    subjects::{BASIS, CATALOGUE, Service, subjects_of},
-};
-use kairo_proto::v1::{GetAgentLogResponse, LogMessage};
+use kairo_core::{ids::Name, record::Raw, subjects::part_of};
+use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
 
 use super::{Gateway, query};
 use crate::{
@@ -33,7 +30,8 @@ pub async fn get(
     let agent = query::agent(path)?;
     let mut fields = Fields::from_query(query.as_deref());
     let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
-    let after = fields.complete(|| Some(after.unwrap_or(0)))?;
+    let sealed: Option<bool> = fields.optional("sealed", "true or false", value(parsed));
+    let (after, sealed) = fields.complete(|| Some((after.unwrap_or(0), sealed.unwrap_or(false))))?;
     let mut page = GetAgentLogResponse::default();
     let mut bytes = 0;
     let each = |raw: Raw| {
@@ -42,11 +40,47 @@ pub async fn get(
             return ControlFlow::Break(());
         }
         bytes += raw.payload.len();
-        page.messages.push(raw.to_log_message());
+        let message = if sealed { raw.as_stored().to_log_message() } else { raw.to_log_message() };
+        page.messages.push(message);
         ControlFlow::Continue(())
     };
-    gateway.bus.read_together(&subjects(&agent), after, each).await?;
+    gateway.bus.read_together(&part_of(&agent), after, each).await?;
     Ok(Json(page))
+}
+
+/// `GET /v1/log`: all of it.
+pub async fn whole(State(gateway): State<Gateway>, RawQuery(query): RawQuery) -> Result<Json<GetLogResponse>, Problem> {
+    let mut fields = Fields::from_query(query.as_deref());
+    let after: Option<u64> = fields.optional("after", "a sequence", value(parsed));
+    let mut after = fields.complete(|| Some(after.unwrap_or(0)))?;
+    let (log, end) = (gateway.bus.log()?.id.to_string(), gateway.bus.end().await?);
+    let mut answer = GetLogResponse { log, end, ..GetLogResponse::default() };
+    let mut bytes = 0;
+    while after < end {
+        let page = gateway.bus.read_log(after).await?;
+        for raw in page.messages {
+            if answer.messages.len() == MESSAGES || bytes >= BYTES {
+                answer.next_after = Some(after);
+                return Ok(Json(answer));
+            }
+            (after, bytes) = (raw.sequence, bytes + stored_bytes(&raw));
+            answer.messages.push(as_placed(&gateway, &raw));
+        }
+        if !page.more {
+            break;
+        }
+    }
+    Ok(Json(answer))
+}
+
+/// One that is not where its owner's messages are is nothing that its agent knows.
+fn as_placed(gateway: &Gateway, raw: &Raw) -> LogMessage {
+    let message = raw.as_stored().to_log_message();
+    if gateway.bus.misplaced(raw).is_none() {
+        return message;
+    }
+    let partition = raw.partition.map_or_else(|| "-".to_owned(), |partition| partition.to_string());
+    LogMessage { subject: format!("{}.{partition}", message.subject), ..message }
 }
 
 /// An agent's part of the log up to a place, all of it.
@@ -64,7 +98,7 @@ pub async fn part(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMes
         messages.push(raw.to_log_message());
         ControlFlow::Continue(())
     };
-    gateway.bus.read_together(&subjects(agent), 0, each).await?;
+    gateway.bus.read_together(&part_of(agent), 0, each).await?;
     if bytes > most {
         return Err(Problem::log_too_long());
     }
@@ -76,11 +110,4 @@ fn stored_bytes(raw: &Raw) -> usize {
     let headers = raw.headers.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
     headers.map(|(name, value)| AsRef::<str>::as_ref(name).len() + value.as_str().len()).sum::<usize>()
         + raw.payload.len()
-}
-
-/// All that an agent's decisions can be made again from.
-fn subjects(agent: &Name) -> Vec<String> {
-    let announced = [(CATALOGUE, Service::ToolRunner), (BASIS, Service::AgentRuntime)];
-    let announced = announced.into_iter().filter_map(|(route, by)| Some(route.of(&Name::parse(by.name()).ok()?)));
-    subjects_of(agent).into_iter().chain(announced).collect()
 }

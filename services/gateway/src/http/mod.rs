@@ -13,6 +13,7 @@ mod briefings;
 mod chains;
 mod choices;
 mod commands;
+mod computing;
 mod consents;
 mod conversations;
 mod cors;
@@ -161,6 +162,7 @@ fn rpcs() -> Router<Gateway> {
         rewrap_data_keys: post(rewrapping::post),
         list_dead_letters: get(dead_letters::get),
         get_agent_log: get(log::get),
+        get_log: get(log::whole),
     };
     handlers.router()
 }

@@ -1,7 +1,7 @@
 //! What becomes of a decision beside what was decided: words that are too much, and calls that nothing came of.
 
 use kairo_events::vocabulary;
-use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall};
+use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall, HashLink};
 
 /// The same decision where even the words of models are too much: what was paid for them is kept.
 pub fn without_words(decision: AgentDecision) -> AgentDecision {
@@ -21,6 +21,13 @@ pub fn with_given_up(decision: AgentDecision, given_up: Vec<GivenUpCall>, epoch:
         reader if reader <= epoch => AgentDecision { reader, ..with },
         _ => AgentDecision { given_up: Vec::new(), ..with },
     }
+}
+
+/// The decision with what ties it to what stands before it, and what it takes to be read then. Whoever decides says whether the epoch
+/// knows of links.
+pub fn with_link(decision: AgentDecision, link: HashLink) -> AgentDecision {
+    let with = AgentDecision { link: Some(link), ..decision };
+    AgentDecision { reader: vocabulary::of_decision(&with), ..with }
 }
 
 /// Whether a completion lost its words.

@@ -80,7 +80,7 @@ impl Again {
             Deliberation::begin(state, input, catalogue, limits).ok_or(Unmade::Nothing)?;
         loop {
             let questions = match next {
-                Next::Commit(decision) => return Ok(Step::Made(Box::new(decision))),
+                Next::Commit(decision) => return Ok(Step::Made(decision)),
                 Next::Ask(questions) => questions,
             };
             let (mut given, mut missing) = (Vec::new(), Vec::new());

@@ -55,7 +55,7 @@ impl Agent {
         let (mut thought, mut next) = Deliberation::begin(&state, &input, &catalogue, &limits).unwrap();
         loop {
             match next {
-                Next::Commit(decision) => return Some((input, decision)),
+                Next::Commit(decision) => return Some((input, *decision)),
                 Next::Ask(questions) => {
                     let completions = questions.iter().map(|question| Completion {
                         tier: question.request.tier.into(),

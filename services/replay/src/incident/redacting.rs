@@ -20,9 +20,9 @@ use kairo_events::{
     record::Record,
     subjects::AGENT_DECISION,
     threads,
-    vocabulary::{self, NotUnderstood, READER_HEADER},
+    vocabulary::{NotUnderstood, READER_HEADER},
 };
-use kairo_mind::replay::{Made, Outcome, Replay, Replayed, compare::differences_beside, digests};
+use kairo_mind::replay::{Made, Outcome, Replay, Replayed, as_made, compare::differences_beside, digests};
 use kairo_proto::{
     Body, ContentType,
     v1::{AgentDecision, Completion, LogMessage, MemoryAppended, StateWritten, decided_event::Event},
@@ -159,7 +159,9 @@ impl Redacting {
         let is_decision = AGENT_DECISION.is(&record.subject) && matches!(walked, Body::AgentDecision(_));
         let mut redacted = Record { envelope, body: walked, ..record.clone() };
         if let (true, Body::AgentDecision(decision)) = (is_decision, &redacted.body) {
-            let decision = self.decided(&record, &redacted, decision.clone())?;
+            // Its digest would tell whoever guesses what a token stands for whether that is it.
+            let walked = AgentDecision { link: None, ..decision.clone() };
+            let decision = self.decided(&record, &redacted, walked)?;
             redacted.body = decision.into();
         }
         let (came, comes) = (self.open.take(record), self.redacted.take(redacted.clone()));
@@ -281,11 +283,6 @@ impl Redacting {
     }
 }
 
-/// As a decision that was made again has it: without what was spent in vain before it.
-fn as_made(decision: &AgentDecision) -> AgentDecision {
-    AgentDecision { given_up: Vec::new(), reader: vocabulary::FIRST, ..decision.clone() }
-}
-
 /// Without what must be another: the digests of requests, and secrets that are sealed.
 fn without_digests(decision: &AgentDecision) -> AgentDecision {
     let mut decision = decision.clone();
@@ -343,6 +340,7 @@ fn outcome(replayed: Option<&Replayed>) -> &'static str {
     match replayed.map(|replayed| (&replayed.outcome, replayed.drifted.is_empty())) {
         None => "none",
         Some((Outcome::NotReplayable { .. }, _)) => "not replayable",
+        Some((Outcome::Forgotten, _)) => "forgotten",
         Some((_, false)) => "drifted",
         Some((Outcome::Same, true)) => "the same",
         Some((Outcome::Reworded { .. }, true)) => "reworded",

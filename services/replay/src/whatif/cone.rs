@@ -58,6 +58,11 @@ pub enum Fate {
     Unknown,
 }
 
+impl Fate {
+    /// All there are: those of the change itself, what follows for certain, and what is not known.
+    pub const ALL: [Self; 6] = [Self::Dropped, Self::Edited, Self::Vanished, Self::Changed, Self::Kept, Self::Unknown];
+}
+
 /// A message that the change reaches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reached {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::commands::Session;
 use crate::{
     Error,
+    asking::Spent,
     event_lines::{EventLines, printable},
     terminal,
     turn::is_say,
@@ -101,6 +102,9 @@ impl Screen {
             return Ok(terminal::json(told)?);
         }
         let what = match told {
+            Told::Model { answer: Answer::NotAsked { why }, .. } => {
+                return Ok(terminal::line(format!("  no model is asked: {}", printable(why)))?);
+            }
             Told::Model { .. } => return Ok(()),
             Told::Agent { agent, .. } => format!("asked {agent}"),
             Told::Tool { tool, arguments, .. } => {
@@ -126,12 +130,13 @@ impl Screen {
         if self.json { Ok(()) } else { Ok(terminal::piece(text)?) }
     }
 
-    /// How it ended.
-    pub fn end(&self, at_rest: bool, now: jiff::Timestamp) -> Result<(), Error> {
+    /// How it ended, and what models were asked.
+    pub fn end(&self, at_rest: bool, now: jiff::Timestamp, spent: Option<&Spent>) -> Result<(), Error> {
         if self.json {
             let counts: BTreeMap<String, usize> =
                 self.counts.iter().map(|((kind, from), count)| (format!("{kind}_{from}"), *count)).collect();
-            return Ok(terminal::json(&json!({ "at_rest": at_rest, "now": now, "answers": counts }))?);
+            let ended = json!({ "at_rest": at_rest, "now": now, "answers": counts, "asked": spent });
+            return Ok(terminal::json(&ended)?);
         }
         let of = |kind: &str| {
             let of = self.counts.iter().filter(|((of, _), _)| *of == kind);
@@ -140,7 +145,8 @@ impl Screen {
         };
         let told: Vec<String> = ["models", "tools", "agents"].into_iter().filter_map(of).collect();
         let told = if told.is_empty() { "nothing was asked or called".to_owned() } else { told.join("; ") };
-        Ok(terminal::line(format!("The fork has ended. {told}"))?)
+        terminal::line(format!("The fork has ended. {told}"))?;
+        Ok(spent.map_or(Ok(()), |spent| terminal::line(spent.to_string()))?)
     }
 }
 

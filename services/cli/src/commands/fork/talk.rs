@@ -1,6 +1,6 @@
 //! Talking to a fork.
 
-use std::{collections::VecDeque, fs::File, io::Write, path::Path, process::ExitCode, time::Duration};
+use std::{collections::VecDeque, path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kairo_core::ids::Name;
@@ -19,6 +19,8 @@ use super::{
 };
 use crate::{
     Error,
+    agent_log::Saved,
+    asking::Forking,
     commands::{ahead, ask},
     event_lines::printable,
     question::{About, Question},
@@ -33,6 +35,8 @@ const HELP: &str = "\
 
 pub struct Talk {
     pub fork: Fork,
+    /// Who is asked what the log has no answer to, if there is anybody.
+    pub models: Option<Arc<Forking>>,
     pub user: Name,
     pub agents: Vec<Name>,
     pub typed: Typed,
@@ -73,7 +77,8 @@ impl Talk {
             let seconds = self.timeout.as_secs();
             self.screen.note(format!("Not at rest after {seconds} s: a longer time can be given with --timeout."))?;
         }
-        self.screen.end(at_rest, self.fork.now())?;
+        let spent = self.models.as_ref().map(|models| models.spent());
+        self.screen.end(at_rest, self.fork.now(), spent.as_ref())?;
         self.fork.end().await;
         Ok(if at_rest { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -259,13 +264,9 @@ impl Talk {
     }
 
     fn export(&self, path: &Path) -> Result<(), Error> {
-        let failed = || Error::file("write", path);
-        let mut file = File::create(path).map_err(failed())?;
+        let mut saved = Saved::create(path)?;
         let log = self.fork.export();
-        for message in &log {
-            let line = serde_json::to_string(message).unwrap_or_default();
-            writeln!(file, "{line}").map_err(failed())?;
-        }
+        log.iter().try_for_each(|message| saved.write(message))?;
         self.screen.note(format!(
             "{} messages in {}: `kairo replay {}` and others open it.",
             log.len(),

@@ -33,13 +33,14 @@ Examples:
   kairo incident export --agent default --around 131 -o slot.kairo   up to the end of what message 131 is part of
   kairo incident export --agent ann --file both.log -o ann.kairo     from a file that `kairo replay --save` wrote
   kairo incident export --agent default -o slot.kairo --redact       without personal data and secrets
+  kairo incident export --agent default -o slot.kairo --sealed       as the log has it, for kairo verify
 
 The file holds the agent's messages, and the catalogues and bases that its decisions rest on, from the
 beginning of the log: decisions are made again from what stands before them. With --around, a sequence or
 the id of an event, it ends behind what answers the same request, and is about the decisions of that.
 
 Images, audio and video that the messages name stand in it as well, as far as they are still stored, but for
---without-objects. What was said stands in it in the clear. Secrets that are sealed stay sealed: whoever makes decisions again
+--without-objects. What was said stands in it in the clear, also where the log has it sealed; with --sealed it stays so. Secrets that are sealed stay sealed: whoever makes decisions again
 that seal some needs the key.
 
 With --redact, there are no images, audio and video, and tokens such as ⟨email-1⟩ stand for e-mail addresses, telephone, account and card numbers, IP addresses,
@@ -68,6 +69,9 @@ pub struct Arguments {
     /// Leave out images, audio and video
     #[arg(long)]
     without_objects: bool,
+    /// Leave what users said sealed: the file shows who spoke when and can be proven, and nobody can read what was said
+    #[arg(long, conflicts_with_all = ["redact", "file"])]
+    sealed: bool,
     #[command(flatten)]
     redaction: Redaction,
 }
@@ -108,13 +112,17 @@ impl Redaction {
 }
 
 pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, file, around, output, without_objects, redaction } = arguments;
+    let Arguments { agent, file, around, output, without_objects, sealed, redaction } = arguments;
     let named = redaction.named()?;
     let mut choosing = Choosing::new(agent.clone(), around.clone());
     let here = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let spool = NamedTempFile::new_in(here).map_err(Error::file("write in", here))?;
     let agents = std::slice::from_ref(&agent);
-    let source = Source::of(file.as_deref(), &session.client, agents, Some(spool.path().to_owned()));
+    let save = Some(spool.path().to_owned());
+    let source = match sealed {
+        true => Source::Stored(&session.client, agents, save),
+        false => Source::of(file.as_deref(), &session.client, agents, save),
+    };
     let first = source.read(|message| {
         choosing.look(message);
         Ok(ControlFlow::Continue(()))
@@ -126,6 +134,8 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
     let objects = match (&named, without_objects) {
         (Some(_), _) => Err(Reason::Redacted),
         (None, true) => Err(Reason::Unwanted),
+        // Its bytes would tell what is sealed.
+        (None, false) if sealed => Err(Reason::Unwanted),
         (None, false) => objects::of(&source)?.ok_or(Reason::NotAtHand),
     };
     let source = Source::File(file.as_deref().unwrap_or(spool.path()));

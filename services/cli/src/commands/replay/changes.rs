@@ -64,7 +64,7 @@ pub(in crate::commands) fn words(path: &Path) -> Result<String, Error> {
 pub(in crate::commands) fn text(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
-    match read.map_err(Error::file("read", path))? as u64 > LARGEST {
+    match read.map_err(Error::unread(path))? as u64 > LARGEST {
         true => Err(Error::Usage(format!("{}: expected at most {LARGEST} bytes", path.display()))),
         false => Ok(text),
     }

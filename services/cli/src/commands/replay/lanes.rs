@@ -106,7 +106,7 @@ impl Wanted {
         say(self.announced(shadows.len(), expected));
         let asker = Asker::new(&self.settings, parts);
         let (lanes, is_interrupted) = self.lanes(&asker, shadows).await;
-        let ended = match (is_interrupted, asker.budget().wanting().is_some()) {
+        let ended = match (is_interrupted, asker.account.budget().wanting().is_some()) {
             (true, _) => Ended::Interrupted,
             (_, true) => Ended::Budget,
             _ => Ended::Complete,
@@ -207,7 +207,7 @@ async fn one_sample(asker: &Asker, shadow: &Shadow, lane: Lane) -> Sample {
         calls += round.calls;
         cost = cost.zip(round.cost).map(|(sum, cost)| sum.plus(cost));
         if outcome.is_err() {
-            break Sample::not_asked(asker.no_money());
+            break Sample::not_asked(asker.account.no_money());
         }
         answers.extend(round.completions);
     };

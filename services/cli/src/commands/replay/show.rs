@@ -91,7 +91,7 @@ pub fn line(decision: &Decision) -> Option<String> {
     };
     let requests = drifted.iter().map(request).collect::<Vec<_>>().join("; ");
     let what = match (outcome, differences.first()) {
-        (Class::Same, _) => return None,
+        (Class::Same | Class::Forgotten, _) => return None,
         (Class::Reworded, first) => format!("reworded at {}", first.map_or("", |place| &place.at)),
         (Class::Differs, first) => first.map_or_else(|| "differs".to_owned(), differs),
         (Class::Drifted, None) => "drifted; the recorded answers lead to the same".to_owned(),
@@ -112,13 +112,15 @@ pub fn request(Drift { request, parts }: &Drift) -> String {
 
 /// How many decisions came out how.
 pub fn counts(counts: &Counts) -> Vec<String> {
-    let Counts { decisions, same, reworded, differ, drifted, not_replayable, without_basis, unreadable } = counts;
+    let Counts { decisions, same, reworded, differ, drifted, not_replayable, forgotten, without_basis, unreadable } =
+        counts;
     let counted = [
         (same, "the same"),
         (reworded, "reworded"),
         (differ, "differ"),
         (drifted, "asked something else"),
         (not_replayable, "not replayable"),
+        (forgotten, "of users who are forgotten"),
         (without_basis, "made without a recorded basis; the defaults were assumed"),
         (unreadable, "messages that nobody can read"),
     ];

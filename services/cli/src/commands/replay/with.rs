@@ -1,13 +1,16 @@
 //! The same log made again by another build of the command, which is run as a program of its own.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Output, Stdio},
     time::Duration,
 };
 
-use kairo_replay::report::Report;
+use kairo_core::ids::Name;
+use kairo_replay::report::{Counts, Decision, Report, Stopped};
+use serde::Deserialize;
 use tokio::{process::Command, time::timeout};
 
 use crate::{Error, commands::diff, event_lines::printable};
@@ -17,30 +20,89 @@ const DEADLINE: Duration = Duration::from_secs(3_600);
 /// What is shown of what it says when it fails, in characters.
 const SHOWN: usize = 500;
 
-/// Has `binary` make the decisions of a file again with these options, and reads its report.
+/// Has `binary` make the decisions of a file again with these options, and reads its report. One from before there were reports tells
+/// the outcome of each decision of these agents, none for all, and no places, where that is all that is asked for.
 ///
 /// # Errors
 /// Where it cannot be run, does not end in time, or writes no report of this form.
-pub async fn report(binary: &Path, log: &Path, options: Vec<OsString>) -> Result<Report, Error> {
+pub async fn report(binary: &Path, log: &Path, agents: &[Name], options: Vec<OsString>) -> Result<Report, Error> {
     let folder = tempfile::tempdir().map_err(Error::file("write in", std::env::temp_dir()))?;
     let written: PathBuf = folder.path().join("report.json");
-    let mut command = Command::new(binary);
-    command.args(["--json", "replay"]).arg(log).arg("--report").arg(&written).args(options);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let child = command.spawn().map_err(Error::file("run", binary))?;
-    let shown = binary.display();
-    let ended = timeout(DEADLINE, child.wait_with_output()).await;
-    let output = ended
-        .map_err(|_| Error::Advice(format!("{shown} did not end within {} seconds", DEADLINE.as_secs())))?
-        .map_err(Error::file("run", binary))?;
+    let mut command = replay(binary, log);
+    let named = agents.iter().map(|agent| format!("--agent={agent}"));
+    command.arg("--report").arg(&written).args(named).args(&options).stdout(Stdio::null());
+    let output = ended(command, binary).await?;
     // Its status says whether all is the same; whether it could do what was asked for, its report.
-    if !written.is_file() {
-        let said: String = String::from_utf8_lossy(&output.stderr).trim().chars().take(SHOWN).collect();
-        let (said, status) = (printable(&said), output.status);
-        return Err(Error::Usage(format!(
-            "--with: {shown} wrote no report ({status}): expected a build of kairo that knows `kairo replay --report`. It \
-             said: {said}"
-        )));
+    if written.is_file() {
+        return diff::read(&written);
     }
-    diff::read(&written)
+    let said = String::from_utf8_lossy(&output.stderr);
+    if options.is_empty() && said.contains("'--report'") {
+        let output = ended(replay(binary, log), binary).await?;
+        if let Some(report) = told(&output.stdout, agents) {
+            return Ok(report);
+        }
+    }
+    let (shown, status) = (binary.display(), output.status);
+    let said = printable(&said.trim().chars().take(SHOWN).collect::<String>());
+    Err(Error::Usage(format!(
+        "--with: {shown} wrote no report ({status}): expected a build of kairo that knows `kairo replay --report` or, without \
+         --from, --to and changes, `kairo replay FILE --json`. It said: {said}"
+    )))
+}
+
+fn replay(binary: &Path, log: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.args(["--json", "replay"]).arg(log);
+    command
+}
+
+async fn ended(mut command: Command, binary: &Path) -> Result<Output, Error> {
+    command.stdin(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let output = timeout(DEADLINE, command.output()).await;
+    let late = |_| Error::Advice(format!("{} did not end within {} seconds", binary.display(), DEADLINE.as_secs()));
+    output.map_err(late)?.map_err(Error::file("run", binary))
+}
+
+/// The report that a build comes to which tells decisions line by line, and at the end the states; none where it does not.
+fn told(said: &[u8], agents: &[Name]) -> Option<Report> {
+    #[derive(Deserialize)]
+    struct End {
+        states: BTreeMap<Name, String>,
+        stopped: Option<Stopped>,
+    }
+    let mut lines: Vec<&[u8]> = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    let End { states, stopped } = serde_json::from_slice(lines.pop()?).ok()?;
+    let decisions: Result<Vec<Decision>, _> = lines.into_iter().map(serde_json::from_slice).collect();
+    let is_wanted = |agent: &Name| agents.is_empty() || agents.contains(agent);
+    let decisions: Vec<Decision> = decisions.ok()?.into_iter().filter(|it| is_wanted(&it.agent)).collect();
+    let states = states.into_iter().filter(|(agent, _)| is_wanted(agent)).collect();
+    let version = "from before there were reports".to_owned();
+    let mut counts = Counts::default();
+    decisions.iter().for_each(|decision| counts.count(decision));
+    Some(Report { version, agents: agents.to_vec(), states, stopped, counts, decisions, ..Report::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_replay::report::Class;
+
+    use super::*;
+
+    const SAID: &str = r#"{"agent":"cook","sequence":7,"input_id":"a","outcome":"same"}
+{"agent":"ann","sequence":9,"input_id":"b","outcome":"differs","difference":{"at":"x"}}
+{"counts":{"decisions":2,"differ":1,"same":1},"states":{"cook":"s","ann":"t"},"stopped":null}
+"#;
+
+    #[test]
+    fn a_build_from_before_there_were_reports_tells_outcomes_line_by_line() {
+        let report = told(SAID.as_bytes(), &[]).unwrap();
+        let outcomes: Vec<_> = report.decisions.iter().map(|it| (it.sequence, it.outcome)).collect();
+        assert_eq!((outcomes, report.states.len()), (vec![(7, Class::Same), (9, Class::Differs)], 2));
+        let of_one = told(SAID.as_bytes(), &[Name::parse("cook").unwrap()]).unwrap();
+        assert_eq!((of_one.counts.decisions, of_one.counts.same, of_one.states.len()), (1, 1, 1));
+        for other in ["", "no JSON\n", &SAID[..SAID.len() / 2], &SAID.replace("same", "fine")] {
+            assert_eq!(told(other.as_bytes(), &[]), None, "{other}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use kairo_replay::whatif::{Cone, Counts, Reached};
+use kairo_replay::whatif::{Cone, Counts, Fate, Reached};
 use serde::Serialize;
 
 use super::{DEEPEST, fate, requests, show::spent, what};
@@ -27,11 +27,20 @@ struct Page<'c> {
     counts: Counts,
     /// What asking models came to.
     spent: Option<String>,
+    fates: [Filter; Fate::ALL.len()],
     nodes: Vec<Node>,
     left_out: usize,
     width: usize,
     height: usize,
     rows: Vec<Row<'c>>,
+}
+
+/// How many messages are of a fate, to be shown or not.
+#[derive(Serialize)]
+struct Filter {
+    name: String,
+    told: &'static str,
+    count: usize,
 }
 
 /// A message in the drawing, and where it is; `from` is where what it hangs on is.
@@ -70,9 +79,11 @@ fn page(cone: &Cone) -> Result<String, minijinja::Error> {
     let width = nodes.iter().map(|node| node.x).max().unwrap_or_default() + 600;
     let height = nodes.iter().map(|node| node.y).max().unwrap_or_default() + ROW;
     let left_out = cone.reached.len() - nodes.len();
+    let count = |of: Fate| cone.reached.iter().filter(|it| it.fate == of).count();
+    let fates = Fate::ALL.map(|of| Filter { name: name(of), told: fate(of), count: count(of) });
     let rows = cone.reached.iter().map(row).collect();
     let spent = cone.asked.as_ref().map(spent);
-    rendered(PAGE, Page { counts: cone.counts, spent, nodes, left_out, width, height, rows })
+    rendered(PAGE, Page { counts: cone.counts, spent, fates, nodes, left_out, width, height, rows })
 }
 
 /// One row for each in the order of the log, each to the right of what it hangs on.
@@ -99,7 +110,7 @@ fn row(reached: &Reached) -> Row<'_> {
 
 #[cfg(test)]
 mod tests {
-    use kairo_replay::whatif::{Fate, Form};
+    use kairo_replay::whatif::Form;
 
     use super::{super::tests::reached, *};
 

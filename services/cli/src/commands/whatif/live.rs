@@ -54,7 +54,7 @@ pub async fn cone(whatif: &WhatIf, messages: &[LogMessage], settings: &Settings,
 /// What models answer, or why they are not asked.
 async fn answers(asker: &Asker, questions: &[Question]) -> Result<Vec<Completion>, (Ended, String)> {
     let (round, outcome) = asker.ask(Lane::Candidate, questions).await;
-    outcome.map(|()| round.completions).map_err(|_| (Ended::Budget, asker.no_money()))
+    outcome.map(|()| round.completions).map_err(|_| (Ended::Budget, asker.account.no_money()))
 }
 
 /// The calls of all decisions that are not known without asking, if each takes what it took, and what that costs.

@@ -359,6 +359,15 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::GetAgentLogResponse>,
             tonic::Status,
         >;
+        /// The whole log, as it is stored, with what users said sealed. Of agents, users and services, so that it can be proven that it is what was written, as
+        /// kairo verify and kairo checkpoint do.
+        async fn get_log(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetLogRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetLogResponse>,
+            tonic::Status,
+        >;
     }
     /// What operators do: API keys, the read models, the fleet, and what was set aside. Most of it needs the scope admin.
     #[derive(Debug)]
@@ -1177,6 +1186,51 @@ pub mod administration_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetAgentLogSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/GetLog" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetLogSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<::kairo_proto::v1::GetLogRequest>
+                    for GetLogSvc<T> {
+                        type Response = ::kairo_proto::v1::GetLogResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::GetLogRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::get_log(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetLogSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

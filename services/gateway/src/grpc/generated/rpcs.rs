@@ -17,6 +17,7 @@ rpcs! { generated::administration_server::Administration:
     rewrap_data_keys(RewrapDataKeysRequest) -> RewrapDataKeysResponse = POST REWRAP_DATA_KEYS,
     list_dead_letters(ListDeadLettersRequest) -> ListDeadLettersResponse = GET LIST_DEAD_LETTERS,
     get_agent_log(GetAgentLogRequest) -> GetAgentLogResponse = GET GET_AGENT_LOG,
+    get_log(GetLogRequest) -> GetLogResponse = GET GET_LOG,
 }
 
 rpcs! { generated::commands_server::Commands:

@@ -17,6 +17,7 @@ pub const EXPORT_USER: &str = "/v1/users/{user}/export";
 pub const REWRAP_DATA_KEYS: &str = "/v1/privacy/rewrap";
 pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
+pub const GET_LOG: &str = "/v1/log";
 pub const SEND_MESSAGE: &str = "/v1/messages";
 pub const CHOOSE: &str = "/v1/choices";
 pub const APPROVE: &str = "/v1/approvals";
@@ -76,6 +77,7 @@ pub const ACCESS: &[Access] = &[
     row("POST", REWRAP_DATA_KEYS, ADMIN, Closed, Closed),
     row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
+    row("GET", GET_LOG, ADMIN, Closed, Closed),
     row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
     row("POST", CHOOSE, WRITE, Asked, Asked),
     row("POST", APPROVE, WRITE, Asked, Asked),
@@ -136,6 +138,7 @@ pub struct Handlers {
     pub rewrap_data_keys: MethodRouter<Gateway>,
     pub list_dead_letters: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
+    pub get_log: MethodRouter<Gateway>,
     pub send_message: MethodRouter<Gateway>,
     pub choose: MethodRouter<Gateway>,
     pub approve: MethodRouter<Gateway>,
@@ -197,6 +200,7 @@ impl Handlers {
             .route(REWRAP_DATA_KEYS, self.rewrap_data_keys)
             .route(LIST_DEAD_LETTERS, self.list_dead_letters)
             .route(GET_AGENT_LOG, self.get_agent_log)
+            .route(GET_LOG, self.get_log)
             .route(SEND_MESSAGE, self.send_message)
             .route(CHOOSE, self.choose)
             .route(APPROVE, self.approve)

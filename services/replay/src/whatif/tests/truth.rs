@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use kairo_mind::{replay::compare::differences, request::ModelRequest};
+use kairo_mind::{
+    replay::{as_made, compare::differences},
+    request::ModelRequest,
+};
 use kairo_proto::v1::Completion;
 
 use super::*;
@@ -99,7 +102,7 @@ fn what_is_said_to_stay_to_change_or_to_vanish_does() {
                     None => {
                         kept += 1;
                         let really = truth.get(&input).unwrap_or_else(|| panic!("it is not made: {told}"));
-                        assert_eq!(differences(&recorded, really), [], "{told}");
+                        assert_eq!(differences(&as_made(&recorded), &as_made(really)), [], "{told}");
                     }
                     Some(Fate::Vanished) => {
                         vanished += 1;

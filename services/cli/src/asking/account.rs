@@ -1,0 +1,141 @@
+//! What asking models costs: each call is paid for before it is made.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kairo_agent_runtime::ModelConfig;
+use kairo_core::prices::{Cost, Price};
+use kairo_mind::{deliberation::LATE, request::ModelRequest, tokens};
+use kairo_proto::v1::Completion;
+use kairo_replay::lanes::budget::{Budget, May};
+use tokio::sync::Notify;
+
+/// Failures after which nobody knows what the endpoint has written, and charges.
+const UNTOLD: [&str; 3] = ["model_timeout", "malformed_answer", LATE];
+
+/// A budget that several calls are paid from at once.
+pub struct Account {
+    budget: Mutex<Budget>,
+    /// A call has ended, so what it held is free.
+    ended: Notify,
+    /// None without a bound.
+    pub most: Option<u64>,
+}
+
+/// What is left does not suffice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMoney;
+
+/// What a call may cost at most, held for it. One that nobody waits for any more is paid with all of that.
+pub struct Held<'a> {
+    account: &'a Account,
+    at_most: Cost,
+    cost: Cost,
+}
+
+impl Account {
+    pub fn new(most: Option<u64>) -> Self {
+        Self { budget: Mutex::new(Budget::new(most)), ended: Notify::new(), most }
+    }
+
+    /// What was spent up to now, and how many calls were made.
+    pub fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why a call is not made.
+    pub fn no_money(&self) -> String {
+        let wanting =
+            self.budget().wanting().map(|cost| format!(": the next call may cost {cost}")).unwrap_or_default();
+        format!("what is left of the budget does not suffice{wanting}")
+    }
+
+    /// Holds what a call costs at most; waits where calls under way may leave it.
+    pub async fn begin(&self, at_most: Cost) -> Result<Held<'_>, NoMoney> {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            // Whatever ends from here on is not missed.
+            ended.as_mut().enable();
+            let may = self.budget().begin(at_most);
+            match may {
+                May::Begin => return Ok(Held { account: self, at_most, cost: at_most }),
+                May::Not => {
+                    // Those that wait are told the same.
+                    self.ended.notify_waiters();
+                    return Err(NoMoney);
+                }
+                May::Wait => ended.await,
+            }
+        }
+    }
+}
+
+impl Held<'_> {
+    /// The call has ended, and cost this.
+    pub fn end(mut self, cost: Cost) {
+        self.cost = cost;
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.account.budget().end(self.at_most, self.cost);
+        self.account.ended.notify_waiters();
+    }
+}
+
+/// What a call costs at most: its request, as it is counted here, and the longest answer. None where the price is not known.
+pub fn at_most(model: &ModelConfig, request: &ModelRequest) -> Option<Cost> {
+    let input = model.own_tokens(tokens::of_request(request));
+    model.price.map(|price| price.cost(input, model.max_output_tokens.into()))
+}
+
+/// What a call cost, as the endpoint says. Where it does not, the most it may be: an answer that did not arrive is charged as well.
+pub fn cost(price: Price, completion: &Completion, at_most: Cost) -> Cost {
+    let said = completion.input_tokens > 0 || completion.output_tokens > 0;
+    match &completion.error {
+        None if said => price.cost(completion.input_tokens, completion.output_tokens),
+        Some(error) if !UNTOLD.contains(&error.kind.as_str()) => {
+            price.cost(completion.input_tokens, completion.output_tokens)
+        }
+        _ => at_most,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use kairo_proto::v1::CompletionError;
+
+    use super::*;
+
+    fn completion(tokens: [u64; 2], error: &str) -> Completion {
+        let [input_tokens, output_tokens] = tokens;
+        let error = CompletionError { kind: error.to_owned(), message: "Incorrect key sk-1".into(), transient: false };
+        let error = Some(error).filter(|error| !error.kind.is_empty());
+        Completion { input_tokens, output_tokens, error, ..Completion::default() }
+    }
+
+    #[test]
+    fn what_the_endpoint_does_not_say_costs_the_most_it_may() {
+        let price: Price = serde_json::from_str(r#"{ "input": 1, "output": 2 }"#).unwrap();
+        let of = |tokens, error| cost(price, &completion(tokens, error), price.cost(9, 9)).to_string();
+        assert_eq!(of([3, 4], ""), "0.000011");
+        assert_eq!(of([0, 0], ""), "0.000027");
+        assert_eq!(of([0, 0], "model_refused"), "0");
+        assert_eq!(of([3, 0], "model_timeout"), "0.000027");
+    }
+
+    #[test]
+    fn whoever_waits_for_a_call_that_is_given_up_is_told_that_nothing_is_left() {
+        let account = Account::new(Some(100));
+        let half = Cost::of_units(60);
+        let given_up = account.begin(half).now_or_never().unwrap().ok().unwrap();
+        let mut waits = Box::pin(account.begin(half));
+        assert!(waits.as_mut().now_or_never().is_none(), "the first may cost less");
+        drop(given_up);
+        assert!(waits.now_or_never().unwrap().is_err());
+        let budget = account.budget();
+        assert_eq!((budget.spent(), budget.calls()), (half, 1));
+    }
+}

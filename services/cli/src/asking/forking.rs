@@ -1,0 +1,174 @@
+//! Who is asked what the log of a fork has no answer to.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kairo_agent_runtime::{Answers, Live, ModelConfig, Models, ModelsConfig, Parts, Received};
+use kairo_core::prices::Cost;
+use kairo_fork::Asks;
+use kairo_mind::request::ModelRequest;
+use kairo_proto::v1::Completion;
+use kairo_replay::lanes::Ended;
+use serde::Serialize;
+
+use super::{
+    Most, Options,
+    account::{Account, at_most, cost},
+    settings::{Lane, asked, currency},
+};
+use crate::{Error, models::Configured};
+
+/// The models of a fork, and what asking them costs.
+pub struct Forking {
+    models: Models,
+    /// Who is asked first in each tier, with what that costs.
+    lane: Lane,
+    /// Who is asked in its place.
+    fallbacks: Vec<ModelConfig>,
+    account: Account,
+    currency: String,
+}
+
+/// What a fork has asked models.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Spent {
+    pub calls: u64,
+    /// None where a price is not known.
+    pub cost: Option<String>,
+    /// None without a bound.
+    pub budget: Option<String>,
+    pub currency: String,
+    pub ended: Ended,
+}
+
+impl Forking {
+    /// # Errors
+    /// Where a budget is to be kept, and a model has no price.
+    pub fn new(configured: &Configured, options: &Options, parts: Arc<dyn Parts>) -> Result<Self, Error> {
+        let Configured { agent_runtime, models, gateway } = configured;
+        let lane = Lane::of(models, &gateway.prices, options.max_output);
+        // Nobody knows before which of them will answer, so with a bound it is the first one.
+        let (most, fallbacks, models) = match options.budget {
+            Some(Most::Units(units)) => {
+                lane.priced()?;
+                (Some(units), Vec::new(), lane.config())
+            }
+            Some(Most::Unbounded) | None => {
+                let fallbacks = fallbacks(models).map(|model| asked(model, &gateway.prices, options.max_output));
+                (None, fallbacks.collect(), models.clone())
+            }
+        };
+        let models = Models::new(&models, parts, agent_runtime.max_loaded_bytes);
+        Ok(Self { models, lane, fallbacks, account: Account::new(most), currency: currency(gateway) })
+    }
+
+    /// What was asked up to now.
+    pub fn spent(&self) -> Spent {
+        let budget = self.account.budget();
+        let is_priced = self.lane.priced().is_ok() && self.fallbacks.iter().all(|model| model.price.is_some());
+        Spent {
+            calls: budget.calls(),
+            cost: is_priced.then(|| budget.spent().to_string()),
+            budget: self.account.most.map(|units| Cost::of_units(units).to_string()),
+            currency: self.currency.clone(),
+            ended: if budget.wanting().is_some() { Ended::Budget } else { Ended::Complete },
+        }
+    }
+
+    /// What is paid for an answer.
+    fn cost(&self, first: &ModelConfig, completion: &Completion, at_most: Cost) -> Cost {
+        let instead = || self.fallbacks.iter().find(|model| model.model == completion.model);
+        let model = if completion.model == first.model { first } else { instead().unwrap_or(first) };
+        model.price.map(|price| cost(price, completion, at_most)).unwrap_or_default()
+    }
+
+    async fn ask_one(
+        &self,
+        request: &ModelRequest,
+        received: &Received,
+        live: Option<Live<'_>>,
+    ) -> Result<Completion, String> {
+        let Some(first) = self.lane.model(request.tier) else { return Err("no model is configured".to_owned()) };
+        let at_most = at_most(first, request).unwrap_or_default();
+        let held = self.account.begin(at_most).await.map_err(|_| self.account.no_money())?;
+        let completion = self.models.complete(request, received, live).await;
+        held.end(self.cost(first, &completion, at_most));
+        Ok(completion)
+    }
+}
+
+impl Asks for Forking {
+    fn ask<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        received: &'a Received,
+        live: Option<Live<'a>>,
+    ) -> BoxFuture<'a, Result<Completion, String>> {
+        Box::pin(self.ask_one(request, received, live))
+    }
+}
+
+fn fallbacks(models: &ModelsConfig) -> impl Iterator<Item = &ModelConfig> {
+    models.tiers().into_iter().flat_map(|(_, model)| &model.fallbacks)
+}
+
+impl std::fmt::Display for Spent {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { calls, cost, budget, currency, ended } = self;
+        let cost = cost.as_ref().map_or("at prices that are not known".to_owned(), |cost| format!("for {cost}"));
+        let budget = budget.as_ref().map(|budget| format!(" of {budget}")).unwrap_or_default();
+        write!(out, "{calls} calls of models {cost}{budget}")?;
+        if self.cost.is_some() {
+            write!(out, " {currency}")?;
+        }
+        match ended {
+            Ended::Budget => out.write_str("; what is left of the budget does not suffice, so no more is asked"),
+            Ended::Complete | Ended::Interrupted => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_agent_runtime::NoParts;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn forking(configured: Value, budget: Option<Most>) -> Result<Forking, Error> {
+        let configured: Configured = serde_json::from_value(configured).unwrap();
+        let options = Options { budget, max_output: 100, ..Options::default() };
+        Forking::new(&configured, &options, Arc::new(NoParts))
+    }
+
+    fn with_fallback() -> Value {
+        let other = json!({ "model": "b", "price": { "input": 5, "output": 6 } });
+        json!({ "models": { "heavy": { "model": "a", "fallbacks": [other], "price": { "input": 1, "output": 2 } } } })
+    }
+
+    #[test]
+    fn a_budget_takes_prices_and_without_one_it_is_said_that_they_are_not_known() {
+        let unpriced = || json!({ "models": { "heavy": { "model": "a" } } });
+        let refused = forking(unpriced(), Some(Most::Units(1))).err().unwrap().to_string();
+        assert!(refused.contains("the model a has no price") && refused.contains("models.heavy.price"), "{refused}");
+        for budget in [None, Some(Most::Unbounded)] {
+            let spent = forking(unpriced(), budget).unwrap().spent();
+            assert_eq!(spent.to_string(), "0 calls of models at prices that are not known");
+        }
+        let spent = forking(with_fallback(), Some(Most::Units(1_000_000))).unwrap().spent();
+        assert_eq!(spent.to_string(), "0 calls of models for 0 of 0.000001 USD");
+    }
+
+    #[test]
+    fn an_answer_of_a_fallback_costs_what_that_costs_and_within_a_budget_none_is_asked() {
+        let answer = |model: &str| Completion { model: model.into(), input_tokens: 1, ..Completion::default() };
+        let cost = |forking: &Forking, model: &str| {
+            let first = forking.lane.model("heavy").unwrap();
+            forking.cost(first, &answer(model), Cost::default()).to_string()
+        };
+        let unbounded = forking(with_fallback(), None).unwrap();
+        assert_eq!(["a", "b", "a-2026"].map(|model| cost(&unbounded, model)), ["0.000001", "0.000005", "0.000001"]);
+        let bounded = forking(with_fallback(), Some(Most::Units(1))).unwrap();
+        assert!(bounded.fallbacks.is_empty() && cost(&bounded, "b") == "0.000001");
+    }
+}

@@ -1,0 +1,204 @@
+//! `kairo verify`
+
+mod against;
+pub(super) mod show;
+
+use std::{
+    collections::BTreeSet,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use kairo_core::{ids::Name, log_message};
+use kairo_proto::v1::LogMessage;
+use kairo_replay::proving::{Extent, Proof, Proving};
+
+use self::against::{Against, Held};
+use super::{Session, name};
+use crate::{
+    Error,
+    agent_log::{self, Source, Went},
+    terminal,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo verify --agent default                       is the agent's part of the log what was written?
+  kairo verify --all                                 and that of every agent?
+  kairo verify default.log                           the same of a file; no gateway is needed
+  kairo verify --all --against today.json --public-key auditor.pub
+                                                     is the log still what the checkpoint says?
+
+From epoch 7 on, every decision carries a digest of the decision before it, of that one's digest, and of all
+messages of the agent that whoever decided had read since. They are made again here, from the bytes as they are
+stored. Of each agent the first message that does not fit is named: changed, missing, added, swapped, or a forged
+decision, as far as that can be told apart.
+
+No digest covers the last decision and what stands behind it, decisions from before the epoch, what is said live and
+never stored, and what is kept beside the log: keys, timers, snapshots. Images are covered by the digests that events
+name. Whoever can write to the log and makes all digests behind a change anew is found by a checkpoint alone
+(`kairo checkpoint`), and so is a log that was cut off.
+
+A redacted incident file carries no digests: they would tell whoever guesses what a token stands for. Digests are of what
+is stored: of a file in which what users said is open (as --save of `kairo replay` and `kairo incident export` write it,
+but for --sealed) nothing is proven, either.
+
+The status is 0 if all fits, 1 if something does not, 2 if a message takes a newer build, 3 if nothing can be proven
+of a file that is redacted or opened, 64 if a file that is named cannot be used, and 69 if there is no server.";
+/// The statuses where a message takes a newer build, and where a file is redacted.
+const STOPPED: u8 = 2;
+const REDACTED: u8 = 3;
+/// So often progress is shown, in messages.
+const SHOWN_EVERY: u64 = 1_000;
+
+/// Prove that a log is what was written, by the digests that decisions carry
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// The agents, with commas between; without a file, their part of the log is read from the gateway, which takes an
+    /// administrator's key
+    #[arg(long = "agent", value_parser = name, value_delimiter = ',', value_name = "NAME,…")]
+    agents: Vec<Name>,
+    /// All of the log; of a file, that it holds all of it
+    #[arg(long, conflicts_with = "agents", required_unless_present_any = ["agents", "file"])]
+    all: bool,
+    /// A file that --save, `kairo replay --save` or `kairo incident export` wrote
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Keep what was read in this file, one message a line
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    save: Option<PathBuf>,
+    /// Hold it to this checkpoint as well, which `kairo checkpoint` wrote
+    #[arg(long, value_name = "CHECKPOINT")]
+    against: Option<PathBuf>,
+    /// The public key that the checkpoint must be signed with
+    #[arg(long, value_name = "FILE", requires = "against")]
+    public_key: Option<PathBuf>,
+}
+
+/// What was read, and what came of it.
+struct Verified {
+    proof: Proof,
+    /// The agents that were asked for and of which there was nothing.
+    missing: Vec<Name>,
+    /// What stands where it does not belong, or a file that is not as it was exported.
+    broken: Vec<String>,
+    is_redacted: bool,
+    /// What users said was opened in it, so that it is not what is stored.
+    is_opened: bool,
+    held: Option<Held>,
+}
+
+impl Verified {
+    fn fits(&self) -> bool {
+        self.proof.first_misfit().is_none() && self.broken.is_empty() && self.held.as_ref().is_none_or(Held::fits)
+    }
+
+    fn status(&self) -> ExitCode {
+        match () {
+            () if !self.fits() => ExitCode::FAILURE,
+            () if self.proof.stopped.is_some() => ExitCode::from(STOPPED),
+            () if self.is_redacted || self.is_opened => ExitCode::from(REDACTED),
+            () => ExitCode::SUCCESS,
+        }
+    }
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let verified = arguments.verified(session).await?;
+    if let Some(agent) = verified.missing.first().filter(|_| verified.fits() && verified.proof.stopped.is_none()) {
+        return Err(Error::Advice(format!("the log has nothing of the agent {agent}")));
+    }
+    match session.json {
+        true => terminal::json(&show::json(&verified))?,
+        false => show::lines(&verified).into_iter().try_for_each(terminal::line)?,
+    }
+    Ok(verified.status())
+}
+
+impl Arguments {
+    async fn verified(&self, session: &Session) -> Result<Verified, Error> {
+        let Self { agents, all, file, save, against, public_key } = self;
+        let of_file = file.as_deref().map(OfFile::look).transpose()?.unwrap_or_default();
+        let mut against = against.as_deref().map(|path| Against::read(path, public_key.as_deref())).transpose()?;
+        let source = match file {
+            Some(path) => Source::File(path),
+            None if *all => Source::Whole(&session.client, save.clone()),
+            None => Source::Stored(&session.client, agents, save.clone()),
+        };
+        if let Some(against) = &mut against {
+            against.look_at(&source, *all).await?;
+        }
+        let extent = if file.is_some() && !all { Extent::Cut } else { Extent::Whole };
+        let named: BTreeSet<Name> = agents.iter().cloned().collect();
+        let mut proving = Proving::new(named, extent, against.as_ref().map(Against::sequence));
+        let mut broken: Vec<String> = of_file.damaged.into_iter().collect();
+        let (bar, mut count, mut is_opened) = (progress(), 0_u64, false);
+        let mut comparing = against.as_ref().filter(|_| *all).map(Against::comparing);
+        let take = |message: &LogMessage| -> Went {
+            count += 1;
+            if count.is_multiple_of(SHOWN_EVERY) {
+                bar.set_position(count);
+            }
+            if log_message::is_opened(message) {
+                is_opened = true;
+                return Ok(ControlFlow::Break(()));
+            }
+            if let Err(error) = proving.take(message) {
+                broken.push(error.to_string());
+                return Ok(ControlFlow::Break(()));
+            }
+            if let (Some(comparing), Ok(content)) = (&mut comparing, log_message::content(message)) {
+                comparing.take(message.sequence, content);
+            }
+            let is_enough = proving.is_stopped() && comparing.is_none();
+            Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        };
+        let read = match &source {
+            Source::File(path) => agent_log::as_it_is(path, take),
+            Source::Agents(..) | Source::Stored(..) | Source::Whole(..) => {
+                source.read(take).await.map_err(Error::without_server)
+            }
+        };
+        bar.finish_and_clear();
+        read?;
+        let missing = proving.missing().into_iter().cloned().collect();
+        let difference = comparing.and_then(kairo_replay::checkpoint::Comparing::end);
+        let proof = proving.end();
+        let held = against.map(|against| against.held(difference, &proof, *all, of_file.ends_at));
+        Ok(Verified { proof, missing, broken, is_redacted: of_file.is_redacted, is_opened, held })
+    }
+}
+
+/// What an incident file says of itself; nothing of another file.
+#[derive(Default)]
+struct OfFile {
+    damaged: Option<String>,
+    is_redacted: bool,
+    /// Behind which message nothing was exported.
+    ends_at: Option<u64>,
+}
+
+impl OfFile {
+    fn look(path: &Path) -> Result<Self, Error> {
+        match agent_log::opened(path).map(|opened| opened.map(|opened| opened.manifest)) {
+            Ok(None) => Ok(Self::default()),
+            Ok(Some(it)) => Ok(Self { damaged: None, is_redacted: it.redacted, ends_at: it.range.to }),
+            // The message is named by what decisions carry, if it can be.
+            Err(Error::Damaged(why)) => Ok(Self { damaged: Some(why), ..Self::default() }),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+/// Shown where there is a terminal.
+pub(super) fn progress() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} messages, {elapsed}, {per_sec}") {
+        bar.set_style(style);
+    }
+    bar
+}

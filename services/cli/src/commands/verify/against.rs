@@ -1,0 +1,122 @@
+//! What a log is held to: a checkpoint, and who signed it.
+
+use std::{fs, path::Path};
+
+use kairo_replay::{
+    checkpoint::{self, Checkpoint, Comparing, Difference},
+    proving::Proof,
+};
+use serde::Serialize;
+
+use crate::{
+    Error,
+    agent_log::{self, Source},
+    signing_key::PublicKey,
+};
+
+/// Largest checkpoint that is read, in bytes.
+const LARGEST: u64 = 256 * 1024 * 1024;
+
+/// A checkpoint that a log is held to.
+pub(super) struct Against {
+    checkpoint: Checkpoint,
+    signature: Signature,
+    /// Whether it is of another log.
+    other: Option<Difference>,
+}
+
+/// What a checkpoint's signature says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Signature {
+    /// It is that of the key that was named.
+    Good,
+    /// It is that of the key that the checkpoint names, which anybody could have made.
+    OfItsOwnKey,
+    Bad,
+    None,
+}
+
+/// What came of holding a log to a checkpoint.
+#[derive(Debug, Serialize)]
+pub(super) struct Held {
+    pub sequence: u64,
+    pub signature: Signature,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Difference>,
+    /// Why it was not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_compared: Option<String>,
+    /// How many agents were compared; none where all of the log was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<usize>,
+}
+
+impl Against {
+    /// Reads a checkpoint; with a key, it must be signed with that.
+    pub fn read(path: &Path, public_key: Option<&Path>) -> Result<Self, Error> {
+        let public_key = public_key.map(PublicKey::of_file).transpose()?;
+        let size = fs::metadata(path).map_err(Error::file("read", path))?.len();
+        let wrong = |why: String| Error::Usage(format!("{}: {why}", path.display()));
+        if size > LARGEST {
+            return Err(wrong(format!("expected at most {LARGEST} bytes, found {size}")));
+        }
+        let line = fs::read_to_string(path).map_err(Error::file("read", path))?;
+        let checkpoint = Checkpoint::read(&line).map_err(|error| wrong(error.to_string()))?;
+        let has_signed = |key: &PublicKey| key.has_signed(&checkpoint.signed_part(&line), &checkpoint.signature);
+        let signature = match (public_key, checkpoint.signature.is_empty()) {
+            (Some(key), _) if has_signed(&key) => Signature::Good,
+            (Some(_), _) => Signature::Bad,
+            (None, true) => Signature::None,
+            (None, false) if has_signed(&PublicKey::of_text(&checkpoint.public_key)) => Signature::OfItsOwnKey,
+            (None, false) => Signature::Bad,
+        };
+        Ok(Self { checkpoint, signature, other: None })
+    }
+
+    /// Whether it is of the log that is read.
+    pub async fn look_at(&mut self, source: &Source<'_>, all: bool) -> Result<(), Error> {
+        if let (true, Source::Stored(client, ..) | Source::Whole(client, _)) = (all, source) {
+            let page = agent_log::whole_behind(client, u64::MAX).await.map_err(Error::without_server)?;
+            let (expected, found) = (self.checkpoint.log.clone(), page.log);
+            self.other = (expected != found).then_some(Difference::Log { expected, found });
+        }
+        Ok(())
+    }
+
+    pub fn sequence(&self) -> u64 {
+        self.checkpoint.sequence
+    }
+
+    pub fn comparing(&self) -> Comparing<'_> {
+        Comparing::new(&self.checkpoint)
+    }
+
+    /// What came of it: `difference` is what was found of the whole log; of agents, their digests up to there are compared. A file
+    /// may end before.
+    pub fn held(self, difference: Option<Difference>, proof: &Proof, all: bool, ends_at: Option<u64>) -> Held {
+        let Self { checkpoint, signature, other } = self;
+        let sequence = checkpoint.sequence;
+        let ends = ends_at.filter(|end| *end < sequence);
+        let ends =
+            ends.map(|end| format!("the file was exported up to message {end}, and the checkpoint is at {sequence}"));
+        let stopped = proof.stopped.as_ref().filter(|stopped| stopped.sequence <= sequence && !all);
+        let stopped = stopped.map(|stopped| format!("message {} takes a newer build", stopped.sequence));
+        let not_compared = ends.or(stopped);
+        let of_agents = || checkpoint::of_agents(&checkpoint, &proof.heads);
+        let difference = match (&not_compared, all) {
+            (Some(_), false) => None,
+            (_, false) => of_agents(),
+            // Sections have all that agents have.
+            (_, true) => other.or(difference),
+        };
+        let agents = (!all).then_some(proof.heads.len());
+        Held { sequence, signature, difference, not_compared: not_compared.filter(|_| !all), agents }
+    }
+}
+
+impl Held {
+    pub fn fits(&self) -> bool {
+        self.difference.is_none() && self.signature != Signature::Bad
+    }
+}

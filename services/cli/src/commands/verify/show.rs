@@ -1,0 +1,112 @@
+//! What came of verifying a log, for people and for programs.
+
+use kairo_core::vocabulary::HASH_CHAINS;
+use kairo_replay::proving::Proven;
+use serde_json::{Value, json};
+
+use super::{
+    super::replay::show,
+    Verified,
+    against::{Held, Signature},
+};
+use crate::event_lines::printable;
+
+pub(super) fn json(verified: &Verified) -> Value {
+    let Verified { proof, missing, broken, is_redacted, is_opened, held } = verified;
+    json!({
+        "report": "kairo.verify.v1",
+        "fits": verified.fits(),
+        "agents": proof.agents,
+        "read": proof.read,
+        "stopped": proof.stopped,
+        "gaps": proof.gaps,
+        "missing": missing,
+        "broken": broken,
+        "redacted": is_redacted,
+        "opened": is_opened,
+        "checkpoint": held,
+    })
+}
+
+pub(super) fn lines(verified: &Verified) -> Vec<String> {
+    let Verified { proof, broken, is_redacted, is_opened, held, .. } = verified;
+    let mut lines: Vec<String> = Vec::new();
+    if *is_redacted {
+        lines.push(
+            "the file is redacted: its decisions carry no digests, so that no guess can be held to them. It is as it was exported \
+             if nothing else is said; that the log was so, the file shows that is not redacted"
+                .to_owned(),
+        );
+    } else if *is_opened {
+        lines.push(
+            "what users said is open in the file, and digests are of what is stored: verify the log itself, or export with --sealed"
+                .to_owned(),
+        );
+    } else {
+        lines.extend(proof.agents.iter().flat_map(of_agent));
+    }
+    lines.extend(gaps(&proof.gaps));
+    lines.extend(broken.iter().map(|why| printable(why)));
+    lines.extend(proof.stopped.iter().map(show::stopped));
+    lines.extend(held.iter().flat_map(of_checkpoint));
+    lines.push(match proof.first_misfit() {
+        Some((agent, misfit)) => {
+            format!("does NOT fit: message {} of {agent} is {} first", misfit.sequence, misfit.kind)
+        }
+        None if !verified.fits() => "does NOT fit".to_owned(),
+        None if *is_redacted || *is_opened => "nothing is proven".to_owned(),
+        None => "verified".to_owned(),
+    });
+    lines
+}
+
+/// Where no message stands.
+fn gaps(gaps: &[u64]) -> Option<String> {
+    let (first, more) = gaps.split_first()?;
+    let more =
+        if more.is_empty() { String::new() } else { format!(", nor at {} more sequences behind it", more.len()) };
+    Some(format!("no message stands at {first}{more}"))
+}
+
+fn of_agent(proven: &Proven) -> Vec<String> {
+    let Proven { agent, decisions, covered, uncovered, before_epoch, copies, from, misfit } = proven;
+    let from = from.map(|from| format!(" from {from} on; what stands before is taken at its word")).unwrap_or_default();
+    let fit = if misfit.is_some() { "fit" } else { "verified" };
+    let mut lines = vec![format!(
+        "{agent}: {} {fit}, with the {} that they rest on{from}",
+        count(*decisions, "decision"),
+        count(*covered, "message")
+    )];
+    let mut add = |count: u64, told: String| lines.extend((count > 0).then_some(format!("  not covered: {told}")));
+    add(*uncovered, format!("{} from the last decision on", count(*uncovered, "message")));
+    add(*before_epoch, format!("{} from before epoch {HASH_CHAINS}", count(*before_epoch, "decision")));
+    lines.extend((*copies > 0).then(|| format!("  copies of decisions, counted once: {copies}")));
+    lines.extend(misfit.as_ref().map(|it| format!("  message {} is {}: {}", it.sequence, it.kind, it.why)));
+    lines
+}
+
+/// So many of something, for people.
+pub fn count(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn of_checkpoint(held: &Held) -> Vec<String> {
+    let Held { sequence, signature, difference, not_compared, agents } = held;
+    let signature = match signature {
+        Signature::Good => "signed with the key that is named",
+        Signature::OfItsOwnKey => {
+            "signed with the key in it, which anybody may have made: name yours with --public-key"
+        }
+        Signature::Bad => "NOT signed with that key, or changed since",
+        Signature::None => "not signed: it proves no more than the place where it was kept",
+    };
+    let came = match (difference, not_compared, agents) {
+        (Some(difference), ..) => difference.to_string(),
+        (None, Some(why), _) => format!("not compared: {why}"),
+        (None, None, Some(agents)) => {
+            format!("the messages of {} up to there are those that it covers", count(*agents as u64, "agent"))
+        }
+        (None, None, None) => "the log up to there is what it says".to_owned(),
+    };
+    vec![format!("the checkpoint at {sequence} is {signature}"), format!("  {came}")]
+}

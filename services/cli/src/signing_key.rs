@@ -1,0 +1,148 @@
+//! The Ed25519 key that checkpoints are signed with, in a file as others write such keys too: PKCS #8 in PEM ([RFC 8410]), with the
+//! public one beside it. It stands in no configuration and no event, only its file is named.
+//!
+//! [RFC 8410]: https://www.rfc-editor.org/rfc/rfc8410
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use data_encoding::BASE64;
+use ring::{
+    rand::{SecureRandom, SystemRandom},
+    signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey},
+};
+
+use crate::Error;
+
+/// What stands before the 32 bytes of a private key, and of a public one, in DER.
+const PRIVATE: &[u8] =
+    &[0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+const PUBLIC: &[u8] = &[0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+/// Characters of a line of PEM.
+const LINE: usize = 64;
+
+/// The public key of a file, 32 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey(Vec<u8>);
+
+/// Makes a key in this file, which nobody else may read, and the public one beside it; the name of that.
+///
+/// # Errors
+/// Where one of them cannot be written, or is there already.
+pub fn make(path: &Path) -> Result<PathBuf, Error> {
+    let mut seed = [0; 32];
+    SystemRandom::new().fill(&mut seed).map_err(|_| Error::Advice("the system has no random numbers".to_owned()))?;
+    let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|error| Error::Advice(error.to_string()))?;
+    let mut public = path.as_os_str().to_owned();
+    public.push(".pub");
+    let public = PathBuf::from(public);
+    let write = |path: &Path, mode: u32, text: String| {
+        let made = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+        made.and_then(|mut made| made.write_all(text.as_bytes())).map_err(Error::file("write", path))
+    };
+    write(path, 0o600, pem("PRIVATE KEY", &[PRIVATE, &seed].concat()))?;
+    write(&public, 0o644, pem("PUBLIC KEY", &[PUBLIC, pair.public_key().as_ref()].concat()))?;
+    Ok(public)
+}
+
+/// The signature of a text, which is made of the public key, and that key, both in base64. `reference` is a path, `file:PATH` or
+/// `env:NAME`.
+///
+/// # Errors
+/// Where there is no key; the error does not quote what is there.
+pub fn sign(reference: &str, text: impl FnOnce(&str) -> String) -> Result<(String, String), Error> {
+    let der = match reference.strip_prefix("env:") {
+        Some(name) => std::env::var(name).ok().and_then(|text| within(&text, "PRIVATE KEY")),
+        None => within(&contents(Path::new(reference.strip_prefix("file:").unwrap_or(reference)))?, "PRIVATE KEY"),
+    };
+    let pair = der.and_then(|der| Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).ok());
+    let pair = pair.ok_or_else(|| wrong(reference, "an Ed25519 key, PKCS #8 in PEM"))?;
+    let public = BASE64.encode(pair.public_key().as_ref());
+    let signature = pair.sign(text(&public).as_bytes());
+    Ok((BASE64.encode(signature.as_ref()), public))
+}
+
+impl PublicKey {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Where it is no public key.
+    pub fn of_file(path: &Path) -> Result<Self, Error> {
+        let der = within(&contents(path)?, "PUBLIC KEY").unwrap_or_default();
+        let key = der.strip_prefix(PUBLIC).filter(|key| key.len() == 32);
+        let key = key.map(|key| Self(key.to_vec()));
+        key.ok_or_else(|| wrong(&path.display().to_string(), "an Ed25519 public key in PEM"))
+    }
+
+    /// One in base64, such as a checkpoint names; any bytes may be one.
+    pub fn of_text(text: &str) -> Self {
+        Self(BASE64.decode(text.as_bytes()).unwrap_or_default())
+    }
+
+    /// Whether a signature, in base64, is this key's of a text.
+    pub fn has_signed(&self, text: &str, signature: &str) -> bool {
+        let signature = BASE64.decode(signature.as_bytes()).unwrap_or_default();
+        UnparsedPublicKey::new(&ED25519, &self.0).verify(text.as_bytes(), &signature).is_ok()
+    }
+}
+
+fn pem(what: &str, der: &[u8]) -> String {
+    let text = BASE64.encode(der);
+    let lines: Vec<&str> = text.as_bytes().chunks(LINE).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+    format!("-----BEGIN {what}-----\n{}\n-----END {what}-----\n", lines.join("\n"))
+}
+
+fn contents(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::file("read", path))
+}
+
+fn within(text: &str, what: &str) -> Option<Vec<u8>> {
+    let (begin, end) = (format!("-----BEGIN {what}-----"), format!("-----END {what}-----"));
+    let within = text.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end));
+    let within: Option<String> = within.map(|(within, _)| within.split_whitespace().collect());
+    BASE64.decode(within?.as_bytes()).ok()
+}
+
+fn wrong(reference: &str, expected: &str) -> Error {
+    Error::Usage(format!("{reference}: expected {expected}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_one_key_has_signed_no_other_has_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        let keys = [&one, &other].map(|path| PublicKey::of_file(&make(path).unwrap()).unwrap());
+        assert_eq!(fs::metadata(&one).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(make(&one).is_err(), "a key is never written over");
+        let reference = format!("file:{}", one.display());
+        let (signature, public) = sign(&reference, |public| format!("text {public}")).unwrap();
+        let text = format!("text {public}");
+        assert_eq!(PublicKey::of_text(&public), keys[0]);
+        assert!(keys[0].has_signed(&text, &signature) && !keys[1].has_signed(&text, &signature));
+        assert!(!keys[0].has_signed("text", &signature) && !keys[0].has_signed(&text, ""));
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_is_not_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        fs::write(&path, "hunter2").unwrap();
+        let told = [sign(path.to_str().unwrap(), str::to_owned).unwrap_err(), PublicKey::of_file(&path).unwrap_err()];
+        assert!(told.iter().all(|error| matches!(error, Error::Usage(_)) && !error.to_string().contains("hunter2")));
+        let public = make(&folder.path().join("made")).unwrap();
+        assert!(
+            sign(public.to_str().unwrap(), str::to_owned).is_err()
+                && PublicKey::of_file(&folder.path().join("made")).is_err()
+        );
+    }
+}

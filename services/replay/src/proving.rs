@@ -1,0 +1,250 @@
+//! Proving that an agent's log is what was written: the digests that its decisions carry are made again, message by message, and
+//! what the first of them is that does not fit. What is held of a log is what no decision covers yet, so it may be as long as it
+//! likes.
+
+mod misfit;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use kairo_events::{
+    hash_chain::{Content, HashChain, On},
+    ids::Name,
+    log_message, subjects,
+    vocabulary::{Newer, NotUnderstood, READER},
+};
+use kairo_proto::v1::{HashLink, LogMessage};
+use serde::Serialize;
+
+pub use self::misfit::{Kind, Misfit};
+use crate::{
+    report::Stopped,
+    timeline::{Broken, in_order},
+};
+
+/// So many decisions back a copy of one is known as one.
+const KNOWN: usize = 64;
+/// So many sequences without a message are kept of a whole log.
+const GAPS: usize = 1_024;
+
+/// How much of a log there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it: what is not there was taken out.
+    Whole,
+    /// It may begin anywhere: what stands before is taken at the word of the first decision that is there.
+    Cut,
+}
+
+/// Agents of a log, as far as it was taken in.
+#[derive(Debug)]
+pub struct Proving {
+    /// None for all that the log has.
+    agents: BTreeSet<Name>,
+    extent: Extent,
+    read: u64,
+    held: BTreeMap<Name, Held>,
+    stopped: Option<Stopped>,
+    /// Sequences at which no message stands, where all messages are looked at.
+    gaps: Vec<u64>,
+    /// Where a checkpoint looks, and what it finds there.
+    mark: Option<u64>,
+    heads: BTreeMap<Name, Vec<u8>>,
+}
+
+/// What is held of an agent.
+#[derive(Debug)]
+struct Held {
+    chain: HashChain,
+    /// Its first message.
+    first: u64,
+    /// The decisions that were read last.
+    known: VecDeque<Content>,
+    proven: Proven,
+}
+
+/// What is proven of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Proven {
+    pub agent: Name,
+    /// Decisions whose digest is that of what stands before them.
+    pub decisions: u64,
+    /// The messages that those digests cover.
+    pub covered: u64,
+    /// Messages behind the last decision, and that decision: no digest covers them yet.
+    pub uncovered: u64,
+    /// Decisions that carry no digest, from before the epoch in which they do. Neither they nor what they rest on is covered.
+    pub before_epoch: u64,
+    /// Copies of decisions, each of which counts once.
+    pub copies: u64,
+    /// The decision from which on it is proven, where the beginning is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub misfit: Option<Misfit>,
+}
+
+/// What came of all that was taken in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    pub agents: Vec<Proven>,
+    /// The last message that was read.
+    pub read: u64,
+    /// Where a newer build is needed to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stopped>,
+    /// Sequences at which no message stands, the first of them, where all of the log was looked at. A server leaves none out by
+    /// itself, but it hands out nothing of what it finds damaged; and a cluster may pass over one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<u64>,
+    /// Of each agent, the digest of all that stands up to where a checkpoint looked.
+    #[serde(skip)]
+    pub heads: BTreeMap<Name, Vec<u8>>,
+}
+
+impl Proof {
+    /// The first message that does not fit, of any agent.
+    pub fn first_misfit(&self) -> Option<(&Name, &Misfit)> {
+        let misfits = self.agents.iter().filter_map(|proven| Some((&proven.agent, proven.misfit.as_ref()?)));
+        misfits.min_by_key(|(_, misfit)| misfit.sequence)
+    }
+}
+
+impl Proving {
+    /// These agents, or all where none are named; `mark` is the place in the log at which a checkpoint looks.
+    pub fn new(agents: BTreeSet<Name>, extent: Extent, mark: Option<u64>) -> Self {
+        let (held, heads) = (BTreeMap::new(), BTreeMap::new());
+        Self { agents, extent, read: 0, held, stopped: None, gaps: Vec::new(), mark, heads }
+    }
+
+    /// Takes in the next message of the log.
+    ///
+    /// # Errors
+    /// When the message is none of a log, or does not stand where it belongs.
+    pub fn take(&mut self, message: &LogMessage) -> Result<(), Broken> {
+        let sequence = message.sequence;
+        in_order(sequence, self.read)?;
+        if self.stopped.is_some() {
+            return Ok(());
+        }
+        self.look_behind(sequence);
+        if self.agents.is_empty() && self.extent == Extent::Whole {
+            let room = GAPS.saturating_sub(self.gaps.len());
+            self.gaps.extend((self.read + 1..sequence).take(room));
+        }
+        self.read = sequence;
+        let foreign = |cause| Broken::Foreign { sequence, cause };
+        let understood = log_message::understand(message).map_err(foreign)?;
+        let owner = subjects::route(&message.subject).filter(|(route, _)| subjects::is_of_agents(route));
+        let owner = owner.map(|(_, agent)| agent).filter(|it| self.agents.is_empty() || self.agents.contains(it));
+        let body = match &understood {
+            Ok(record) => Some(&record.body),
+            Err(NotUnderstood::Unreadable(_)) => None,
+            Err(NotUnderstood::Newer(Newer { reader, why })) => {
+                let is_asked = owner.is_some() || self.agents.is_empty();
+                let type_name = message.headers.get("ce-type").cloned().unwrap_or_default();
+                let stopped = || Stopped { sequence, type_name, reader: *reader, reads: READER, why: why.clone() };
+                self.stopped = is_asked.then(stopped);
+                return Ok(());
+            }
+        };
+        let Some(agent) = owner else { return Ok(()) };
+        let content = log_message::content(message).map_err(foreign)?;
+        let held = self.held.entry(agent.clone()).or_insert_with(|| Held::new(agent, sequence));
+        held.take(sequence, content, On::of(&message.subject, body), self.extent);
+        Ok(())
+    }
+
+    /// Whether a message takes a newer build: nothing behind it is looked at.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// All that stands up to the mark was taken in.
+    fn look_behind(&mut self, sequence: u64) {
+        if let Some(mark) = self.mark.take_if(|mark| *mark < sequence) {
+            let head = |held: &Held| held.chain.link(held.chain.decided(), mark).digest;
+            self.heads = self.held.iter().map(|(agent, held)| (agent.clone(), head(held))).collect();
+        }
+    }
+
+    /// The agents that were asked for and of which the log had nothing.
+    pub fn missing(&self) -> Vec<&Name> {
+        self.agents.iter().filter(|agent| !self.held.contains_key(agent)).collect()
+    }
+
+    /// The log is at its end.
+    pub fn end(mut self) -> Proof {
+        self.look_behind(u64::MAX);
+        let Self { held, read, stopped, gaps, heads, .. } = self;
+        Proof { agents: held.into_values().map(|held| held.end(&gaps)).collect(), read, stopped, gaps, heads }
+    }
+}
+
+impl Held {
+    fn new(agent: Name, first: u64) -> Self {
+        let proven = Proven {
+            agent,
+            decisions: 0,
+            covered: 0,
+            uncovered: 0,
+            before_epoch: 0,
+            copies: 0,
+            from: None,
+            misfit: None,
+        };
+        Self { chain: HashChain::default(), first, known: VecDeque::new(), proven }
+    }
+
+    fn take(&mut self, sequence: u64, content: Content, on: On<'_>, extent: Extent) {
+        if let On::Decisions(link) = on {
+            if let Some(link) = link.filter(|link| extent == Extent::Cut && self.begins_with(link)) {
+                self.proven.from = Some(sequence);
+                self.chain.go_on_from(sequence, content, link);
+            } else if self.known.contains(&content) {
+                self.proven.copies += 1;
+            } else {
+                let misfit = self.held_to(sequence, link);
+                // Of what comes behind it, one says no more than that it does.
+                self.proven.misfit = self.proven.misfit.take().or(misfit);
+            }
+            self.known.push_back(content);
+            if self.known.len() > KNOWN {
+                self.known.pop_front();
+            }
+        }
+        self.chain.take(sequence, content, on);
+    }
+
+    /// Whether the log begins behind the decision that this one is tied to.
+    fn begins_with(&self, link: &HashLink) -> bool {
+        !self.chain.has_begun() && self.chain.decided() == 0 && link.previous != 0 && self.first > link.previous
+    }
+
+    /// What does not fit of a decision that carries this link.
+    fn held_to(&mut self, sequence: u64, link: Option<&HashLink>) -> Option<Misfit> {
+        let Some(link) = link else {
+            self.proven.before_epoch += u64::from(!self.chain.has_begun());
+            return self.chain.has_begun().then(|| Misfit::unlinked(sequence));
+        };
+        let covered = || -> Vec<(u64, u32)> {
+            self.chain.covered(link.through).map(|(at, content)| (at, content.mark())).collect()
+        };
+        if !self.chain.is_next(sequence, link) {
+            return Some(Misfit::out_of_place(sequence, link, self.chain.decided(), &covered()));
+        }
+        if self.chain.link(link.previous, link.through).digest != link.digest {
+            let covered = covered();
+            return Some(Misfit::found(sequence, link, &covered));
+        }
+        self.proven.decisions += 1;
+        self.proven.covered += u64::from(link.messages);
+        None
+    }
+
+    fn end(self, gaps: &[u64]) -> Proven {
+        let misfit = self.proven.misfit.map(|misfit| misfit.placed(gaps));
+        Proven { uncovered: self.chain.uncovered() as u64, misfit, ..self.proven }
+    }
+}

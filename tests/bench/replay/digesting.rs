@@ -1,0 +1,57 @@
+//! What the digests of decisions cost whoever decides: each message of the recorded run is taken into its agent's chain, as when it
+//! is read, and each decision is linked and taken in once more, as when it is written.
+
+use std::{collections::BTreeMap, hint::black_box, time::Instant};
+
+use kairo_core::{
+    hash_chain::{HashChain, On},
+    ids::Name,
+    record::{Raw, Record},
+    subjects,
+};
+use kairo_tests::audit;
+use serde::Serialize;
+
+/// How often all of it is done.
+const ROUNDS: u32 = 200;
+
+/// What it took.
+#[derive(Serialize)]
+pub struct Digesting {
+    pub decisions: usize,
+    /// Messages of agents, decisions included.
+    pub messages: usize,
+    pub bytes: usize,
+    /// For each decision, with the messages that came since the one before.
+    pub us_per_decision: f64,
+}
+
+pub fn measure(raws: &[Raw], records: &[Record]) -> Digesting {
+    let own = |raw: &Raw| {
+        let (_, agent) = subjects::route(&raw.subject).filter(|(route, _)| subjects::is_of_agents(route))?;
+        Some(agent)
+    };
+    let of_agents: Vec<(Name, &Raw, &Record)> =
+        raws.iter().zip(records).filter_map(|(raw, record)| Some((own(raw)?, raw, record))).collect();
+    let started = Instant::now();
+    for _ in 0..ROUNDS {
+        let mut chains: BTreeMap<&Name, HashChain> = BTreeMap::new();
+        for (agent, raw, record) in &of_agents {
+            let chain = chains.entry(agent).or_default();
+            if audit::decision(record).is_some() {
+                black_box(chain.next());
+                black_box(raw.content());
+            }
+            chain.take(raw.sequence, raw.content(), On::of(&raw.subject, Some(&record.body)));
+        }
+        black_box(chains);
+    }
+    let took = started.elapsed() / ROUNDS;
+    let decisions = records.iter().filter(|record| audit::decision(record).is_some()).count();
+    Digesting {
+        decisions,
+        messages: of_agents.len(),
+        bytes: of_agents.iter().map(|(_, raw, _)| raw.payload.len()).sum(),
+        us_per_decision: took.as_secs_f64() * 1e6 / decisions.max(1) as f64,
+    }
+}

@@ -1,0 +1,242 @@
+//! Users who are forgotten: nobody can read what they said, wherever it was, whatever is killed meanwhile; and nobody else
+//! notices.
+
+use std::path::Path;
+
+use kairo_local::Service;
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
+use tokio::time::timeout;
+
+use crate::world::{DEADLINE, Wanted, World};
+
+/// Stands in whatever ann says, is told or has done, and in nothing else.
+const MARK: &str = "zanzibar";
+const OTHER: &str = "marmalade";
+
+const SCENARIO: &str = r#"
+rules:
+  - name: run
+    when: { user_matches: 'run (?<word>\w+)' }
+    turn:
+      - tool_calls: [{ tool: process.run, arguments: { program: echo, args: ["{{ captures.word }}"] } }]
+      - text: "It says {{ last_result.stdout }}"
+  - name: remember
+    when: { user_matches: 'remember (?<word>\w+)' }
+    turn:
+      - tool_calls:
+          - { tool: memory.append, arguments: { content: "I like {{ captures.word }}.", keywords: ["{{ captures.word }}"] } }
+          - tool: task.schedule
+            arguments: { type: delay, delay: 1 hour, title: "{{ captures.word }}", action: [{ event: user.notify, params: { message: "{{ captures.word }}" } }] }
+      - tool_calls: [{ tool: state.write, arguments: { key: "{{ captures.word }}", content: "{{ captures.word }}" } }]
+      - text: "I know about {{ captures.word }}."
+  - name: echo
+    when: {}
+    reply: "You said: {{ user }}"
+"#;
+
+fn wanted() -> Wanted {
+    Wanted::new(SCENARIO)
+        .env_of_all("KAIRO_PRIVACY__MASTER_KEY", "07".repeat(32))
+        .env_of_all("KAIRO_PRIVACY__KEY_AGE_MS", "300")
+        // As long as a gateway that was killed is waited for, four times over.
+        .env_of_all("KAIRO_BUS__MEMBER_EXPIRY_MS", "1000")
+}
+
+/// Whether any file below has these bytes.
+fn is_in_files(folder: &Path, text: &str) -> bool {
+    let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    entries.into_iter().any(|path| match path.is_dir() {
+        true => is_in_files(&path, text),
+        false => {
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        }
+    })
+}
+
+/// Every row of every generation, as text.
+async fn tables(world: &World) -> String {
+    let mut database = PgConnection::connect(&world.database.url).await.unwrap();
+    let tables =
+        "SELECT table_schema || '.' || table_name FROM information_schema.tables WHERE table_schema LIKE 'kairo\\_%'";
+    let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut database).await.unwrap();
+    let mut all = String::new();
+    for table in tables {
+        // The bodies of the log are bytes.
+        let row = if table.ends_with(".log") { "encode(payload, 'escape')" } else { "row::text" };
+        let rows = format!("SELECT {row} FROM {table} AS row");
+        let rows: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_all(&mut database).await.unwrap();
+        all.extend(rows);
+    }
+    all
+}
+
+impl World {
+    async fn told_by(&self, user: &str, text: &str) {
+        let sent = self.send_as(&json!({ "user": user, "agent": "keeper", "text": text })).await;
+        self.reply(&sent).await;
+    }
+
+    /// What happened to the agent, as the gateway shows it.
+    async fn shown(&self) -> String {
+        self.projected().await;
+        let (status, answer) = self.get("/v1/events?agent=keeper&latest=200").await;
+        assert_eq!(status, 200, "{answer}");
+        answer.to_string()
+    }
+
+    /// Waits until forgetting a user has come to another step than these; which.
+    async fn step_behind(&self, user: &str, passed: &[String]) -> String {
+        let mut step = String::new();
+        let looking = async {
+            loop {
+                // The gateway may just be starting.
+                if let Ok(answer) = self.http.get(self.url(&format!("/v1/users/{user}/forget"))).send().await
+                    && let Ok(answer) = answer.json::<Value>().await
+                    && let Some(now) = answer["step"].as_str()
+                {
+                    now.clone_into(&mut step);
+                    if !passed.iter().any(|passed| passed == now) {
+                        return;
+                    }
+                }
+            }
+        };
+        // Nobody tells: asking is all there is.
+        let looked = timeout(DEADLINE, looking).await;
+        assert!(looked.is_ok(), "never got any further than {step}");
+        step
+    }
+
+    async fn forgotten(&self, user: &str) {
+        let mut passed = Vec::new();
+        loop {
+            match self.step_behind(user, &passed).await {
+                done if done == "done" => return,
+                step => passed.push(step),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_notices() {
+    let mut world = wanted().replicas(Service::AgentRuntime, 2).start().await;
+    let keeper = json!({ "agent": "keeper", "prompt": "Be brief.", "inner_state": true });
+    assert_eq!(world.post("/v1/agents", &keeper).await.0, 201);
+    for (user, word) in [("ann", MARK), ("bob", OTHER)] {
+        for what in ["run", "remember", "hello"] {
+            world.told_by(user, &format!("{what} {word}")).await;
+        }
+    }
+    world.settled().await;
+    world.projected().await;
+    assert!(world.shown().await.contains(MARK), "as long as they are not forgotten it is shown");
+    assert!(tables(&world).await.contains(MARK));
+    let nats = world.nats_folder();
+    assert!(is_in_files(&nats, "kairo.user.ann.message"), "the log is there");
+    for word in [MARK, OTHER] {
+        assert!(!is_in_files(&nats, word), "{word} can be read in the files of nats-server");
+    }
+    let (status, held) = world.post("/v1/users/ann/forget", &json!({ "dry_run": true })).await;
+    assert_eq!((status, &held["order_id"], &held["sealed"]), (202, &json!(""), &json!(true)), "{held}");
+    let of_keeper = &held["held"][0];
+    let counts = ["threads", "messages", "actions", "tasks", "memories", "inner_state"].map(|it| &of_keeper[it]);
+    assert!(of_keeper["agent"] == "keeper" && counts.iter().all(|count| count.as_u64() > Some(0)), "{held}");
+    assert_eq!(world.get("/v1/users/ann/forget").await.0, 404, "a dry run is no order");
+
+    let (status, given) = world.post("/v1/users/ann/forget", &json!({})).await;
+    assert_eq!(status, 202, "{given}");
+    let (_, again) = world.post("/v1/users/ann/forget", &json!({})).await;
+    assert_eq!(again["order_id"], given["order_id"], "one order at a time");
+    // The gateway that is at it is killed at every step, and agent-runtime while agents forget.
+    let mut passed = vec!["asked".to_owned()];
+    loop {
+        let step = world.step_behind("ann", &passed).await;
+        if step == "done" {
+            break;
+        }
+        world.stack.kill9(Service::Gateway, 0).await.unwrap();
+        if step == "told" {
+            world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
+            world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
+        }
+        world.stack.restart(Service::Gateway, 0).await.unwrap();
+        passed.push(step);
+    }
+    assert!(passed.len() > 3, "{passed:?}");
+    world.settled().await;
+    world.projected().await;
+
+    let shown = world.shown().await;
+    assert!(!shown.contains(MARK) && shown.contains("(forgotten)"), "{shown}");
+    let rows = tables(&world).await;
+    assert!(!rows.contains(MARK) && rows.contains(OTHER));
+    for path in ["/v1/memories?user=ann", "/v1/tasks?user=ann", "/v1/search?q=zanzibar", "/v1/threads?user=ann"] {
+        let (status, answer) = world.get(path).await;
+        assert!(status == 200 && !answer["memories"].to_string().contains(MARK), "{path}: {answer}");
+        assert!(!answer.to_string().replace("\"q\":\"zanzibar\"", "").contains(MARK), "{path}: {answer}");
+    }
+    let end = world.end_of_log().await;
+    let (_, state) = world.get(&format!("/v1/agents/keeper/state?at={end}")).await;
+    let state = state.to_string();
+    assert!(!state.contains(MARK) && !state.contains("\"ann\"") && state.contains(OTHER), "{state}");
+    // Whoever builds it anew gets the same.
+    world.verified().await;
+
+    // bob goes on where he was, with an agent that is folded from the log, and ann begins anew.
+    for replica in 0..2 {
+        world.stack.kill9(Service::AgentRuntime, replica).await.unwrap();
+        world.stack.restart(Service::AgentRuntime, replica).await.unwrap();
+    }
+    world.told_by("bob", "what do you know?").await;
+    let requests = world.model_requests().await;
+    let last = requests.iter().map(Value::to_string).find(|it| it.contains("what do you know?")).unwrap();
+    assert!(last.contains(OTHER) && !last.contains(MARK), "{last}");
+    world.told_by("ann", "hello again").await;
+    assert!(world.shown().await.contains("You said: hello again"));
+    assert!(!is_in_files(&nats, "hello again"), "what is new is sealed with a key of its own");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn where_nothing_is_sealed_nobody_is_forgotten_and_it_is_said_why() {
+    let world = Wanted::new(SCENARIO).start().await;
+    world.define("keeper").await;
+    world.told_by("ann", "hello").await;
+    world.projected().await;
+    let (status, problem) = world.post("/v1/users/ann/forget", &json!({})).await;
+    assert_eq!(status, 409, "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("privacy.master_key"), "{problem}");
+    let (status, held) = world.post("/v1/users/ann/forget", &json!({ "dry_run": true })).await;
+    assert_eq!((status, &held["sealed"], &held["held"][0]["messages"]), (202, &json!(false), &json!(2)), "{held}");
+    assert_eq!(world.post("/v1/users/Ann!/forget", &json!({})).await.0, 400);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn users_are_forgotten_one_after_the_other_and_together() {
+    let world = wanted().start().await;
+    world.define("keeper").await;
+    for user in ["ann", "bob", "eve"] {
+        world.told_by(user, &format!("run {user}word")).await;
+    }
+    world.projected().await;
+    for user in ["ann", "bob"] {
+        assert_eq!(world.post(&format!("/v1/users/{user}/forget"), &json!({})).await.0, 202);
+    }
+    for user in ["ann", "bob"] {
+        world.forgotten(user).await;
+    }
+    world.settled().await;
+    world.projected().await;
+    let rows = tables(&world).await;
+    assert!(!rows.contains("annword") && !rows.contains("bobword") && rows.contains("eveword"));
+    world.told_by("ann", "run anew").await;
+    assert_eq!(world.post("/v1/users/ann/forget", &json!({})).await.0, 202, "once more");
+    world.forgotten("ann").await;
+    assert!(!tables(&world).await.contains("anew"));
+    world.verified().await;
+    world.end().await;
+}
