@@ -151,7 +151,7 @@ impl<'o, W: Write> Document<'o, W> {
     fn add(&mut self, gateway: &str, mut piece: Value) -> io::Result<()> {
         let section = piece.as_object_mut().and_then(|piece| piece.remove("section"));
         let is_it = |word: &&str| section.as_ref().and_then(Value::as_str) == Some(*word);
-        let Some(section) = ExportSection::WORDS.iter().position(|word| is_it(word)) else { return Ok(()) };
+        let Some(section) = ExportSection::WORDS.iter().position(is_it) else { return Ok(()) };
         self.open(section)?;
         name_places(gateway, &mut piece);
         let Some(count) = self.counts.last_mut() else { return Ok(()) };
