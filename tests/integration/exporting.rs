@@ -61,11 +61,6 @@ const HELD: [(ExportSection, usize); 7] = [
 ];
 
 impl World {
-    async fn told_by(&self, user: &str, text: &str) {
-        let sent = self.send_as(&json!({ "user": user, "agent": AGENT, "text": text })).await;
-        self.reply(&sent).await;
-    }
-
     /// The document of a user.
     async fn export(&self, user: &str) -> Value {
         let output = kairo(self, &["export", "--user", user]).await;
@@ -89,7 +84,7 @@ async fn spoken(wanted: Wanted) -> World {
     assert_eq!(world.post("/v1/agents", &keeper).await.0, 201);
     for user in ["ann", "joe"] {
         for what in SAID {
-            world.told_by(user, &format!("{what} {SHARED} of {user}s")).await;
+            world.ask_as(user, AGENT, &format!("{what} {SHARED} of {user}s")).await;
         }
     }
     world.settled().await;
@@ -205,7 +200,7 @@ async fn of_who_was_forgotten_only_empty_shells_are_held() {
         assert_eq!(world.export("joe").await[section], joe[section], "{section}: nobody else notices");
     }
     // What is said from then on is held.
-    world.told_by("ann", "hello again").await;
+    world.ask_as("ann", AGENT, "hello again").await;
     let again = world.export("ann").await;
     let said = pieces(&again, &ExportSection::Messages).iter().filter(|piece| piece["forgotten"] == false).count();
     assert_eq!(said, 2, "{again}");

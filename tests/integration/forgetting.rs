@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use crate::world::{DEADLINE, Wanted, World};
 
+const AGENT: &str = "keeper";
 /// Stands in whatever ann says, is told or has done, and in nothing else.
 const MARK: &str = "zanzibar";
 const OTHER: &str = "marmalade";
@@ -73,11 +74,6 @@ async fn tables(world: &World) -> String {
 }
 
 impl World {
-    async fn told_by(&self, user: &str, text: &str) {
-        let sent = self.send_as(&json!({ "user": user, "agent": "keeper", "text": text })).await;
-        self.reply(&sent).await;
-    }
-
     /// What happened to the agent, as the gateway shows it.
     async fn shown(&self) -> String {
         self.projected().await;
@@ -127,7 +123,7 @@ async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_noti
     assert_eq!(world.post("/v1/agents", &keeper).await.0, 201);
     for (user, word) in [("ann", MARK), ("bob", OTHER)] {
         for what in ["run", "remember", "hello"] {
-            world.told_by(user, &format!("{what} {word}")).await;
+            world.ask_as(user, AGENT, &format!("{what} {word}")).await;
         }
     }
     world.settled().await;
@@ -190,11 +186,11 @@ async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_noti
         world.stack.kill9(Service::AgentRuntime, replica).await.unwrap();
         world.stack.restart(Service::AgentRuntime, replica).await.unwrap();
     }
-    world.told_by("bob", "what do you know?").await;
+    world.ask_as("bob", AGENT, "what do you know?").await;
     let requests = world.model_requests().await;
     let last = requests.iter().map(Value::to_string).find(|it| it.contains("what do you know?")).unwrap();
     assert!(last.contains(OTHER) && !last.contains(MARK), "{last}");
-    world.told_by("ann", "hello again").await;
+    world.ask_as("ann", AGENT, "hello again").await;
     assert!(world.shown().await.contains("You said: hello again"));
     assert!(!is_in_files(&nats, "hello again"), "what is new is sealed with a key of its own");
     world.end().await;
@@ -204,7 +200,7 @@ async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_noti
 async fn where_nothing_is_sealed_nobody_is_forgotten_and_it_is_said_why() {
     let world = Wanted::new(SCENARIO).start().await;
     world.define("keeper").await;
-    world.told_by("ann", "hello").await;
+    world.ask_as("ann", AGENT, "hello").await;
     world.projected().await;
     let (status, problem) = world.post("/v1/users/ann/forget", &json!({})).await;
     assert_eq!(status, 409, "{problem}");
@@ -220,7 +216,7 @@ async fn users_are_forgotten_one_after_the_other_and_together() {
     let world = wanted().start().await;
     world.define("keeper").await;
     for user in ["ann", "bob", "eve"] {
-        world.told_by(user, &format!("run {user}word")).await;
+        world.ask_as(user, AGENT, &format!("run {user}word")).await;
     }
     world.projected().await;
     for user in ["ann", "bob"] {
@@ -233,7 +229,7 @@ async fn users_are_forgotten_one_after_the_other_and_together() {
     world.projected().await;
     let rows = tables(&world).await;
     assert!(!rows.contains("annword") && !rows.contains("bobword") && rows.contains("eveword"));
-    world.told_by("ann", "run anew").await;
+    world.ask_as("ann", AGENT, "run anew").await;
     assert_eq!(world.post("/v1/users/ann/forget", &json!({})).await.0, 202, "once more");
     world.forgotten("ann").await;
     assert!(!tables(&world).await.contains("anew"));

@@ -224,6 +224,12 @@ impl World {
         }
     }
 
+    /// Sends a user's message and waits for its reply.
+    pub async fn ask_as(&self, user: &str, agent: &str, text: &str) -> String {
+        let sent = self.send_as(&json!({ "user": user, "agent": agent, "text": text })).await;
+        self.reply(&sent).await
+    }
+
     /// Sends a message and waits for its reply.
     pub async fn ask(&self, agent: &str, text: &str) -> String {
         let sent = self.send(agent, text).await;

@@ -66,6 +66,12 @@ impl Order {
 
 /// The order to forget a user, if there is one that is not carried out.
 pub async fn order_of(bus: &Bus, user: &Name) -> Result<Option<Kept>, BusError> {
+    let kept = last_of(bus, user).await?;
+    Ok(kept.filter(|kept| kept.order.step() != ForgettingStep::Done))
+}
+
+/// The last order to forget a user, carried out or not.
+async fn last_of(bus: &Bus, user: &Name) -> Result<Option<Kept>, BusError> {
     let entry = bus.value(DATA_KEYS_BUCKET, &key(user)).await?;
     Ok(entry.and_then(|entry| {
         let order = serde_json::from_slice(&entry.value).ok()?;
@@ -82,8 +88,10 @@ pub async fn done(bus: &Bus, user: &Name) -> Result<Option<UserForgotten>, BusEr
 
 /// Gives the order to forget a user, unless there is one.
 pub async fn give(bus: &Bus, user: &Name, by: Principal) -> Result<Order, BusError> {
-    if let Some(Kept { order, .. }) = order_of(bus, user).await? {
-        return Ok(order);
+    let last = last_of(bus, user).await?;
+    let before = last.as_ref().map_or(0, |last| last.revision);
+    if let Some(last) = last.filter(|last| last.order.step() != ForgettingStep::Done) {
+        return Ok(last.order);
     }
     let order_id = bus.new_id();
     let envelope = Envelope::entering(order_id, Service::Gateway, Origin::User, bus.now());
@@ -104,13 +112,10 @@ pub async fn give(bus: &Bus, user: &Name, by: Principal) -> Result<Order, BusErr
         by: String::new(),
         until: Timestamp::UNIX_EPOCH,
     };
-    match bus.update_value(DATA_KEYS_BUCKET, &key(user), written_as(&order)?, 0).await {
+    match bus.update_value(DATA_KEYS_BUCKET, &key(user), written_as(&order)?, before).await {
         Ok(_) => Ok(order),
-        // Another one was faster, or an earlier one was carried out: its mark is written over.
-        Err(BusError::Conflict { .. }) => match order_of(bus, user).await? {
-            Some(Kept { order, .. }) => Ok(order),
-            None => bus.put_value(DATA_KEYS_BUCKET, &key(user), written_as(&order)?).await.map(|_| order),
-        },
+        // Another one was faster.
+        Err(BusError::Conflict { .. }) => Ok(last_of(bus, user).await?.map_or(order, |last| last.order)),
         Err(error) => Err(error),
     }
 }

@@ -73,12 +73,6 @@ impl Bus {
             .collect())
     }
 
-    /// Removes a value that nobody needs any more, if it is still the one of this revision.
-    pub async fn remove_value(&self, bucket: &'static str, revision: u64) -> Result<bool, BusError> {
-        let removed = self.port.delete(&stream_of(bucket), revision).await;
-        removed.map_err(BusError::unavailable("removing a value from a bucket"))
-    }
-
     /// What was written last of all that `filter` names (wildcards allowed); the leader's word.
     pub async fn newest(&self, bucket: &'static str, filter: &str) -> Result<Option<Mark>, BusError> {
         let last = self.port.last(&stream_of(bucket), &subject_of(bucket, filter), Asked::Leader).await;

@@ -8,7 +8,7 @@ use kairo_core::{
     bus::{BusError, append::Outgoing, data_keys::Holder},
     envelope::{Envelope, Origin},
     ids::{self, Name},
-    subjects::{AGENT_FORGOTTEN, DATA_KEYS_BUCKET, Service, USER_FORGOTTEN},
+    subjects::{AGENT_FORGOTTEN, Service, USER_FORGOTTEN},
 };
 use kairo_proto::{
     v1::{AgentForgotten, UserForgotten},
@@ -17,7 +17,7 @@ use kairo_proto::{
 use kairo_read_model::{Projection, READ_MODEL, SEARCH};
 use tokio::time::{Instant, sleep};
 
-use super::{Kept, Order, changes, keep, key, order_of, told_id};
+use super::{Kept, Order, changes, keep, order_of, told_id};
 use crate::{problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
@@ -108,7 +108,11 @@ async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
         let done = step(gateway, &mut kept).await;
         kept.order.reason = done.as_ref().err().map(ToString::to_string).unwrap_or_default();
         match done {
-            Ok(ForgettingStep::Done) => return end(gateway, &kept).await,
+            Ok(ForgettingStep::Done) => {
+                end(gateway, &kept.order).await?;
+                ForgettingStep::Done.as_str().clone_into(&mut kept.order.step);
+                return claim(gateway, &mut kept).await;
+            }
             Ok(next) => next.as_str().clone_into(&mut kept.order.step),
             Err(stuck) => {
                 // It is told why, if it can be.
@@ -296,9 +300,9 @@ fn generation_of(order: &mut Order, projection: Projection) -> &mut i64 {
     if projection == SEARCH { &mut order.search } else { &mut order.read_model }
 }
 
-/// Says that it is done, and takes the order away.
-async fn end(gateway: &Gateway, kept: &Kept) -> Result<(), Stuck> {
-    let Order { order_id, user, agents, through, .. } = &kept.order;
+/// Says that it is done.
+async fn end(gateway: &Gateway, order: &Order) -> Result<(), Stuck> {
+    let Order { order_id, user, agents, through, .. } = order;
     let envelope = Envelope {
         correlation_id: *order_id,
         causation_id: Some(*order_id),
@@ -311,9 +315,6 @@ async fn end(gateway: &Gateway, kept: &Kept) -> Result<(), Stuck> {
         through: *through,
     };
     gateway.bus.publish(&Outgoing::new(&USER_FORGOTTEN, user, envelope, body)).await?;
-    // What stood there before would be the order again.
-    gateway.bus.erase_replaced(&key(user), kept.revision).await?;
-    gateway.bus.remove_value(DATA_KEYS_BUCKET, kept.revision).await?;
     tracing::info!(%user, order = %order_id, "a user is forgotten");
     Ok(())
 }
