@@ -30,9 +30,7 @@ pub async fn post(
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Told<ForgetUserResponse>), Problem> {
     let user = user(path)?;
-    let mut fields = Fields::from_json(&body)?;
-    let dry_run = fields.optional("dry_run", "true or false", flag);
-    let dry_run = fields.complete(|| Some(dry_run.unwrap_or(false)))?;
+    let dry_run = read(&body)?;
     let sealed = gateway.bus.may_seal().await?;
     if !sealed && !dry_run {
         return Err(unsealed());
@@ -48,6 +46,13 @@ pub async fn post(
     let order = forgetting::give(&gateway.bus, &user, caller.principal()).await?;
     tracing::info!(%user, order = %order.order_id, "a user is to be forgotten");
     Ok((StatusCode::ACCEPTED, Told(ForgetUserResponse { order_id: order.order_id.to_string(), ..told })))
+}
+
+/// Whether it is only to be told what there is.
+pub fn read(body: &[u8]) -> Result<bool, Problem> {
+    let mut fields = Fields::from_json(body)?;
+    let dry_run = fields.optional("dry_run", "true or false", flag);
+    fields.complete(|| Some(dry_run.unwrap_or(false)))
 }
 
 /// How far it is.

@@ -4,14 +4,10 @@ use axum::extract::State;
 use kairo_core::bus::BusError;
 use kairo_proto::v1::RewrapDataKeysResponse;
 
-use super::{Gateway, answer::Told, body::JsonBody};
-use crate::{fields::Fields, problem::Problem};
+use super::{Gateway, answer::Told};
+use crate::problem::Problem;
 
-pub async fn post(
-    State(gateway): State<Gateway>,
-    JsonBody(body): JsonBody,
-) -> Result<Told<RewrapDataKeysResponse>, Problem> {
-    Fields::from_json(&body)?.complete(|| Some(()))?;
+pub async fn post(State(gateway): State<Gateway>) -> Result<Told<RewrapDataKeysResponse>, Problem> {
     if !gateway.bus.seals() {
         return Err(Problem::conflict("nothing is sealed: this gateway has no privacy.master_key"));
     }

@@ -9,8 +9,8 @@ use crate::{
     config::RequireKey,
     fields::Fields,
     http::{
-        access, agents, approvals::Approval, choices::Choice, commands::Command, conversations, ingest::Ingest, keys,
-        messages::Message, teams,
+        access, agents, approvals::Approval, choices::Choice, commands::Command, conversations, forgetting,
+        ingest::Ingest, keys, messages::Message, teams,
     },
     problem::Problem,
 };
@@ -158,6 +158,7 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
         "makeKey" => keys::read(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
         "defineAgent" => agents::read(&body, &GatewayConfig::default()).map(drop),
         "createTeam" => teams::read(&body, &GatewayConfig::default()).map(drop),
+        "forgetUser" => forgetting::read(&body).map(drop),
         "importConversation" => conversations::document::read(&body).map(drop),
         other => panic!("a body of {other} is described, and nothing reads it here"),
     }
@@ -203,7 +204,7 @@ fn bodies_have_the_fields_that_are_read_and_no_others() {
         let missing: BTreeSet<&str> =
             problem.errors.iter().map(|error| error.field.as_str()).filter(|field| *field != "no_such_field").collect();
         let mut required: BTreeSet<&str> =
-            schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if operation == "command" {
             // One of several, of which the first is named.
             required.insert("action_id");
