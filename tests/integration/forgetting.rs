@@ -14,6 +14,8 @@ const AGENT: &str = "keeper";
 /// Stands in whatever ann says, is told or has done, and in nothing else.
 const MARK: &str = "zanzibar";
 const OTHER: &str = "marmalade";
+/// What Postgres calls a table that is not there.
+const UNDEFINED_TABLE: &str = "42P01";
 
 const SCENARIO: &str = r#"
 rules:
@@ -59,18 +61,35 @@ fn is_in_files(folder: &Path, text: &str) -> bool {
 /// Every row of every generation, as text.
 async fn tables(world: &World) -> String {
     let mut database = PgConnection::connect(&world.database.url).await.unwrap();
+    loop {
+        if let Some(all) = tables_now(&mut database).await {
+            return all;
+        }
+    }
+}
+
+/// None if a generation was dropped meanwhile, as there may be another by then.
+async fn tables_now(database: &mut PgConnection) -> Option<String> {
     let tables =
         "SELECT table_schema || '.' || table_name FROM information_schema.tables WHERE table_schema LIKE 'kairo\\_%'";
-    let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut database).await.unwrap();
+    let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut *database).await.unwrap();
     let mut all = String::new();
     for table in tables {
         // The bodies of the log are bytes.
         let row = if table.ends_with(".log") { "encode(payload, 'escape')" } else { "row::text" };
         let rows = format!("SELECT {row} FROM {table} AS row");
-        let rows: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_all(&mut database).await.unwrap();
-        all.extend(rows);
+        let rows: Result<Vec<String>, _> =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_all(&mut *database).await;
+        match rows {
+            Ok(rows) => all.extend(rows),
+            Err(error) => {
+                let code = error.as_database_error().and_then(|error| error.code());
+                assert_eq!(code.as_deref(), Some(UNDEFINED_TABLE), "{error}");
+                return None;
+            }
+        }
     }
-    all
+    Some(all)
 }
 
 impl World {

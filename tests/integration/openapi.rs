@@ -103,7 +103,7 @@ impl Operation {
             self.path.replace("{agent}", "cook").replace("{thread_id}", "dinner").replace("{key_id}", &"a".repeat(16));
         let path = path.replace("{chain_id}", UUID).replace("{task_id}", UUID).replace("{model}", "nobody");
         let path = path.replace("{action_id}", UUID).replace("{process_id}", UUID).replace("{turn_id}", UUID);
-        let path = path.replace("{memory_id}", UUID).replace("{team}", "nobody");
+        let path = path.replace("{memory_id}", UUID).replace("{team}", "nobody").replace("{user}", "nobody");
         let path =
             path.replace("{digest}", &"a".repeat(64)).replace("{projection}", "nothing").replace("{generation}", "1");
         Client::new().request(self.method.clone(), world.url(&format!("{path}{query}")))
@@ -154,7 +154,7 @@ async fn what_is_wrong_with_a_request_is_answered_as_documented() {
         if operation.takes_a_body() {
             let media_type = if operation.name() == "storeObject" { "image/png" } else { "application/json" };
             let json = |body: String| operation.request(&world, "").header("content-type", media_type).body(body);
-            assert_answered(&operation, 400, json("{}".to_owned()).send().await.unwrap()).await;
+            assert_answered(&operation, 400, json(r#"{"no_such_field": 1}"#.to_owned()).send().await.unwrap()).await;
             // Chat clients send their whole history each time, and a document is one.
             let too_much = match operation.name() {
                 "completeChat" | "importConversation" => 9_000_000,

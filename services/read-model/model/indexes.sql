@@ -78,3 +78,5 @@ CREATE INDEX memories_of_user ON memories (user_id, sequence, position) WHERE us
 CREATE INDEX inner_state_changes_of_user ON inner_state_changes (user_id, sequence, position) WHERE user_id <> '';
 CREATE INDEX model_calls_of_user ON model_calls (user_id, sequence) WHERE user_id IS NOT NULL;
 CREATE INDEX model_calls_of_thread ON model_calls (agent, thread_id, sequence) WHERE user_id IS NULL;
+CREATE INDEX offers_of_user ON offers (user_id, sequence);
+CREATE INDEX actions_outside_threads ON actions (correlation_id) WHERE thread_id IS NULL;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     Extension,
-    extract::{Path, State, rejection::PathRejection},
+    extract::{Path, RawQuery, State, rejection::PathRejection},
     http::StatusCode,
 };
 use kairo_core::ids::Name;
@@ -59,8 +59,10 @@ pub fn read(body: &[u8]) -> Result<bool, Problem> {
 pub async fn get(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
 ) -> Result<Told<GetForgettingResponse>, Problem> {
     let user = user(path)?;
+    Fields::from_query(query.as_deref()).complete(|| Some(()))?;
     if let Some(Kept { order, .. }) = forgetting::order_of(&gateway.bus, &user).await? {
         let agents = order.agents.iter().map(Name::to_string).collect();
         let (order_id, step) = (order.order_id.to_string(), order.step);

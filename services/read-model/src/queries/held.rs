@@ -39,7 +39,7 @@ impl Snapshot {
                    count(*) FILTER (WHERE kind = 'asked') AS "asked!: U64"
             FROM (
                 SELECT agent, 'thread' AS kind FROM threads WHERE user_id = $1
-                UNION ALL SELECT agent, 'message' FROM messages WHERE user_id = $1
+                UNION ALL SELECT agent, 'message' FROM messages WHERE user_id = $1 AND sequence IS NOT NULL
                 UNION ALL SELECT agent, 'action' FROM actions JOIN threads USING (agent, thread_id) WHERE user_id = $1
                 UNION ALL SELECT agent, 'task' FROM tasks WHERE user_id = $1
                 UNION ALL SELECT agent, 'memory' FROM memories WHERE user_id = $1
