@@ -1,8 +1,6 @@
 //! Users who are forgotten: nobody can read what they said, wherever it was, whatever is killed meanwhile; and nobody else
 //! notices.
 
-use std::path::Path;
-
 use kairo_local::Service;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
@@ -44,18 +42,6 @@ fn wanted() -> Wanted {
         .env_of_all("KAIRO_PRIVACY__KEY_AGE_MS", "300")
         // As long as a gateway that was killed is waited for, four times over.
         .env_of_all("KAIRO_BUS__MEMBER_EXPIRY_MS", "1000")
-}
-
-/// Whether any file below has these bytes.
-fn is_in_files(folder: &Path, text: &str) -> bool {
-    let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
-    entries.into_iter().any(|path| match path.is_dir() {
-        true => is_in_files(&path, text),
-        false => {
-            let bytes = std::fs::read(&path).unwrap_or_default();
-            bytes.windows(text.len()).any(|window| window == text.as_bytes())
-        }
-    })
 }
 
 /// Every row of every generation, as text.
@@ -149,10 +135,9 @@ async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_noti
     world.projected().await;
     assert!(world.shown().await.contains(MARK), "as long as they are not forgotten it is shown");
     assert!(tables(&world).await.contains(MARK));
-    let nats = world.nats_folder();
-    assert!(is_in_files(&nats, "kairo.user.ann.message"), "the log is there");
+    assert!(world.is_in_nats_files("kairo.user.ann.message"), "the log is there");
     for word in [MARK, OTHER] {
-        assert!(!is_in_files(&nats, word), "{word} can be read in the files of nats-server");
+        assert!(!world.is_in_nats_files(word), "{word} can be read in the files of nats-server");
     }
     let (status, held) = world.post("/v1/users/ann/forget", &json!({ "dry_run": true })).await;
     assert_eq!((status, &held["order_id"], &held["sealed"]), (202, &json!(""), &json!(true)), "{held}");
@@ -211,7 +196,7 @@ async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_noti
     assert!(last.contains(OTHER) && !last.contains(MARK), "{last}");
     world.ask_as("ann", AGENT, "hello again").await;
     assert!(world.shown().await.contains("You said: hello again"));
-    assert!(!is_in_files(&nats, "hello again"), "what is new is sealed with a key of its own");
+    assert!(!world.is_in_nats_files("hello again"), "what is new is sealed with a key of its own");
     world.end().await;
 }
 

@@ -1,6 +1,6 @@
 //! Another master key: everything stays readable, and the one before is of no use any more.
 
-use std::{collections::BTreeSet, path::Path};
+use std::collections::BTreeSet;
 
 use kairo_core::subjects::DATA_KEYS_BUCKET;
 use kairo_local::Service;
@@ -52,18 +52,6 @@ async fn kept(world: &World) -> Vec<(String, Value)> {
     keys.filter(|(_, value)| value.get("wrapped").is_some()).collect()
 }
 
-/// Whether any file below has these bytes.
-fn is_in_files(folder: &Path, text: &str) -> bool {
-    let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
-    entries.into_iter().any(|path| match path.is_dir() {
-        true => is_in_files(&path, text),
-        false => {
-            let bytes = std::fs::read(&path).unwrap_or_default();
-            bytes.windows(text.len()).any(|window| window == text.as_bytes())
-        }
-    })
-}
-
 #[tokio::test]
 async fn a_master_key_is_replaced_while_everything_stays_readable_and_the_one_before_opens_nothing() {
     let (a, b, c) = (key("0a"), key("0b"), key("0c"));
@@ -103,11 +91,11 @@ async fn a_master_key_is_replaced_while_everything_stays_readable_and_the_one_be
     assert!(after.len() == before.len() && after.iter().all(|(_, kept)| kept["wrapped"]["master"] != old), "{after:?}");
     for (name, kept) in replaced {
         let wrapped = kept["wrapped"]["key"].as_str().unwrap();
-        assert!(!is_in_files(&world.nats_folder(), wrapped), "{name} is still there as it was kept before");
+        assert!(!world.is_in_nats_files(wrapped), "{name} is still there as it was kept before");
     }
     for (name, kept) in &after {
         let wrapped = kept["wrapped"]["key"].as_str().unwrap();
-        assert!(is_in_files(&world.nats_folder(), wrapped), "{name} is nowhere: looking finds nothing at all");
+        assert!(world.is_in_nats_files(wrapped), "{name} is nowhere: looking finds nothing at all");
     }
     let again = kairo(&world, &["privacy", "rotate"]).await;
     assert_eq!(lines(&again), ["all data keys are under the master key in force already"]);

@@ -11,7 +11,7 @@ use kairo_events::{
     envelope::{Envelope, HELD, Origin},
     hash_chain::On,
     ids::{self, Name},
-    log_message,
+    log_message, media,
     record::Record,
     subjects::{AGENT_DECISION, AGENT_DEFINED, AGENT_MESSAGE, BASIS, CATALOGUE, Route, Service, TOOL_RESULT},
 };
@@ -41,6 +41,12 @@ pub struct Agent {
 
 pub fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
+}
+
+/// An image with these bytes, as a part of a message.
+pub fn image(bytes: &[u8]) -> Part {
+    let (media_type, digest) = ("image/png".into(), media::digest(bytes));
+    Part { media_type, digest, size: bytes.len() as u64, ..Part::default() }
 }
 
 pub fn says(text: &str) -> Completion {

@@ -1,6 +1,8 @@
 //! The log below the level of events: messages as outsiders publish them, and what becomes of those that nobody can
 //! read.
 
+use std::path::Path;
+
 use async_nats::{
     HeaderMap,
     jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
@@ -16,7 +18,24 @@ use tokio_util::bytes::Bytes;
 
 use super::{DEADLINE, World};
 
+/// Whether any file below has these bytes.
+fn is_in_files(folder: &Path, text: &str) -> bool {
+    let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    entries.into_iter().any(|path| match path.is_dir() {
+        true => is_in_files(&path, text),
+        false => {
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        }
+    })
+}
+
 impl World {
+    /// Whether any file of nats-server has these bytes.
+    pub fn is_in_nats_files(&self, text: &str) -> bool {
+        is_in_files(&self.nats_folder(), text)
+    }
+
     /// The sequence of the last message of the log.
     pub async fn end_of_log(&self) -> u64 {
         let stream = self.bus.nats().unwrap().jetstream.get_stream(EVENTS_STREAM).await.unwrap();

@@ -9,6 +9,24 @@ use crate::{
     stored::{Key, U32, U64},
 };
 
+/// An offer as it is shown, of a row of its table with the message that it is about.
+macro_rules! shown {
+    ($row:expr) => {
+        OfferRow {
+            offer_id: $row.offer_id.to_string(),
+            sequence: $row.sequence.into(),
+            agent: $row.agent,
+            user: $row.user_id,
+            correlation_id: $row.correlation_id.to_string(),
+            message: $row.message,
+            thread_id: $row.thread_id,
+            offered_at: $row.offered_at.into(),
+            ..$row.definition.0
+        }
+    };
+}
+pub(super) use shown;
+
 /// All that waits for one user, oldest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inbox {
@@ -40,17 +58,7 @@ impl Snapshot {
             user as _,
             i64::from(MAX_ROWS),
         )
-        .map(|row| OfferRow {
-            offer_id: row.offer_id.to_string(),
-            sequence: row.sequence.into(),
-            agent: row.agent,
-            user: row.user_id,
-            correlation_id: row.correlation_id.to_string(),
-            message: row.message,
-            thread_id: row.thread_id,
-            offered_at: row.offered_at.into(),
-            ..row.definition.0
-        });
+        .map(|row| shown!(row));
         Ok(offers.fetch_all(&mut **self.connection().await).await?)
     }
 

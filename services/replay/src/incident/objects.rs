@@ -191,20 +191,12 @@ fn is_none(count: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn part(bytes: &[u8]) -> Part {
-        Part {
-            media_type: "image/png".into(),
-            digest: media::digest(bytes),
-            size: bytes.len() as u64,
-            ..Part::default()
-        }
-    }
+    use crate::testing::image;
 
     #[test]
     fn an_object_is_read_as_it_was_written_and_whatever_is_changed_of_it_is_told() {
         let bytes = b"\x89PNG\r\n\x1a\n\0\xff";
-        let line = Adding::default().take(&part(bytes), bytes);
+        let line = Adding::default().take(&image(bytes), bytes);
         let (digest, media_type) = (media::digest(bytes), "image/png".to_owned());
         assert_eq!(Object::read(line.as_bytes()), Ok(Object { digest, media_type, bytes: bytes.to_vec() }));
         assert_eq!(beginning(line.as_bytes()), Some(media::digest(bytes).as_str()));
@@ -222,8 +214,8 @@ mod tests {
     #[test]
     fn a_manifest_counts_them_in_sections_and_lists_the_first_that_are_missing() {
         let mut adding = Adding::default();
-        (0..SECTION + 1).for_each(|at| drop(adding.take(&part(&at.to_be_bytes()), &at.to_be_bytes())));
-        (0..LISTED + 1).for_each(|at| adding.miss(&part(&at.to_be_bytes())));
+        (0..SECTION + 1).for_each(|at| drop(adding.take(&image(&at.to_be_bytes()), &at.to_be_bytes())));
+        (0..LISTED + 1).for_each(|at| adding.miss(&image(&at.to_be_bytes())));
         let objects = adding.end();
         assert_eq!((objects.count, objects.bytes), (SECTION + 1, (SECTION + 1) * 8));
         assert_eq!(objects.sections.iter().map(|section| section.objects).collect::<Vec<_>>(), [SECTION, 1]);

@@ -143,24 +143,15 @@ mod tests {
     };
     use crate::{
         incident::objects::{LeftOut, Reason, Unlike},
-        testing::{Agent, name, says},
+        testing::{Agent, image, name, says},
     };
 
     const IMAGES: [&[u8]; 2] = [b"\x89PNG\r\n\x1a\none", b"\x89PNG\r\n\x1a\ntwo"];
 
-    fn part(bytes: &[u8]) -> Part {
-        Part {
-            media_type: "image/png".into(),
-            digest: media::digest(bytes),
-            size: bytes.len() as u64,
-            ..Part::default()
-        }
-    }
-
     /// The lines of a file, the manifest first, of an agent that was shown both images, one of them twice.
     fn file() -> Vec<Vec<u8>> {
         let mut agent = Agent::new("cook");
-        let [one, two] = IMAGES.map(part);
+        let [one, two] = IMAGES.map(image);
         agent.is_shown("", "look", vec![one.clone(), two]);
         agent.decides(&[says("I see.")]);
         agent.is_shown("", "and again", vec![one, Part { digest: "../keys".into(), ..Part::default() }]);
@@ -207,7 +198,7 @@ mod tests {
         let manifest = Manifest::read(&lines[0]).unwrap();
         let messages = lines.len() - 2;
         let mut adding = Adding::default();
-        adding.miss(&part(IMAGES[0]));
+        adding.miss(&image(IMAGES[0]));
         for objects in [adding.end(), Objects::left_out(2, Reason::Redacted)] {
             lines.truncate(messages);
             lines[0] = manifest.clone().with(objects.clone()).line().into_bytes();

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{ExportQuery, sources::Source};
 use crate::{
     ReadError, Snapshot,
+    queries::inbox::shown,
     shown::At,
     stored::{Key, U64},
 };
@@ -102,19 +103,10 @@ impl Snapshot {
             WHERE offer_id = ANY($1)"#,
             ids
         )
-        .map(|row| {
-            let offer = OfferRow {
-                offer_id: row.offer_id.to_string(),
-                sequence: row.sequence.into(),
-                agent: row.agent,
-                user: row.user_id,
-                correlation_id: row.correlation_id.to_string(),
-                message: row.message,
-                thread_id: row.thread_id,
-                offered_at: row.offered_at.into(),
-                ..row.definition.0
-            };
-            ExportedChoice { offer: Some(offer), choice: row.choice, chosen_at: row.chosen_at.into() }
+        .map(|row| ExportedChoice {
+            offer: Some(shown!(row)),
+            choice: row.choice,
+            chosen_at: row.chosen_at.into(),
         });
         let offers = offers.fetch_all(&mut **self.connection().await).await?;
         let id =
