@@ -1,6 +1,12 @@
 //! Users who are forgotten: nobody can read what they said, wherever it was, whatever is killed meanwhile; and nobody else
 //! notices.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kairo_core::{
+    ids::Name,
+    media,
+    subjects::{DATA_KEYS_BUCKET, USER_FORGET},
+};
 use kairo_local::Service;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
@@ -17,6 +23,9 @@ const UNDEFINED_TABLE: &str = "42P01";
 
 const SCENARIO: &str = r#"
 rules:
+  - name: see
+    when: { user_contains: look, has_image: true }
+    reply: "That is {{ parts[0].size }} bytes."
   - name: run
     when: { user_matches: 'run (?<word>\w+)' }
     turn:
@@ -131,6 +140,14 @@ async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_noti
             world.ask_as(user, AGENT, &format!("{what} {word}")).await;
         }
     }
+    let picture = [b"\x89PNG\r\n\x1a\n", MARK.as_bytes()].concat();
+    let shown = json!([{ "media_type": "image/png", "data": STANDARD.encode(&picture) }]);
+    let sent = world.send_as(&json!({ "user": "ann", "agent": AGENT, "text": "look", "parts": shown })).await;
+    world.reply(&sent).await;
+    let seen = format!("That is {} bytes.", picture.len());
+    assert!(world.shown().await.contains(&seen), "the model was shown it");
+    let picture = format!("/v1/objects/{}", media::digest(&picture));
+    assert_eq!(world.http.get(world.url(&picture)).send().await.unwrap().status(), 200);
     world.settled().await;
     world.projected().await;
     assert!(world.shown().await.contains(MARK), "as long as they are not forgotten it is shown");
@@ -182,6 +199,9 @@ async fn whoever_is_forgotten_is_nowhere_whatever_is_killed_and_nobody_else_noti
     let (_, state) = world.get(&format!("/v1/agents/keeper/state?at={end}")).await;
     let state = state.to_string();
     assert!(!state.contains(MARK) && !state.contains("\"ann\"") && state.contains(OTHER), "{state}");
+    assert_eq!(world.http.get(world.url(&picture)).send().await.unwrap().status(), 404, "nobody else has sent it");
+    let keys = world.bus.values(DATA_KEYS_BUCKET, "object.>").await.unwrap();
+    assert!(keys.len() == 1 && keys.iter().all(|key| key.value == "\"destroyed\""), "{keys:?}");
     // Whoever builds it anew gets the same.
     world.verified().await;
 
@@ -216,8 +236,8 @@ async fn where_nothing_is_sealed_nobody_is_forgotten_and_it_is_said_why() {
 }
 
 #[tokio::test]
-async fn users_are_forgotten_one_after_the_other_and_together() {
-    let world = wanted().start().await;
+async fn users_are_forgotten_one_after_the_other_and_together_whichever_server_dies() {
+    let mut world = wanted().replicas(Service::Gateway, 2).start().await;
     world.define("keeper").await;
     for user in ["ann", "bob", "eve"] {
         world.ask_as(user, AGENT, &format!("run {user}word")).await;
@@ -226,6 +246,15 @@ async fn users_are_forgotten_one_after_the_other_and_together() {
     for user in ["ann", "bob"] {
         assert_eq!(world.post(&format!("/v1/users/{user}/forget"), &json!({})).await.0, 202);
     }
+    // The servers at a step each, and one of the gateways for good, which may be the one that is at it.
+    let mut passed = vec!["asked".to_owned()];
+    passed.push(world.step_behind("ann", &passed).await);
+    world.nats.kill9().await.unwrap();
+    world.nats.restart().await.unwrap();
+    passed.push(world.step_behind("ann", &passed).await);
+    world.stack.kill9(Service::Gateway, 1).await.unwrap();
+    world.postgres.kill9().await.unwrap();
+    world.postgres.restart().await.unwrap();
     for user in ["ann", "bob"] {
         world.forgotten(user).await;
     }
@@ -237,6 +266,19 @@ async fn users_are_forgotten_one_after_the_other_and_together() {
     assert_eq!(world.post("/v1/users/ann/forget", &json!({})).await.0, 202, "once more");
     world.forgotten("ann").await;
     assert!(!tables(&world).await.contains("anew"));
+
+    // As a gateway leaves it behind that dies before the order stands in the log.
+    let order_id = world.bus.new_id();
+    let order = json!({
+        "order_id": order_id, "user": "eve", "step": "asked", "given": "2026-01-01T00:00:00Z", "by_whom": { "kind": "api_key", "id": "k1" }, "generation": 0,
+        "through": 0, "agents": [], "read_model": 0, "search": 0, "reason": "", "by": "gateway-that-died",
+        "until": "2026-01-01T00:00:00Z",
+    });
+    world.bus.update_value(DATA_KEYS_BUCKET, "order.eve", order.to_string().into(), 0).await.unwrap();
+    world.forgotten("eve").await;
+    assert!(!tables(&world).await.contains("eveword"));
+    let asked = world.bus.last(&USER_FORGET.of(&Name::parse("eve").unwrap())).await.unwrap().unwrap();
+    assert_eq!((asked.ids().unwrap().0, asked.header("ce-authid")), (order_id, Some("k1")));
     world.verified().await;
     world.end().await;
 }

@@ -6,8 +6,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Whoever an event was entered by, as the gateway knew them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     /// What they were known by: `api_key`, `app_user`, `unauthenticated`, or what a newer build says.
     pub kind: String,

@@ -1,8 +1,8 @@
 //! Forgetting users: orders, and carrying them out.
 //!
 //! An order stands in the log, and beside the data keys as long as it is not carried out: with how far it is, and which gateway
-//! is at it. Every step may be done twice, and whoever goes on with an order does the step again at which it stands, so it ends
-//! whatever dies ([`carrying_out`]).
+//! is at it. It is kept there first, and written into the log as its first step. Every step may be done twice, and whoever goes on
+//! with an order does the step again at which it stands, so it ends whatever dies ([`carrying_out`]).
 
 pub mod carrying_out;
 
@@ -32,8 +32,9 @@ pub struct Order {
     pub user: Name,
     /// How far it is: a word of [`ForgettingStep`].
     pub step: String,
-    /// Where the order stands in the log.
-    pub asked: u64,
+    /// When it was given, and by whom.
+    pub given: Timestamp,
+    pub by_whom: Principal,
     /// The newest data key that is to be destroyed; 0 where the user has none.
     pub generation: u32,
     /// Up to here the log was sealed with it.
@@ -93,16 +94,12 @@ pub async fn give(bus: &Bus, user: &Name, by: Principal) -> Result<Order, BusErr
     if let Some(last) = last.filter(|last| last.order.step() != ForgettingStep::Done) {
         return Ok(last.order);
     }
-    let order_id = bus.new_id();
-    let envelope = Envelope::entering(order_id, Service::Gateway, Origin::User, bus.now());
-    let envelope = Envelope { entered_by: Some(by), ..envelope };
-    let body = UserForget { order_id: order_id.to_string(), user: user.to_string() };
-    let written = bus.publish(&Outgoing::new(&USER_FORGET, user, envelope, body)).await?;
     let order = Order {
-        order_id,
+        order_id: bus.new_id(),
         user: user.clone(),
         step: ForgettingStep::Asked.as_str().to_owned(),
-        asked: written.sequence,
+        given: bus.now(),
+        by_whom: by,
         generation: 0,
         through: 0,
         agents: Vec::new(),
@@ -118,6 +115,20 @@ pub async fn give(bus: &Bus, user: &Name, by: Principal) -> Result<Order, BusErr
         Err(BusError::Conflict { .. }) => Ok(last_of(bus, user).await?.map_or(order, |last| last.order)),
         Err(error) => Err(error),
     }
+}
+
+/// Writes an order into the log, unless it stands there.
+async fn write(bus: &Bus, order: &Order) -> Result<(), BusError> {
+    let Order { order_id, user, by_whom, .. } = order;
+    let last = bus.last(&USER_FORGET.of(user)).await?;
+    if last.and_then(|raw| raw.ids()).is_some_and(|(id, _)| id == *order_id) {
+        return Ok(());
+    }
+    let envelope = Envelope::entering(*order_id, Service::Gateway, Origin::User, bus.now());
+    let envelope = Envelope { entered_by: Some(by_whom.clone()), ..envelope };
+    let body = UserForget { order_id: order_id.to_string(), user: user.to_string() };
+    bus.publish(&Outgoing::new(&USER_FORGET, user, envelope, body)).await?;
+    Ok(())
 }
 
 /// Keeps how far an order is.

@@ -108,6 +108,17 @@ async fn an_incident_is_handed_on_without_what_is_personal() {
     assert_eq!((&manifest["redacted"], &manifest["replaced"]["user"]), (&json!(true), &json!(2)), "{manifest}");
     assert_eq!((&manifest["replaced"]["card"], &manifest["replaced"]["word"]), (&json!(1), &json!(1)), "{manifest}");
 
+    // What is exported of it says that it is redacted; tokens for tokens there are none.
+    let again = at("again.kairo");
+    let export_again = ["incident", "export", "--agent", AGENT, "--file", &redacted, "-o", &again];
+    let (code, said) = run(&export_again).await;
+    assert!(code == Some(0) && said.contains("holds tokens for what was found"), "{code:?}: {said}");
+    let of_again: Value =
+        serde_json::from_str(std::fs::read_to_string(&again).unwrap().lines().next().unwrap()).unwrap();
+    assert_eq!((&of_again["redacted"], &of_again["replaced"]), (&manifest["redacted"], &manifest["replaced"]));
+    let (code, said) = run(&[&export_again[..], &["--redact"]].concat()).await;
+    assert!(code == Some(64) && said.contains("is redacted already"), "{code:?}: {said}");
+
     // What a decision depends on cannot be taken out.
     let other = at("other.kairo");
     let depends = ["--redact", "--redact-word", "preference", "-o", &other];

@@ -1,8 +1,8 @@
 //! Data keys: one for each user and generation, under which what is theirs is sealed in the log. They are kept in a bucket, wrapped
 //! by the master key, so that destroying one takes whatever was sealed with it, wherever that is.
 //!
-//! A key of the bucket is `<whose>.<generation>`, of users and, for snapshots, of agents. The newest generation that is not
-//! destroyed seals. What is destroyed leaves a mark, so that nobody takes it for a key that was never read.
+//! A key of the bucket is `<whose>.<generation>`, of users and, for snapshots, of agents; of objects, each time they are stored. The
+//! newest generation that is not destroyed seals. What is destroyed leaves a mark, so that nobody takes it for a key that was never read.
 
 mod rewrapping;
 
@@ -42,6 +42,8 @@ pub enum Holder<'h> {
     User(&'h str),
     /// For the agent's snapshots, which hold what is several users'.
     Agent(&'h str),
+    /// For the bytes of one image, audio or video, by its digest: several users may have sent them.
+    Object(&'h str),
 }
 
 /// What stands in the bucket.
@@ -86,6 +88,7 @@ impl fmt::Display for Holder<'_> {
         match self {
             Self::User(user) => write!(out, "user.{user}"),
             Self::Agent(agent) => write!(out, "agent.{agent}"),
+            Self::Object(digest) => write!(out, "object.{digest}"),
         }
     }
 }
@@ -226,11 +229,16 @@ impl Bus {
     /// [`BusError::Conflict`] where there is one already.
     pub async fn make_data_key(&self, holder: Holder<'_>, generation: u32) -> Result<(), BusError> {
         let Some(keys) = &self.data_keys else { return Ok(()) };
+        self.made(keys, holder, generation).await.map(drop)
+    }
+
+    async fn made(&self, keys: &DataKeys, holder: Holder<'_>, generation: u32) -> Result<DataKey, BusError> {
+        const MAKING: &str = "making a data key";
         let name = holder.to_string();
-        let wrapped = self.port.new_key().and_then(|key| keys.wrapped(&name, generation, &key));
-        let wrapped = wrapped.map_err(BusError::unavailable("making a data key"))?;
+        let key = self.port.new_key().map_err(BusError::unavailable(MAKING))?;
+        let wrapped = keys.wrapped(&name, generation, &key).map_err(BusError::unavailable(MAKING))?;
         self.update_value(DATA_KEYS_BUCKET, &format!("{name}.{generation}"), wrapped, 0).await?;
-        Ok(())
+        Ok(DataKey { generation, key })
     }
 
     /// How long replicas go by what they have read of data keys.
@@ -243,10 +251,32 @@ impl Bus {
         if !self.may_seal().await? {
             return Ok(None);
         }
-        let Some(DataKey { generation, key }) = self.data_key(holder).await? else { return Ok(None) };
-        let place = ids::named("sealed-for", &[&holder.to_string(), place]);
-        let sealed = sealing::seal_at(&key, place, bytes).map_err(BusError::unavailable("sealing"))?;
-        Ok(Some([&generation.to_be_bytes()[..], &sealed].concat()))
+        let Some(key) = self.data_key(holder).await? else { return Ok(None) };
+        sealed_with(&key, holder, place, bytes).map(Some)
+    }
+
+    /// The same, with a data key that is made for these bytes alone; its generation, too, which is the time in seconds or above the
+    /// newest, so that those of long ago need leave no mark ([`Bus::drop_data_keys`]).
+    pub async fn seal_anew(
+        &self,
+        holder: Holder<'_>,
+        place: &str,
+        bytes: &[u8],
+    ) -> Result<Option<(u32, Vec<u8>)>, BusError> {
+        let Some(keys) = &self.data_keys else { return Ok(None) };
+        if !self.may_seal().await? {
+            return Ok(None);
+        }
+        // A number that was there before would be destroyed by whoever still has to do with that one.
+        let newest = self.generations(holder).await?.last().map_or(0, |newest| newest.number);
+        let mut next = u32::try_from(self.now().as_second()).unwrap_or_default().max(newest + 1);
+        let key = loop {
+            match self.made(keys, holder, next).await {
+                Err(BusError::Conflict { .. }) => next += 1,
+                made => break made?,
+            }
+        };
+        Ok(Some((key.generation, sealed_with(&key, holder, place, bytes)?)))
     }
 
     /// What was sealed so; none where the key is destroyed, or the bytes are none that were.
@@ -299,6 +329,26 @@ impl Bus {
         self.erase_replaced(key, mark).await
     }
 
+    /// Destroys the generations of a holder up to this one.
+    pub async fn destroy_data_keys(&self, holder: Holder<'_>, newest: u32) -> Result<(), BusError> {
+        for generation in self.generations(holder).await?.iter().filter(|generation| generation.number <= newest) {
+            self.destroy_data_key(generation).await?;
+        }
+        self.forget_data_keys(holder);
+        Ok(())
+    }
+
+    /// Drops the marks of generations that were destroyed, up to this one: nobody comes back to what was sealed with them.
+    pub async fn drop_data_keys(&self, holder: Holder<'_>, newest: u32) -> Result<(), BusError> {
+        let stream = format!("KV_{DATA_KEYS_BUCKET}");
+        let destroyed = |it: &&Generation| it.is_destroyed && it.number <= newest;
+        for generation in self.generations(holder).await?.iter().filter(destroyed) {
+            let erased = self.port.erase(&stream, generation.entry.revision).await;
+            erased.map_err(BusError::unavailable("dropping the mark of a data key"))?;
+        }
+        Ok(())
+    }
+
     /// Whether what is sealed here can be opened with the configured keys.
     ///
     /// # Errors
@@ -326,6 +376,12 @@ impl Bus {
 
 const NO_MASTER_KEY: &str =
     "content of users is sealed in this log: expected privacy.master_key, the one that the other services have";
+
+fn sealed_with(key: &DataKey, holder: Holder<'_>, place: &str, bytes: &[u8]) -> Result<Vec<u8>, BusError> {
+    let place = ids::named("sealed-for", &[&holder.to_string(), place]);
+    let sealed = sealing::seal_at(&key.key, place, bytes).map_err(BusError::unavailable("sealing"))?;
+    Ok([&key.generation.to_be_bytes()[..], &sealed].concat())
+}
 
 /// Tells master keys apart, and nothing else of them.
 fn digest(key: &Key) -> String {

@@ -4,6 +4,9 @@
 //! The log is for ever, and so is what it names. What no event names is removed when it has been there for a while
 //! ([`keeping`]); who looks for that is the gateway. `nats.objects_max_bytes` bounds it all; when that is reached, nothing
 //! more is taken.
+//!
+//! With a master key each is sealed with a data key of its own, made whenever it is stored and destroyed with it: what was removed
+//! can be read nowhere, whatever the server's files still hold.
 
 mod keeping;
 
@@ -16,11 +19,16 @@ use async_nats::jetstream::{
 use kairo_proto::v1::Part;
 use tokio::{io::AsyncReadExt, sync::OnceCell, time::timeout};
 
-use super::{Bus, BusError};
+use super::{Bus, BusError, data_keys::Holder};
 use crate::{media, subjects::OBJECTS_BUCKET};
 
 /// Under which the media type is kept beside the bytes.
 const MEDIA_TYPE: &str = "content-type";
+/// Under which it is kept beside sealed bytes how many there are in the open, and with which data key they are sealed.
+const SIZE: &str = "kairo-size";
+const DATA_KEY: &str = "kairo-data-key";
+/// What the bytes of an object are sealed as.
+const PLACE: &str = "object";
 /// What is read at once into memory, in bytes, before an object's size is believed.
 const READ_AHEAD: u64 = 1;
 /// Waits for an answer of the server that reading one object may take at most: its pieces come one after another.
@@ -78,8 +86,13 @@ impl Objects {
         let store = self.store().await?;
         let mut metadata = HashMap::from([(MEDIA_TYPE.to_owned(), media_type.to_owned())]);
         metadata.extend(stored_for.metadata());
+        let sealed = self.bus.seal_anew(Holder::Object(digest), PLACE, bytes).await?;
+        if let Some((generation, _)) = &sealed {
+            metadata.insert(SIZE.to_owned(), bytes.len().to_string());
+            metadata.insert(DATA_KEY.to_owned(), generation.to_string());
+        }
         let meta = ObjectMetadata { name: digest.to_owned(), metadata, ..Default::default() };
-        let mut source = bytes;
+        let mut source = sealed.as_ref().map_or(bytes, |(_, sealed)| sealed);
         let written = store.put(meta, &mut source).await.map_err(|error| match error.to_string() {
             reason if reason.contains("maximum bytes exceeded") => PutError::Full,
             _ => PutError::Bus(unavailable("storing an object", error)),
@@ -89,6 +102,10 @@ impl Objects {
 
     /// What is known of an object; none if there is none of this digest.
     pub async fn info(&self, digest: &str) -> Result<Option<Part>, BusError> {
+        Ok(self.found(digest).await?.map(|info| part(&info)))
+    }
+
+    async fn found(&self, digest: &str) -> Result<Option<ObjectInfo>, BusError> {
         if !media::is_digest(digest) {
             return Ok(None);
         }
@@ -98,16 +115,20 @@ impl Objects {
             Err(error) if error.kind() == InfoErrorKind::NotFound => self.info_of_leader(digest).await?,
             Err(error) => return Err(unavailable("looking an object up", error)),
         };
-        Ok(found.filter(|info| !info.deleted).map(|info| part(&info)))
+        Ok(found.filter(|info| !info.deleted))
     }
 
     /// The object's bytes, which are what the digest says; none if there is none, or it is larger than `longest` bytes.
     pub async fn get(&self, digest: &str, longest: u64) -> Result<Option<(Part, Vec<u8>)>, BusError> {
         let mut looks = 0;
         loop {
-            let Some(part) = self.info(digest).await?.filter(|part| part.size <= longest) else { return Ok(None) };
+            let Some(info) = self.found(digest).await? else { return Ok(None) };
+            let part = part(&info);
+            if part.size > longest {
+                return Ok(None);
+            }
             looks += 1;
-            match self.read(digest, part.size).await {
+            match self.read(&info).await {
                 Ok(bytes) if media::digest(&bytes) == digest => return Ok(Some((part, bytes))),
                 Ok(_) if looks >= LOOKS => {
                     tracing::error!(digest, "an object's bytes are not what its digest says");
@@ -119,8 +140,10 @@ impl Objects {
         }
     }
 
-    async fn read(&self, digest: &str, size: u64) -> Result<Vec<u8>, BusError> {
+    /// The bytes that are described so; others where they cannot be opened.
+    async fn read(&self, described: &ObjectInfo) -> Result<Vec<u8>, BusError> {
         const READING: &str = "reading an object";
+        let (digest, size) = (&described.name, described.size as u64);
         let store = self.store().await?;
         let object = store.get(digest).await.map_err(|error| match error.kind() {
             GetErrorKind::NotFound => lagging(),
@@ -131,7 +154,10 @@ impl Objects {
         let patience = self.bus.nats()?.request_timeout.saturating_mul(READ_PATIENCE);
         let read = timeout(patience, bounded.read_to_end(&mut bytes)).await;
         read.map_err(|error| unavailable(READING, error))?.map_err(|error| unavailable(READING, error))?;
-        Ok(bytes)
+        match data_key(described) {
+            Some(_) => Ok(self.bus.open(Holder::Object(digest), PLACE, &bytes).await?.unwrap_or_default()),
+            None => Ok(bytes),
+        }
     }
 
     /// Whether so many bytes more may be kept. Asked first, since pieces of what is refused half-way would stay.
@@ -160,9 +186,14 @@ fn part(info: &ObjectInfo) -> Part {
     Part {
         media_type: info.metadata.get(MEDIA_TYPE).cloned().unwrap_or_default(),
         digest: info.name.clone(),
-        size: info.size as u64,
+        size: info.metadata.get(SIZE).and_then(|size| size.parse().ok()).unwrap_or(info.size as u64),
         name: String::new(),
     }
+}
+
+/// The generation of the data key that it is sealed with, if it is.
+fn data_key(info: &ObjectInfo) -> Option<u32> {
+    info.metadata.get(DATA_KEY)?.parse().ok()
 }
 
 fn unavailable(doing: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> BusError {

@@ -17,8 +17,8 @@ use kairo_proto::{
 use kairo_read_model::{Projection, READ_MODEL, SEARCH};
 use tokio::time::{Instant, sleep};
 
-use super::{Kept, Order, changes, keep, order_of, told_id};
-use crate::{problem::Problem, state::Gateway};
+use super::{Kept, Order, changes, keep, order_of, told_id, write};
+use crate::{objects::sweep, problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -137,7 +137,10 @@ async fn claim(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
 /// Does what is to be done at its step; the one behind it.
 async fn step(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
     match kept.order.step() {
-        ForgettingStep::Asked => replace_key(gateway, &mut kept.order).await,
+        ForgettingStep::Asked => {
+            write(&gateway.bus, &kept.order).await?;
+            replace_key(gateway, &mut kept.order).await
+        }
         ForgettingStep::Replaced => find(gateway, kept).await,
         ForgettingStep::Found => destroy(gateway, &kept.order).await,
         ForgettingStep::Destroyed => tell(gateway, &kept.order).await,
@@ -193,18 +196,8 @@ async fn wait(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
 
 /// Nobody can read it any more.
 async fn destroy(gateway: &Gateway, order: &Order) -> Result<ForgettingStep, Stuck> {
-    destroy_to(gateway, Holder::User(order.user.as_str()), order.generation).await?;
+    gateway.bus.destroy_data_keys(Holder::User(order.user.as_str()), order.generation).await?;
     Ok(ForgettingStep::Destroyed)
-}
-
-async fn destroy_to(gateway: &Gateway, holder: Holder<'_>, newest: u32) -> Result<(), Stuck> {
-    for generation in gateway.bus.generations(holder).await? {
-        if generation.number <= newest {
-            gateway.bus.destroy_data_key(&generation).await?;
-        }
-    }
-    gateway.bus.forget_data_keys(holder);
-    Ok(())
 }
 
 async fn tell(gateway: &Gateway, order: &Order) -> Result<ForgettingStep, Stuck> {
@@ -234,7 +227,7 @@ async fn reseal(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, St
     }
     wait(gateway, kept).await?;
     for (agent, newest) in before {
-        destroy_to(gateway, Holder::Agent(agent.as_str()), newest).await?;
+        gateway.bus.destroy_data_keys(Holder::Agent(agent.as_str()), newest).await?;
     }
     Ok(ForgettingStep::Resealed)
 }
@@ -254,6 +247,8 @@ async fn rebuild(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, S
             }
         }
     }
+    // Nobody names them any more; the sweep would let them wait.
+    sweep::stored_for(gateway, &kept.order.user, kept.order.given).await?;
     Ok(ForgettingStep::Done)
 }
 

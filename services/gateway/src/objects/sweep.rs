@@ -3,7 +3,8 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use kairo_core::bus::objects::Kept;
+use jiff::Timestamp;
+use kairo_core::{bus::objects::Kept, ids::Name};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
@@ -29,12 +30,7 @@ pub async fn run(gateway: Gateway) {
 
 async fn sweep(gateway: &Gateway) -> Result<(), Problem> {
     let before = gateway.bus.now() - Duration::from_millis(gateway.config.objects_grace_ms);
-    let mut removed = 0;
-    for batch in gateway.inventory.those(|kept| !kept.is_removed && kept.at < before).chunks(BATCH) {
-        for kept in unnamed(gateway, batch).await? {
-            removed += usize::from(gateway.objects.remove(kept).await?);
-        }
-    }
+    let removed = remove_unnamed(gateway, |kept| kept.at < before).await?;
     for kept in gateway.inventory.those(|kept| kept.is_removed && kept.at < before) {
         gateway.objects.forget(&kept).await?;
         gateway.inventory.forget(&kept);
@@ -44,6 +40,25 @@ async fn sweep(gateway: &Gateway) -> Result<(), Problem> {
         tracing::info!(removed, strays, "removed objects that no event names");
     }
     Ok(())
+}
+
+/// Removes at once what was stored for a user until then and no event names.
+pub async fn stored_for(gateway: &Gateway, user: &Name, before: Timestamp) -> Result<(), Problem> {
+    let of_user = |kept: &Kept| kept.stored_for.user.as_deref() == Some(user.as_str()) && kept.at < before;
+    let removed = remove_unnamed(gateway, of_user).await?;
+    tracing::info!(%user, removed, "removed objects of a user who is forgotten");
+    Ok(())
+}
+
+/// Removes those of these objects that no event names. How many that were.
+async fn remove_unnamed(gateway: &Gateway, these: impl Fn(&Kept) -> bool) -> Result<usize, Problem> {
+    let mut removed = 0;
+    for batch in gateway.inventory.those(|kept| !kept.is_removed && these(kept)).chunks(BATCH) {
+        for kept in unnamed(gateway, batch).await? {
+            removed += usize::from(gateway.objects.remove(kept).await?);
+        }
+    }
+    Ok(removed)
 }
 
 /// Those of the objects that no event names. They were old before this was asked, so whoever named one since has made it

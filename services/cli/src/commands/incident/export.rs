@@ -1,6 +1,7 @@
 //! `kairo incident export`: an agent's part of the log, or of a file, into an incident file.
 
 use std::{
+    collections::BTreeMap,
     io::{self, BufWriter, Seek, Write},
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -25,7 +26,12 @@ use super::{
     super::{Session, name},
     show,
 };
-use crate::{Error, agent_log::Source, client::ClientError, objects, secret_key, terminal};
+use crate::{
+    Error,
+    agent_log::{self, Source},
+    client::ClientError,
+    objects, secret_key, terminal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -114,6 +120,7 @@ impl Redaction {
 pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let Arguments { agent, file, around, output, without_objects, sealed, redaction } = arguments;
     let named = redaction.named()?;
+    let redacted_before = redacted_before(file.as_deref(), named.is_some())?;
     let mut choosing = Choosing::new(agent.clone(), around.clone());
     let here = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let spool = NamedTempFile::new_in(here).map_err(Error::file("write in", here))?;
@@ -131,12 +138,12 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
     if let (Some(around), None) = (&around, choosing.met()) {
         return Err(Error::Usage(format!("--around: nothing of the agent {agent} stands at {around}")));
     }
-    let objects = match (&named, without_objects) {
-        (Some(_), _) => Err(Reason::Redacted),
-        (None, true) => Err(Reason::Unwanted),
+    let objects = match (named.is_some() || redacted_before.is_some(), without_objects) {
+        (true, _) => Err(Reason::Redacted),
+        (false, true) => Err(Reason::Unwanted),
         // Its bytes would tell what is sealed.
-        (None, false) if sealed => Err(Reason::Unwanted),
-        (None, false) => objects::of(&source)?.ok_or(Reason::NotAtHand),
+        (false, false) if sealed => Err(Reason::Unwanted),
+        (false, false) => objects::of(&source)?.ok_or(Reason::NotAtHand),
     };
     let source = Source::File(file.as_deref().unwrap_or(spool.path()));
     source
@@ -149,10 +156,23 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
         Some(named) => Some(find(&source, &choosing, named).await?),
         None => None,
     };
-    let manifest = Exporting { source, choosing: &choosing, objects }.write(redacting, here, &output).await?;
+    let exporting = Exporting { source, choosing: &choosing, objects, redacted_before };
+    let manifest = exporting.write(redacting, here, &output).await?;
     warn(&manifest, &output);
     told(&manifest, &output, session.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// For how many values of each kind tokens stand in an incident file that is redacted already; none for another source.
+fn redacted_before(file: Option<&Path>, again: bool) -> Result<Option<BTreeMap<String, u64>>, Error> {
+    let Some(path) = file else { return Ok(None) };
+    let manifest = agent_log::opened(path)?.map(|opened| opened.manifest).filter(|manifest| manifest.redacted);
+    if let (Some(_), true) = (&manifest, again) {
+        // Tokens are counted from one: another's would be taken for those that are there.
+        let shown = path.display();
+        return Err(Error::Usage(format!("--redact: {shown} is redacted already; redact what it was exported from")));
+    }
+    Ok(manifest.map(|manifest| manifest.replaced))
 }
 
 /// What is in it is not for everybody.
@@ -204,6 +224,8 @@ struct Exporting<'e> {
     choosing: &'e Choosing,
     /// Who has the objects, or why they are left out.
     objects: Result<Arc<dyn Parts>, Reason>,
+    /// What tokens stand for in what is exported, where it is redacted already.
+    redacted_before: Option<BTreeMap<String, u64>>,
 }
 
 impl Exporting<'_> {
@@ -247,9 +269,8 @@ impl Exporting<'_> {
         let Some((mut manifest, named)) = writing.end(env!("CARGO_PKG_VERSION")) else {
             return Err(Error::Usage(format!("--agent: the log has nothing of the agent {}", choosing.agent())));
         };
-        if let Some(redacting) = &redacting {
-            (manifest.redacted, manifest.replaced) = (true, redacting.counts());
-        }
+        let replaced = redacting.as_ref().map(Redacting::counts).or_else(|| self.redacted_before.clone());
+        (manifest.redacted, manifest.replaced) = (replaced.is_some(), replaced.unwrap_or_default());
         Ok((manifest, named))
     }
 

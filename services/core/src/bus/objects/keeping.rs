@@ -19,8 +19,12 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use tokio::time::timeout;
 
-use super::{Objects, READ_PATIENCE, unavailable};
-use crate::{bus::BusError, record::server_time, subjects::OBJECTS_BUCKET};
+use super::{Objects, READ_PATIENCE, data_key, unavailable};
+use crate::{
+    bus::{BusError, data_keys::Holder},
+    record::server_time,
+    subjects::OBJECTS_BUCKET,
+};
 
 /// Under which it is kept beside the bytes who stored them first: the key, and the user.
 const KEY: &str = "kairo-key";
@@ -59,12 +63,15 @@ pub struct Kept {
     pub sequence: u64,
     /// Under which its pieces are kept.
     pieces: String,
+    /// The generation of the data key that it is sealed with; 0 for none.
+    data_key: u32,
 }
 
 impl Kept {
     fn of(info: ObjectInfo, sequence: u64, at: Timestamp) -> Self {
         Self {
             stored_for: StoredFor::of(&info),
+            data_key: data_key(&info).unwrap_or_default(),
             digest: info.name,
             size: info.size as u64,
             at,
@@ -95,18 +102,22 @@ impl Objects {
         let removed = ObjectInfo { deleted: true, size: 0, chunks: 0, digest: None, ..info };
         let is_removed = self.describe(kept, &removed).await?;
         if is_removed {
-            self.drop_pieces(&kept.pieces).await?;
+            self.drop_content(kept).await?;
         }
         Ok(is_removed)
     }
 
     /// Forgets that there was an object that was removed, unless it was stored again.
     pub async fn forget(&self, kept: &Kept) -> Result<(), BusError> {
-        // Whoever removed it may have been killed before its pieces were gone.
-        self.drop_pieces(&kept.pieces).await?;
+        // Whoever removed it may have been killed before its content was gone.
+        self.drop_content(kept).await?;
         let subject = description_of(&kept.digest);
         let forgotten = self.stream().await?.purge().filter(subject).sequence(kept.sequence + 1).await;
-        forgotten.map(drop).map_err(|error| unavailable("forgetting an object", error))
+        forgotten.map_err(|error| unavailable("forgetting an object", error))?;
+        match kept.data_key {
+            0 => Ok(()),
+            newest => self.bus.drop_data_keys(Holder::Object(&kept.digest), newest).await,
+        }
     }
 
     /// Removes pieces of no object that were stored before this time, such as of what a gateway was storing when it was
@@ -202,8 +213,12 @@ impl Objects {
         }
     }
 
-    async fn drop_pieces(&self, pieces: &str) -> Result<(), BusError> {
-        match pieces {
+    /// Nobody can read its bytes from here on. Data keys of a later time are those of whoever stored it again.
+    async fn drop_content(&self, kept: &Kept) -> Result<(), BusError> {
+        if kept.data_key > 0 {
+            self.bus.destroy_data_keys(Holder::Object(&kept.digest), kept.data_key).await?;
+        }
+        match kept.pieces.as_str() {
             "" => Ok(()),
             pieces => self.purge(&self.stream().await?, &pieces_at(pieces)).await,
         }
