@@ -20,6 +20,9 @@ pub struct Arguments {
     /// Only this one of the server's two ways to flush to the disk
     #[arg(long, value_enum)]
     pub sync: Option<Flushing>,
+    /// Seal what users say and are told, as with privacy.master_key
+    #[arg(long)]
+    pub sealed: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,

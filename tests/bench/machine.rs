@@ -61,9 +61,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Everything, with a simulator that tells the time.
-    pub async fn start(sync: Flushing) -> Outcome<Self> {
+    /// Everything, with a simulator that tells the time; with a master key, if it is to be sealed.
+    pub async fn start(sync: Flushing, sealed: bool) -> Outcome<Self> {
         let mut machine = Self::servers(sync).await?;
+        if sealed {
+            machine.stack.common().env("KAIRO_PRIVACY__MASTER_KEY", "07".repeat(32));
+        }
         machine.start_services(&Fleet::telling_the_time()).await?;
         Ok(machine)
     }

@@ -53,7 +53,7 @@ pub struct Sides {
 /// Starts everything, measures, and stops it again.
 pub async fn measure(sync: Flushing, arguments: &Arguments) -> Outcome<Report> {
     progress(&format!("starting a private Kairo, flushing by {}", sync.name()));
-    let machine = Machine::start(sync).await?;
+    let machine = Machine::start(sync, arguments.sealed).await?;
     let mut probe = Probe::open(&machine).await?;
     let sides = measured(&machine, &mut probe, arguments).await?;
     let names = probe.names();

@@ -68,7 +68,8 @@ pub fn start(world: &Shared, service: Service) -> usize {
     };
     let port = Memory { world: world.clone(), replica };
     let instance = Name::parse(&instance).expect("a name");
-    let bus = Bus::on(Arc::new(port), service, instance, &limits());
+    let privacy = world.lock().unwrap().privacy.clone();
+    let bus = Bus::on(Arc::new(port), service, instance, &limits()).sealing(&privacy);
     let work = Box::pin(serve(world.clone(), replica, bus, shutdown, little_memory));
     let work = world.lock().unwrap().replicas[replica].life.host(work);
     let running = tokio::task::spawn_local(work);

@@ -12,10 +12,10 @@ use kairo_agent_runtime::{decode_snapshot, snapshot_key};
 use kairo_core::{
     ids::Name,
     record::Record,
-    subjects::{DLQ_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
-    vocabulary,
+    subjects::{DLQ_STREAM, EVENTS_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
+    vocabulary::{self, SEALING},
 };
-use kairo_in_memory::server::Stream;
+use kairo_in_memory::server::{Stored, Stream};
 use kairo_mind::log::{Log, Ready, Snapshot};
 use kairo_proto::{
     About, Body, ContentType, about,
@@ -56,9 +56,22 @@ pub fn mistakes(world: &World) -> Vec<String> {
     }
     wrong.extend(letters(world));
     wrong.extend(of_the_epoch(world));
+    wrong.extend(in_the_clear(world));
     wrong.extend(paid(world));
     wrong.extend(spinning(world));
     wrong
+}
+
+/// Decisions that say something of somebody, and are not sealed although there is a key.
+fn in_the_clear(world: &World) -> Vec<String> {
+    if world.privacy.master_key.is_empty() || world.epoch < SEALING {
+        return Vec::new();
+    }
+    let personal = |record: &&Record| decision(record).is_some() && !record.envelope.whose.users().is_empty();
+    let log = world.server.streams.get(EVENTS_STREAM);
+    let stored = |record: &Record| log.and_then(|log| log.stored(record.sequence)).map(Stored::raw);
+    let open = world.records().iter().filter(personal).filter(|it| stored(it).is_some_and(|raw| !raw.is_sealed()));
+    open.map(|record| format!("the decision {} stands in the clear", record.sequence)).collect()
 }
 
 /// Replicas that went round in circles.

@@ -22,6 +22,8 @@
 //! users say and choose ([`load`], [`orders`]), and mails that come in. When everything is at rest, users answer what is
 //! still open and hours pass, so that what is planned for later comes about.
 //!
+//! Every other log is sealed with data keys of its users, of which nobody is forgotten.
+//!
 //! **Left out** are gateway and projector, bodies that are too large or cannot be read, real files, MCP servers and
 //! mailboxes, and the end of the window of duplicates.
 #![allow(

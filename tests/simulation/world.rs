@@ -16,8 +16,10 @@ use kairo_core::{
         append::Outgoing,
         port::{Asked, Headers, Message, StoreError, Written},
     },
+    config::Secret,
     ids::Name,
     partition::Partitions,
+    privacy::PrivacyConfig,
     record::{Raw, Record},
     sealing::Key,
     subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM},
@@ -40,6 +42,8 @@ pub type Shared = Arc<Mutex<World>>;
 pub struct World {
     pub seed: u64,
     pub server: Server,
+    /// Whether services seal, and under which key.
+    pub privacy: PrivacyConfig,
     pub replicas: Vec<Replica>,
     pub log: Uuid,
     pub partitions: Partitions,
@@ -111,13 +115,21 @@ const EXPIRY: u64 = 20;
 /// When a run begins, by the server's clock.
 const EPOCH: i64 = 1_800_000_000;
 
+/// Every other log is sealed.
+fn privacy(seed: u64) -> PrivacyConfig {
+    let master_key = if seed % 2 == 1 { "07".repeat(32) } else { String::new() };
+    PrivacyConfig { master_key: Secret::new(master_key), ..PrivacyConfig::default() }
+}
+
 impl World {
     pub fn new(seed: u64, faults: Faults, flaw: Option<Flaw>, trace: bool) -> Self {
         let mut chance = Chance::new(seed);
         let log = Uuid::from_u64_pair(chance.next(), chance.next());
+        let privacy = privacy(seed);
         Self {
             seed,
-            server: Server::with_records(),
+            server: Server::with_records(privacy.clone()),
+            privacy,
             replicas: Vec::new(),
             log,
             partitions: Partitions::new(1 + (seed % 3) as u32).expect("some"),

@@ -15,9 +15,13 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::{
         LogIdentity,
+        data_keys::{self, Holder},
         port::{Delivered, Headers, Heard, Message, Settlement, Start, StoreError, Written},
+        sealed,
     },
     partition::Partitions,
+    personal::Known,
+    privacy::PrivacyConfig,
     record::{Raw, Record},
     subjects::{
         CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_STREAM,
@@ -71,13 +75,15 @@ pub struct Server {
     pub listeners: Vec<Listener>,
     /// The log, read: what could not be read is in no place of it. None where nobody looks at it so.
     records: Option<Vec<Record>>,
+    /// With which master key they are opened.
+    privacy: PrivacyConfig,
     numbers: u64,
 }
 
 impl Server {
-    /// One that reads what it stores, for [`Self::records`].
-    pub fn with_records() -> Self {
-        Self { records: Some(Vec::new()), ..Self::default() }
+    /// One that reads what it stores, for [`Self::records`], and opens what is sealed in it.
+    pub fn with_records(privacy: PrivacyConfig) -> Self {
+        Self { records: Some(Vec::new()), privacy, ..Self::default() }
     }
 
     /// Makes what is missing: all of it at first, what was only in memory after a restart.
@@ -186,12 +192,23 @@ impl Server {
                 durable.add(sequence);
             }
         }
-        if name == EVENTS_STREAM
-            && let Some(records) = &mut self.records
-            && let Ok(record) = stored.raw().read(MAX_BODY)
-        {
-            records.push(record);
+        if name == EVENTS_STREAM && self.records.is_some() {
+            let record = self.opened(stored.raw()).read(MAX_BODY).ok();
+            self.records.iter_mut().for_each(|records| records.extend(record.clone()));
         }
+    }
+
+    /// As whoever has the keys reads it.
+    fn opened(&self, raw: Raw) -> Raw {
+        let keys = self.streams.get(&format!("KV_{DATA_KEYS_BUCKET}")).filter(|_| raw.is_sealed());
+        let Some(keys) = keys else { return raw };
+        let key = |owner: &str, generation: u32| {
+            let holder = Holder::of(owner);
+            let stored = keys.last(&format!("$KV.{DATA_KEYS_BUCKET}.{holder}.{generation}"), Instant::now());
+            let known = stored.map(|stored| data_keys::known(&self.privacy, holder, generation, &stored.payload));
+            known.and_then(Result::ok).unwrap_or(Known::Destroyed)
+        };
+        sealed::opened_with(raw.clone(), key).unwrap_or(raw)
     }
 
     /// Somebody begins to read: the reader's number, and how much there was already for a server with this view.
@@ -213,7 +230,7 @@ impl Server {
                 last.last().map_or(0, |raw| raw.sequence)
             }
         };
-        let pending = source.named(filters, after, view).count() as u64;
+        let pending = source.count(filters, after, view);
         self.numbers += 1;
         let (stream, filters) = (stream.to_owned(), filters.to_vec());
         self.readers.insert(self.numbers, Reader { replica, stream, filters, after, messages });

@@ -193,6 +193,15 @@ impl Stream {
 
     /// Messages above `after` that a filter names.
     pub fn named<'a>(&'a self, filters: &'a [String], after: u64, view: View) -> impl Iterator<Item = Raw> + 'a {
+        self.stored_behind(filters, after, view).map(Stored::raw)
+    }
+
+    /// How many these are.
+    pub fn count(&self, filters: &[String], after: u64, view: View) -> u64 {
+        self.stored_behind(filters, after, view).count() as u64
+    }
+
+    fn stored_behind<'a>(&'a self, filters: &'a [String], after: u64, view: View) -> impl Iterator<Item = &'a Stored> {
         let first = match usize::try_from(after) {
             Ok(after) if self.messages.get(after).is_some_and(|stored| stored.sequence == after as u64 + 1) => after,
             _ => self.messages.partition_point(|stored| stored.sequence <= after),
@@ -200,11 +209,21 @@ impl Stream {
         let named =
             move |stored: &&Stored| filters.is_empty() || filters.iter().any(|filter| matches(filter, &stored.subject));
         let behind = self.messages.get(first..).unwrap_or_default().iter();
-        behind.filter(named).filter(move |stored| stored.is_seen(view)).map(Stored::raw)
+        behind.filter(named).filter(move |stored| stored.is_seen(view))
+    }
+
+    /// Messages above `after` of one subject.
+    fn of_subject(&self, subject: &str, after: u64, view: View) -> impl Iterator<Item = Raw> {
+        let sequences = self.by_subject.get(subject).map(Vec::as_slice).unwrap_or_default();
+        let behind = sequences.partition_point(|sequence| *sequence <= after);
+        sequences.get(behind..).unwrap_or_default().iter().filter_map(move |sequence| self.at(*sequence, view))
     }
 
     pub fn page(&self, filter: &str, after: u64, most: usize, view: View) -> Page {
-        let mut messages: Vec<Raw> = self.named(&[filter.to_owned()], after, view).take(most + 1).collect();
+        let mut messages: Vec<Raw> = match filter.contains(['*', '>']) {
+            true => self.named(&[filter.to_owned()], after, view).take(most + 1).collect(),
+            false => self.of_subject(filter, after, view).take(most + 1).collect(),
+        };
         let more = messages.len() > most;
         messages.truncate(most);
         Page { messages, more }

@@ -35,7 +35,7 @@ pub struct Live {
 /// An agent has so many turns; then its log is replayed again and again.
 pub async fn measure(wanted: &Replay) -> Outcome<Live> {
     let (turns, replays) = (wanted.live_turns, wanted.live_replays);
-    let machine = Machine::start(Flushing::Default).await?;
+    let machine = Machine::start(Flushing::Default, false).await?;
     let gateway = machine.stack.url(Service::Gateway).unwrap_or_default().to_owned();
     progress(&format!("{turns} turns of an agent"));
     let (mut agents, replies) = agents::define(&gateway, [AGENT.to_owned()], HISTORY).await?;

@@ -175,6 +175,15 @@ impl DataKeys {
     }
 }
 
+/// What an entry of the bucket says, for whoever has the bucket and no connection.
+///
+/// # Errors
+/// Where it is none, or is kept under another master key.
+pub fn known(privacy: &PrivacyConfig, holder: Holder<'_>, generation: u32, stored: &[u8]) -> Result<Known, Cause> {
+    let keys = DataKeys::new(privacy).ok_or(NO_MASTER_KEY)?;
+    keys.unwrapped(&holder.to_string(), generation, stored)
+}
+
 /// What stands of a generation, for whoever changes it.
 #[derive(Clone, Debug)]
 pub struct Generation {

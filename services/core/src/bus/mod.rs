@@ -26,7 +26,7 @@ pub mod patience;
 pub mod port;
 pub mod provision;
 pub mod read;
-mod sealed;
+pub mod sealed;
 pub mod timers;
 mod together;
 pub mod violations;

@@ -55,7 +55,6 @@ impl Bus {
         if !raw.is_sealed() {
             return Ok(raw);
         }
-        let (Some((id, _)), Some(type_name)) = (raw.ids(), raw.header(envelope::TYPE)) else { return Ok(raw) };
         let Ok(sealed_for) = personal::sealed_for(&raw.payload) else { return Ok(raw) };
         let mut keys = BTreeMap::new();
         for (user, generation) in sealed_for {
@@ -64,19 +63,7 @@ impl Bus {
         }
         let key =
             |user: &str, generation: u32| keys.get(&(user.to_owned(), generation)).copied().unwrap_or(Known::Destroyed);
-        let opened = match personal::open(type_name, &raw.payload, id, key) {
-            Ok(opened) => opened,
-            Err(NotOpened::Body(_)) => return Ok(raw),
-            Err(error @ NotOpened::Content { .. }) => return Err(BusError::unavailable(OPENING)(error)),
-        };
-        let mut headers = raw.headers.clone();
-        headers.insert(envelope::CONTENT_TYPE, ContentType::PROTOBUF);
-        if !opened.forgotten.is_empty() {
-            let users: Vec<String> = opened.forgotten.into_iter().collect();
-            headers.insert(envelope::FORGOTTEN, users.join(","));
-        }
-        let payload = opened.body.encode().into();
-        Ok(Raw { headers, payload, sealed: Some(raw.payload), ..raw })
+        opened_with(raw, key).map_err(BusError::unavailable(OPENING))
     }
 
     /// The same of several.
@@ -101,6 +88,26 @@ impl Bus {
     pub(super) async fn opened_page(&self, page: Page) -> Result<Page, BusError> {
         Ok(Page { messages: self.all_opened(page.messages).await?, ..page })
     }
+}
+
+/// A message with what is sealed in it opened as far as there are keys. What cannot be read at all stays as it is.
+///
+/// # Errors
+/// Where something cannot be opened with the key that is there.
+pub fn opened_with(raw: Raw, key: impl Fn(&str, u32) -> Known) -> Result<Raw, NotOpened> {
+    let (Some((id, _)), Some(type_name)) = (raw.ids(), raw.header(envelope::TYPE)) else { return Ok(raw) };
+    let opened = match personal::open(type_name, &raw.payload, id, key) {
+        Err(NotOpened::Body(_)) => return Ok(raw),
+        opened => opened?,
+    };
+    let mut headers = raw.headers.clone();
+    headers.insert(envelope::CONTENT_TYPE, ContentType::PROTOBUF);
+    if !opened.forgotten.is_empty() {
+        let users: Vec<String> = opened.forgotten.into_iter().collect();
+        headers.insert(envelope::FORGOTTEN, users.join(","));
+    }
+    let payload = opened.body.encode().into();
+    Ok(Raw { headers, payload, sealed: Some(raw.payload), ..raw })
 }
 
 /// A tail of the log that opens what it brings.
