@@ -1,6 +1,8 @@
 //! What is deployed is what the programs understand: every program is started somewhere, every setting is one that it
 //! knows. No container runs here.
 
+mod validators;
+
 use std::{
     collections::BTreeMap,
     fs,
