@@ -8,10 +8,10 @@ use tokio::time::timeout;
 
 use crate::world::{DEADLINE, Wanted, World};
 
-const AGENT: &str = "keeper";
+pub const AGENT: &str = "keeper";
 /// Stands in whatever ann says, is told or has done, and in nothing else.
-const MARK: &str = "zanzibar";
-const OTHER: &str = "marmalade";
+pub const MARK: &str = "zanzibar";
+pub const OTHER: &str = "marmalade";
 /// What Postgres calls a table that is not there.
 const UNDEFINED_TABLE: &str = "42P01";
 
@@ -36,7 +36,7 @@ rules:
     reply: "You said: {{ user }}"
 "#;
 
-fn wanted() -> Wanted {
+pub fn wanted() -> Wanted {
     Wanted::new(SCENARIO)
         .env_of_all("KAIRO_PRIVACY__MASTER_KEY", "07".repeat(32))
         .env_of_all("KAIRO_PRIVACY__KEY_AGE_MS", "300")
@@ -80,7 +80,7 @@ async fn tables_now(database: &mut PgConnection) -> Option<String> {
 
 impl World {
     /// What happened to the agent, as the gateway shows it.
-    async fn shown(&self) -> String {
+    pub async fn shown(&self) -> String {
         self.projected().await;
         let (status, answer) = self.get("/v1/events?agent=keeper&latest=200").await;
         assert_eq!(status, 200, "{answer}");
@@ -110,7 +110,7 @@ impl World {
         step
     }
 
-    async fn forgotten(&self, user: &str) {
+    pub async fn forgotten(&self, user: &str) {
         let mut passed = Vec::new();
         loop {
             match self.step_behind(user, &passed).await {

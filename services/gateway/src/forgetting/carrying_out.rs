@@ -17,7 +17,7 @@ use kairo_proto::{
 use kairo_read_model::{Projection, READ_MODEL, SEARCH};
 use tokio::time::{Instant, sleep};
 
-use super::{Kept, Order, changes, keep, order_of, told_id};
+use super::{Kept, Order, changes, keep, order_of, say, told_id};
 use crate::{problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
@@ -104,6 +104,10 @@ async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
         return Err(Stuck::Taken);
     }
     claim(gateway, &mut kept).await?;
+    if kept.order.asked == 0 {
+        kept.order.asked = say(&gateway.bus, &kept.order, Origin::System, None).await?;
+        claim(gateway, &mut kept).await?;
+    }
     loop {
         let done = step(gateway, &mut kept).await;
         kept.order.reason = done.as_ref().err().map(ToString::to_string).unwrap_or_default();
