@@ -19,7 +19,8 @@ use kairo_core::{
         provision::{LOG_BEFORE, LOG_ID, RESTORING},
     },
     ids::Name,
-    subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, STATUS_PING, TIMERS_STREAM},
+    permissions,
+    subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, STATUS_PING, Service, TIMERS_STREAM},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -38,6 +39,8 @@ use crate::{
     upload, verifying,
 };
 
+/// The first nats-server that reads [`crate::archive`].
+const SERVER: (u32, u32) = (2, 15);
 /// How long it is listened for services that are there.
 const LISTENED: Duration = Duration::from_secs(1);
 /// What is filled.
@@ -93,6 +96,7 @@ pub async fn restore(
         return Err(BackupError::Refused(damaged));
     }
     let cut = wanted.at.map(|at| cut(path, &manifest, at)).transpose()?;
+    is_new_enough(&nats.client.server_info().version)?;
     nobody_is_there(nats).await?;
     make_room(nats).await?;
     let plan = Plan { manifest: &manifest, cut };
@@ -133,9 +137,22 @@ fn cut(path: &Path, manifest: &Manifest, at: At) -> Result<Cut, BackupError> {
     last.ok_or_else(|| BackupError::Refused("--at: the backup has nothing of the log from before".to_owned()))
 }
 
+/// Whether a server of this version reads what it is given.
+fn is_new_enough(version: &str) -> Result<(), BackupError> {
+    let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) < SERVER => Err(BackupError::Refused(format!(
+            "the server is nats-server {version}: a restore takes {}.{} or later",
+            SERVER.0, SERVER.1
+        ))),
+        _ => Ok(()),
+    }
+}
+
 async fn nobody_is_there(nats: &JetStream) -> Result<(), BackupError> {
     let failed = |error: String| BackupError::Refused(format!("cannot ask who is there: {error}"));
-    let inbox = nats.client.new_inbox();
+    // Replicas may answer a gateway, and nobody else.
+    let inbox = format!("{}.{}", permissions::inbox_prefix(Service::Gateway.name()), Uuid::new_v4().simple());
     let mut answers = nats.client.subscribe(inbox.clone()).await.map_err(|error| failed(error.to_string()))?;
     let asked = nats.client.publish_with_reply(STATUS_PING, inbox, Default::default()).await;
     asked.map_err(|error| failed(error.to_string()))?;
@@ -342,5 +359,27 @@ where
             (Some(_), _) => self.one.next(),
             (None, _) => self.other.next(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_servers_are_refused_before_anything_is_done() {
+        assert!(is_new_enough("2.15.0-dev").is_ok() && is_new_enough("3.0.1").is_ok());
+        assert!(is_new_enough("2.14.2").unwrap_err().to_string().contains("2.15"));
+    }
+
+    fn name(data: &Value) -> Line {
+        let (stored, subject) = (Timestamp::UNIX_EPOCH, "$O.KAIRO_OBJECTS.M.eA==".to_owned());
+        Line { sequence: 1, stored, subject, headers: Vec::new(), data: data.to_string().into_bytes() }
+    }
+
+    #[test]
+    fn bytes_are_those_of_objects_that_are_not_removed() {
+        assert_eq!(chunks_of(&name(&json!({ "name": "x", "nuid": "N1" }))), Some("N1".to_owned()));
+        assert_eq!(chunks_of(&name(&json!({ "name": "x", "nuid": "N1", "deleted": true }))), None);
     }
 }

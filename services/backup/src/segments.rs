@@ -222,3 +222,49 @@ impl Iterator for Lines {
         read.transpose()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(sequence: u64) -> Line {
+        let (stored, subject) = (Timestamp::UNIX_EPOCH, "kairo.user.ann.message.3".to_owned());
+        Line { sequence, stored, subject, headers: Vec::new(), data: vec![7; 100] }
+    }
+
+    fn written(folder: &Path, sequences: &[u64]) -> FileEntry {
+        let mut writer = Writer::new(folder, "log".to_owned());
+        sequences.iter().for_each(|sequence| writer.write(&line(*sequence)).unwrap());
+        writer.finish().unwrap().remove(0)
+    }
+
+    fn read(folder: &Path, entry: &FileEntry) -> Result<Vec<u64>, BackupError> {
+        Lines::of(folder, vec![entry.clone()]).map(|line| Ok(line?.sequence)).collect()
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_held_to_its_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = written(folder.path(), &[3, 5, 9]);
+        assert_eq!((entry.first, entry.last, entry.messages, entry.content_bytes), (3, 9, 3, 300));
+        hold(folder.path(), &entry).unwrap();
+        assert_eq!(read(folder.path(), &entry).unwrap(), [3, 5, 9]);
+        let path = folder.path().join(&entry.path);
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(hold(folder.path(), &entry).unwrap_err().to_string().contains(path.to_str().unwrap()));
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        assert!(read(folder.path(), &entry).unwrap_err().to_string().contains(path.to_str().unwrap()));
+    }
+
+    #[test]
+    fn lines_that_are_missing_or_out_of_order_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = written(folder.path(), &[3, 5]);
+        let more = FileEntry { messages: 3, ..entry };
+        assert!(read(folder.path(), &more).unwrap_err().to_string().contains("1 messages are missing"));
+        let entry = written(folder.path(), &[5, 3]);
+        assert!(read(folder.path(), &entry).unwrap_err().to_string().contains("message 3 stands behind 5"));
+    }
+}
