@@ -196,7 +196,7 @@ async fn what_was_wiped_is_restored_and_goes_on_as_if_nothing_had_been() {
     fs::remove_dir_all(world.nats_folder().join("jetstream")).unwrap();
     world.nats.restart().await.unwrap();
 
-    killed_halfway(&mut world, &backup).await;
+    killed_halfway(&mut world, &backup, part["through"].as_u64().unwrap()).await;
     let restored = done(&world, &["restore", &path]).await;
     assert_eq!((&restored["through"], &restored["forgotten_again"]), (&part["through"], &json!([])), "{restored}");
     assert_eq!(restored["before"], id.as_str());
@@ -262,23 +262,23 @@ async fn damage_is_named(world: &World, backup: &Path) {
 }
 
 /// A restore that is killed when the log is filled and its keys are not: nobody takes the log for one.
-async fn killed_halfway(world: &mut World, backup: &Path) {
+async fn killed_halfway(world: &mut World, backup: &Path, end: u64) {
     let keys = files(backup, "DATA_KEYS").remove(0);
     let (aside, bytes) = (keys.with_extension("aside"), fs::read(&keys).unwrap());
     fs::rename(&keys, &aside).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&keys).status().unwrap().success());
     let mut restoring = command(world, &["restore", backup.to_str().unwrap()]).spawn().unwrap();
-    // It is read once to be held to its checksum, and once more when its turn has come.
+    // It is read once to be held to its checksum; when its turn has come nobody writes, and the restore waits there.
     let pipe = keys.clone();
-    let opened = tokio::task::spawn_blocking(move || {
-        fs::write(&pipe, bytes).unwrap();
-        fs::OpenOptions::new().write(true).open(&pipe).unwrap()
-    });
-    let pipe = opened.await.unwrap();
+    tokio::task::spawn_blocking(move || fs::write(&pipe, bytes).unwrap()).await.unwrap();
+    let is_filled = async {
+        let nats = world.bus.nats().unwrap();
+        // Nobody tells how far it is: asking is all there is.
+        while nats.state(EVENTS_STREAM).await.map_or(0, |log| log.last_sequence) < end {}
+    };
+    timeout(DEADLINE, is_filled).await.expect("the log was never filled");
     restoring.kill().await.unwrap();
-    drop(pipe);
     fs::rename(&aside, &keys).unwrap();
-    assert!(world.bus.nats().unwrap().state(EVENTS_STREAM).await.unwrap().last_sequence > 0, "the log is there");
     let started = world.stack.restart(Service::Router, 0).await.unwrap_err().to_string();
     assert!(started.contains("kairo restore"), "{started}");
     let provisioned = world.stack.provision().await.unwrap_err().to_string();

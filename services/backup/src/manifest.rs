@@ -82,6 +82,10 @@ pub struct Part {
     /// It holds the log behind this sequence, up to and including that one.
     pub after: u64,
     pub through: u64,
+    /// How far the router had handed on what users said before anything was read, by the keys of its checkpoints. Without them it
+    /// would hand on all of it once more, which agents know to have, and the log would hold it twice.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub routed: BTreeMap<String, u64>,
     pub streams: BTreeMap<String, StreamPart>,
 }
 
@@ -204,6 +208,7 @@ mod tests {
             taken: Timestamp::UNIX_EPOCH,
             after: *after,
             through: *through,
+            routed: BTreeMap::new(),
             streams: BTreeMap::new(),
         });
         let (kairo, version) = (Kind::Backup, String::new());

@@ -1,5 +1,7 @@
 //! What of a backup a restore fills streams with. Pure.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use kairo_core::subjects::{HOOKS_STREAM, TIMERS_STREAM};
 use serde_json::{Value, json};
@@ -57,6 +59,11 @@ impl<'m> Plan<'m> {
         let consumers = self.settled().and_then(|part| part.streams.get(LOG.name)).map(consumers).unwrap_or_default();
         let state = State { first_sequence, last_sequence: self.through(), ..State::default() };
         Some(filling(LOG.stream, newest, files.collect(), consumers, state))
+    }
+
+    /// How far the router has handed on what users said; nowhere where that is not known.
+    pub fn routed(&self) -> BTreeMap<String, u64> {
+        self.settled().map(|part| part.routed.clone()).unwrap_or_default()
     }
 
     /// Timers or hooks, as they were in that part; without one, none, and whoever sets them reads all decisions again. Their
@@ -124,8 +131,6 @@ fn consumers(part: &StreamPart) -> Vec<(String, Value)> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use uuid::Uuid;
 
     use super::*;
@@ -162,7 +167,8 @@ mod tests {
             (LOG.name.to_owned(), stream(vec![file(after + 1, through)], through, vec![standing])),
             (TIMERS_STREAM.to_owned(), stream(timers, u64::from(number) * 10, Vec::new())),
         ]);
-        Part { number, taken: Timestamp::UNIX_EPOCH, after, through, streams }
+        let routed = BTreeMap::from([("checkpoint.router.0".to_owned(), acknowledged)]);
+        Part { number, taken: Timestamp::UNIX_EPOCH, after, through, routed, streams }
     }
 
     fn manifest() -> Manifest {
@@ -193,6 +199,7 @@ mod tests {
         let manifest = manifest();
         let log = cut(&manifest, 60).log().unwrap();
         assert_eq!((log.state.last_sequence, log.files.len(), acknowledged(&log)), (60, 2, Some(40)));
+        assert_eq!(cut(&manifest, 60).routed().into_values().collect::<Vec<_>>(), [40]);
         let timers = cut(&manifest, 60).effects(TIMERS_STREAM).unwrap();
         assert_eq!(
             (timers.files, timers.state.last_sequence),
@@ -207,6 +214,7 @@ mod tests {
         let manifest = manifest();
         let log = cut(&manifest, 49).log().unwrap();
         assert_eq!((log.files.len(), acknowledged(&log)), (1, None));
+        assert!(cut(&manifest, 49).routed().is_empty());
         let timers = cut(&manifest, 49).effects(TIMERS_STREAM).unwrap();
         assert_eq!((timers.files.len(), timers.state.first_sequence, timers.state.last_sequence), (0, 21, 20));
     }

@@ -1,18 +1,20 @@
 //! Reading a stream of the server: what it is, and its messages in order up to its end.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use async_nats::jetstream::{ErrorCode, response::Response};
 use kairo_core::{
     bus::{
         BusError,
         jetstream::JetStream,
-        port::{Asked, Start, Streams},
+        port::{Asked, Start, StoreError, Streams},
     },
-    subjects::Consumer,
+    ownership::checkpoint::Checkpoint,
+    subjects::{Consumer, SNAPSHOTS_BUCKET, Service},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::{error::BackupError, line::Line, manifest::Standing};
 
@@ -20,6 +22,8 @@ use crate::{error::BackupError, line::Line, manifest::Standing};
 const SILENCE: Duration = Duration::from_secs(5);
 /// Times in a row that reading may break off without a message.
 const TRIES: u32 = 5;
+/// The stream behind the bucket of snapshots.
+const SNAPSHOTS: &str = "KV_KAIRO_SNAPSHOTS";
 /// What metadata begins with that a server adds by itself.
 const OF_THE_SERVER: &str = "_nats.";
 
@@ -60,6 +64,26 @@ pub async fn standings(nats: &JetStream, stream: &str) -> Result<Vec<Standing>, 
         standings.push(Standing { name: name.to_owned(), config, delivered, sequence });
     }
     Ok(standings)
+}
+
+/// How far the router has handed on what users said of this log, by the keys of its checkpoints.
+pub async fn routed(nats: &JetStream, log: Uuid) -> Result<BTreeMap<String, u64>, BackupError> {
+    let filter = format!("{}checkpoint.{}.*", snapshot_subject(""), Service::Router.name());
+    let entries = match nats.last_of_each(SNAPSHOTS, &[filter]).await {
+        Err(StoreError::NoStream) => return Ok(BTreeMap::new()),
+        entries => entries.map_err(BackupError::not_read(SNAPSHOTS))?,
+    };
+    let routed = entries.iter().filter_map(|entry| {
+        let key = entry.subject.strip_prefix(&snapshot_subject(""))?.to_owned();
+        let checkpoint: Checkpoint = serde_json::from_slice(&entry.payload).ok()?;
+        (checkpoint.log == log).then_some((key, checkpoint.through))
+    });
+    Ok(routed.collect())
+}
+
+/// Where the entry of a key of the bucket of snapshots and checkpoints stands.
+pub fn snapshot_subject(key: &str) -> String {
+    format!("$KV.{SNAPSHOTS_BUCKET}.{key}")
 }
 
 async fn asked(nats: &JetStream, subject: String, missing: ErrorCode) -> Result<Option<Value>, BackupError> {

@@ -16,9 +16,11 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::{
         jetstream::JetStream,
+        port::{Headers, Message, Streams},
         provision::{LOG_BEFORE, LOG_ID, RESTORING},
     },
     ids::Name,
+    ownership::checkpoint::Checkpoint,
     permissions,
     subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, STATUS_PING, Service, TIMERS_STREAM},
 };
@@ -284,6 +286,12 @@ impl Restoring<'_> {
     /// Makes what else is needed, and takes the marks away: that of the log first, with its new id.
     async fn finish(&self, log: Uuid) -> Result<(), BackupError> {
         self.nats.provision_beside_log().await?;
+        for (key, through) in self.plan.routed() {
+            let subject = reading::snapshot_subject(&key);
+            let checkpoint = serde_json::to_vec(&Checkpoint { log, through, busy: Vec::new() }).unwrap_or_default();
+            let written = self.nats.publish(Message::new(subject.clone(), Headers::new(), checkpoint)).await;
+            written.map_err(|error| BackupError::NotTaken { stream: subject, why: error.to_string() })?;
+        }
         let before = format!("{}@{}", self.plan.manifest.log, self.plan.through());
         self.unmark(EVENTS_STREAM, &[(LOG_ID, log.to_string()), (LOG_BEFORE, before)]).await?;
         for stream in FILLED {

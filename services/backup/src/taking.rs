@@ -92,6 +92,7 @@ async fn add(
     for stream in [EVENTS_STREAM, HOOKS_STREAM] {
         consumers.insert(stream, reading::standings(nats, stream).await?);
     }
+    let routed = reading::routed(nats, manifest.log).await?;
     for kept in BEFORE {
         streams.extend(taking.stream(kept, u64::MAX).await?);
     }
@@ -111,7 +112,7 @@ async fn add(
             part.consumers = standings;
         }
     }
-    let part = Part { number, taken, after: manifest.through(), through, streams };
+    let part = Part { number, taken, after: manifest.through(), through, routed, streams };
     let replaced = replace(manifest, &part);
     manifest.parts.push(part.clone());
     folder.write(manifest)?;
