@@ -43,12 +43,12 @@ impl Info {
 
 /// The stream of this name, if there is one.
 pub async fn info(nats: &JetStream, stream: &str) -> Result<Option<Info>, BackupError> {
-    let Some(mut info) = asked(nats, format!("STREAM.INFO.{stream}"), ErrorCode::STREAM_NOT_FOUND).await? else {
-        return Ok(None);
-    };
-    let number = |name: &str| info["state"][name].as_u64().unwrap_or(0);
-    let (first_sequence, last_sequence) = (number("first_seq"), number("last_seq"));
-    Ok(Some(Info { config: portable(info["config"].take()), first_sequence, last_sequence }))
+    let info = asked(nats, format!("STREAM.INFO.{stream}"), ErrorCode::STREAM_NOT_FOUND).await?;
+    Ok(info.map(|info| Info {
+        config: portable(&info),
+        first_sequence: number(&info, "state", "first_seq"),
+        last_sequence: number(&info, "state", "last_seq"),
+    }))
 }
 
 /// Where the durable consumers of a stream are.
@@ -57,11 +57,13 @@ pub async fn standings(nats: &JetStream, stream: &str) -> Result<Vec<Standing>, 
     for consumer in Consumer::DURABLE.into_iter().filter(|consumer| consumer.stream() == stream) {
         let name = consumer.name();
         let subject = format!("CONSUMER.INFO.{stream}.{name}");
-        let Some(mut info) = asked(nats, subject, ErrorCode::CONSUMER_NOT_FOUND).await? else { continue };
-        let number = |field: &str| info["ack_floor"][field].as_u64().unwrap_or(0);
-        let (delivered, sequence) = (number("consumer_seq"), number("stream_seq"));
-        let config = portable(info["config"].take());
-        standings.push(Standing { name: name.to_owned(), config, delivered, sequence });
+        let Some(info) = asked(nats, subject, ErrorCode::CONSUMER_NOT_FOUND).await? else { continue };
+        standings.push(Standing {
+            name: name.to_owned(),
+            config: portable(&info),
+            delivered: number(&info, "ack_floor", "consumer_seq"),
+            sequence: number(&info, "ack_floor", "stream_seq"),
+        });
     }
     Ok(standings)
 }
@@ -98,8 +100,14 @@ async fn asked(nats: &JetStream, subject: String, missing: ErrorCode) -> Result<
     }
 }
 
-/// A configuration without what the server says of itself in it.
-fn portable(mut config: Value) -> Value {
+/// A number that a server tells; 0 where it does not.
+fn number(info: &Value, of: &str, name: &str) -> u64 {
+    info.get(of).and_then(|of| of.get(name)).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// The configuration without what the server says of itself in it.
+fn portable(info: &Value) -> Value {
+    let mut config = info.get("config").cloned().unwrap_or_default();
     if let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|key, _| !key.starts_with(OF_THE_SERVER));
     }

@@ -164,7 +164,7 @@ async fn nobody_is_there(nats: &JetStream) -> Result<(), BackupError> {
         return Ok(());
     }
     let status: Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
-    let who = status["service"].as_str().unwrap_or("a service");
+    let who = status.get("service").and_then(Value::as_str).unwrap_or("a service");
     Err(BackupError::Refused(format!("{who} is running: stop all services before a restore")))
 }
 
@@ -272,13 +272,7 @@ impl Restoring<'_> {
         filling: &Filling,
         lines: impl Iterator<Item = Result<Line, BackupError>>,
     ) -> Result<(), BackupError> {
-        let mut config = filling.config.clone();
-        config["num_replicas"] = json!(self.wanted.replicas);
-        let metadata = &mut config["metadata"];
-        if !metadata.is_object() {
-            *metadata = json!({});
-        }
-        metadata[RESTORING] = json!(self.plan.manifest.log);
+        let config = marked(&filling.config, self.wanted.replicas, self.plan.manifest.log);
         let lines = lines.inspect(|_| (self.progress)(filling.stream));
         upload::fill(self.nats, filling, &config, lines).await
     }
@@ -316,6 +310,16 @@ impl Restoring<'_> {
     }
 }
 
+/// A stream's configuration with so many copies and the mark of a restore.
+fn marked(config: &Value, replicas: usize, log: Uuid) -> Value {
+    let mut config = config.as_object().cloned().unwrap_or_default();
+    let mut metadata = config.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    metadata.insert(RESTORING.to_owned(), json!(log));
+    config.insert("metadata".to_owned(), metadata.into());
+    config.insert("num_replicas".to_owned(), json!(replicas));
+    config.into()
+}
+
 fn known(path: &Path, files: Vec<FileEntry>, asked: &BTreeSet<Name>) -> Result<Known, BackupError> {
     let mut known = Known::default();
     for line in Lines::of(path, files) {
@@ -337,8 +341,8 @@ pub fn forgotten(path: &Path) -> Result<Vec<Forgotten>, BackupError> {
 /// By which id the bytes of an object are found; none of one that was removed.
 fn chunks_of(name: &Line) -> Option<String> {
     let object: Value = serde_json::from_slice(&name.data).ok()?;
-    let is_deleted = object["deleted"].as_bool().unwrap_or(false);
-    object["nuid"].as_str().filter(|_| !is_deleted).map(str::to_owned)
+    let is_deleted = object.get("deleted").and_then(Value::as_bool).unwrap_or(false);
+    object.get("nuid").and_then(Value::as_str).filter(|_| !is_deleted).map(str::to_owned)
 }
 
 /// Two runs of lines as one, by their sequences.
@@ -378,6 +382,16 @@ mod tests {
     fn older_servers_are_refused_before_anything_is_done() {
         assert!(is_new_enough("2.15.0-dev").is_ok() && is_new_enough("3.0.1").is_ok());
         assert!(is_new_enough("2.14.2").unwrap_err().to_string().contains("2.15"));
+    }
+
+    #[test]
+    fn a_stream_bears_the_mark_whatever_was_kept_of_it() {
+        let config = json!({ "name": "X", "num_replicas": 3, "metadata": { "kairo-partitions": "16" } });
+        let expected = json!({
+            "name": "X", "num_replicas": 1, "metadata": { "kairo-partitions": "16", RESTORING: Uuid::nil() },
+        });
+        assert_eq!(marked(&config, 1, Uuid::nil()), expected);
+        assert_eq!(marked(&Value::Null, 1, Uuid::nil())["metadata"][RESTORING], json!(Uuid::nil()));
     }
 
     fn name(data: &Value) -> Line {

@@ -76,7 +76,7 @@ async fn begin(nats: &JetStream, filling: &Filling, config: &Value) -> Result<St
     let asked = nats.jetstream.request(format!("STREAM.RESTORE.{stream}"), &request).await;
     match asked.map_err(|error| not_taken(error.to_string()))? {
         Response::Ok::<Value>(answer) => {
-            let subject = answer["deliver_subject"].as_str().map(str::to_owned);
+            let subject = answer.get("deliver_subject").and_then(Value::as_str).map(str::to_owned);
             subject.ok_or_else(|| not_taken("it does not say where to send it".to_owned()))
         }
         Response::Err { error } => Err(not_taken(error.to_string())),
