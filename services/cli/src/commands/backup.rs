@@ -20,10 +20,10 @@ use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
-  kairo backup -o /backup/kairo             all that Kairo keeps in NATS, into a new folder
-  kairo backup --onto /backup/kairo         what came since, as another part of it
-  kairo backup verify /backup/kairo         is it what was written, and is the log in it what was written?
-  kairo backup forgotten /backup/kairo      who was forgotten, for `kairo restore --forgotten`
+  kairo backup -o /srv/backup               all that Kairo keeps in NATS, into a new folder
+  kairo backup --onto /srv/backup           what came since, as another part of it
+  kairo backup verify /srv/backup           is it what was written, and is the log in it what was written?
+  kairo backup forgotten /srv/backup        who was forgotten, for `kairo restore --forgotten`
 
 Services go on meanwhile. Kept are the log, API keys, data keys (wrapped, without the master key), images and audio, dead letters,
 timers and hooks. Snapshots, checkpoints, read models and search indexes are made anew from the log. What is sealed stays sealed;

@@ -16,9 +16,9 @@ use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
-  kairo restore /backup/kairo                              all that the backup has
-  kairo restore /backup/kairo --at 4711                    the log up to this message
-  kairo restore /backup/kairo --at 2026-11-25T18:00:00Z    the log as it was then
+  kairo restore /srv/backup                                all that the backup has
+  kairo restore /srv/backup --at 4711                      the log up to this message
+  kairo restore /srv/backup --at 2026-11-25T18:00:00Z      the log as it was then
   kairo restore /old --forgotten forgotten.json            and forget whom a newer backup knows to be forgotten
 
 Stop all services before. The servers must have no log (one to which nothing was ever written is replaced). Every file is held to

@@ -29,7 +29,7 @@ Examples:
   kairo verify --agent default                       is the agent's part of the log what was written?
   kairo verify --all                                 and that of every agent?
   kairo verify default.log                           the same of a file; no gateway is needed
-  kairo verify /backup/kairo                         and of the log in a backup
+  kairo verify /srv/backup                           and of the log in a backup
   kairo verify --all --against today.json --public-key auditor.pub
                                                      is the log still what the checkpoint says?
 
