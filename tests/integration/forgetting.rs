@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use crate::world::{DEADLINE, Wanted, World};
 
-const AGENT: &str = "keeper";
+pub const AGENT: &str = "keeper";
 /// Stands in whatever ann says, is told or has done, and in nothing else.
-const MARK: &str = "zanzibar";
-const OTHER: &str = "marmalade";
+pub const MARK: &str = "zanzibar";
+pub const OTHER: &str = "marmalade";
 /// What Postgres calls a table that is not there.
 const UNDEFINED_TABLE: &str = "42P01";
 
@@ -45,7 +45,7 @@ rules:
     reply: "You said: {{ user }}"
 "#;
 
-fn wanted() -> Wanted {
+pub fn wanted() -> Wanted {
     Wanted::new(SCENARIO)
         .env_of_all("KAIRO_PRIVACY__MASTER_KEY", "07".repeat(32))
         .env_of_all("KAIRO_PRIVACY__KEY_AGE_MS", "300")
@@ -89,7 +89,7 @@ async fn tables_now(database: &mut PgConnection) -> Option<String> {
 
 impl World {
     /// What happened to the agent, as the gateway shows it.
-    async fn shown(&self) -> String {
+    pub async fn shown(&self) -> String {
         self.projected().await;
         let (status, answer) = self.get("/v1/events?agent=keeper&latest=200").await;
         assert_eq!(status, 200, "{answer}");
@@ -119,7 +119,7 @@ impl World {
         step
     }
 
-    async fn forgotten(&self, user: &str) {
+    pub async fn forgotten(&self, user: &str) {
         let mut passed = Vec::new();
         loop {
             match self.step_behind(user, &passed).await {
@@ -270,7 +270,7 @@ async fn users_are_forgotten_one_after_the_other_and_together_whichever_server_d
     // As a gateway leaves it behind that dies before the order stands in the log.
     let order_id = world.bus.new_id();
     let order = json!({
-        "order_id": order_id, "user": "eve", "step": "asked", "given": "2026-01-01T00:00:00Z", "by_whom": { "kind": "api_key", "id": "k1" }, "generation": 0,
+        "order_id": order_id, "user": "eve", "step": "asked", "by_whom": { "kind": "api_key", "id": "k1" }, "generation": 0,
         "through": 0, "agents": [], "read_model": 0, "search": 0, "reason": "", "by": "gateway-that-died",
         "until": "2026-01-01T00:00:00Z",
     });

@@ -10,6 +10,7 @@
 mod acceptance;
 mod asyncapi;
 mod background;
+mod backup;
 mod bad_input;
 mod bench;
 mod browser;

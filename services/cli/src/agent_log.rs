@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use kairo_backup::BackupError;
 use kairo_core::ids::Name;
 use kairo_proto::v1::{GetAgentLogResponse, GetLogResponse, LogMessage};
 use kairo_replay::incident::{self, Manifest, Taken, Verifying, Wrong, objects};
@@ -25,6 +26,7 @@ pub type Went = Result<ControlFlow<()>, Error>;
 /// Where messages come from.
 #[derive(Clone, Debug)]
 pub enum Source<'s> {
+    /// Or the folder of a backup.
     File(&'s Path),
     /// The gateway; what is read is kept in the file, if one is named.
     Agents(&'s Client, &'s [Name], Option<PathBuf>),
@@ -74,6 +76,9 @@ pub struct Place {
 /// # Errors
 /// Where it cannot be read, or is not as it was exported, with the place.
 pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
+    if path.is_dir() {
+        return Ok(None);
+    }
     let damaged = |wrong: Wrong| Error::Damaged(format!("{}, {wrong}", path.display()));
     let mut lines = Lines::open(path)?;
     let Some(first) = lines.next()?.filter(|line| incident::is_manifest(line)) else { return Ok(None) };
@@ -109,6 +114,9 @@ pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(),
 /// # Errors
 /// As for [`of_file`], but for that.
 pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    if path.is_dir() {
+        return of_backup(path, take);
+    }
     let mut lines = Lines::open(path)?;
     let messages = match lines.next()?.filter(|line| incident::is_manifest(line)) {
         // Behind the messages of an incident file stand objects.
@@ -123,6 +131,17 @@ pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Resul
         let message = serde_json::from_slice(line).map_err(|error| error.to_string());
         let message = message.map_err(|error| lines.misread(&error))?;
         if take(&message)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the log of a backup.
+fn of_backup(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    let damaged = |error: BackupError| Error::Damaged(error.to_string());
+    for message in kairo_backup::verifying::messages(path).map_err(damaged)? {
+        if take(&message.map_err(damaged)?)?.is_break() {
             break;
         }
     }

@@ -6,6 +6,7 @@
 pub mod bus;
 pub mod closed;
 pub mod config;
+pub mod forgetting;
 pub mod header_lines;
 pub mod ids;
 pub mod keyed_locks;

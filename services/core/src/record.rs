@@ -8,15 +8,11 @@ use async_nats::{
 };
 use bytes::Bytes;
 use jiff::Timestamp;
-use kairo_events::{
-    hash_chain::Content,
-    log_message,
-    record::{self, Stored},
-};
+use kairo_events::{hash_chain::Content, log_message, record};
 use kairo_proto::{ContentType, time, v1};
 use uuid::Uuid;
 
-pub use kairo_events::record::{Place, Record, Unreadable};
+pub use kairo_events::record::{Place, Record, Stored, Unreadable};
 use kairo_events::vocabulary::{self, NotUnderstood};
 
 use crate::{

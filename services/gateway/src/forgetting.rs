@@ -7,10 +7,10 @@
 pub mod carrying_out;
 
 use futures::StreamExt;
-use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing},
+    bus::{Bus, BusError, append::Outgoing, data_keys::order_key},
     envelope::{Envelope, Origin},
+    forgetting::Order,
     ids::{self, Name},
     principal::Principal,
     subjects::{DATA_KEYS_BUCKET, Service, USER_FORGET, USER_FORGOTTEN},
@@ -19,50 +19,13 @@ use kairo_proto::{
     v1::{UserForget, UserForgotten},
     words::ForgettingStep,
 };
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-
-/// Before the name of the user in the key of an order.
-const ORDER: &str = "order";
-
-/// An order that is not carried out yet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Order {
-    pub order_id: Uuid,
-    pub user: Name,
-    /// How far it is: a word of [`ForgettingStep`].
-    pub step: String,
-    /// When it was given, and by whom.
-    pub given: Timestamp,
-    pub by_whom: Principal,
-    /// The newest data key that is to be destroyed; 0 where the user has none.
-    pub generation: u32,
-    /// Up to here the log was sealed with it.
-    pub through: u64,
-    /// The agents that have anything of the user.
-    pub agents: Vec<Name>,
-    /// The generation of the read model that is built without them; 0 until it is asked for.
-    pub read_model: i64,
-    /// The same of the search engine.
-    pub search: i64,
-    /// Why it did not get any further; empty where it did.
-    pub reason: String,
-    /// The gateway that is at it, and until when the others leave it to that one.
-    pub by: String,
-    pub until: Timestamp,
-}
 
 /// An order, and the revision under which it is written next.
 #[derive(Clone, Debug)]
 pub struct Kept {
     pub order: Order,
     pub revision: u64,
-}
-
-impl Order {
-    pub fn step(&self) -> ForgettingStep {
-        ForgettingStep::from(self.step.as_str())
-    }
 }
 
 /// The order to forget a user, if there is one that is not carried out.
@@ -73,7 +36,7 @@ pub async fn order_of(bus: &Bus, user: &Name) -> Result<Option<Kept>, BusError> 
 
 /// The last order to forget a user, carried out or not.
 async fn last_of(bus: &Bus, user: &Name) -> Result<Option<Kept>, BusError> {
-    let entry = bus.value(DATA_KEYS_BUCKET, &key(user)).await?;
+    let entry = bus.value(DATA_KEYS_BUCKET, &order_key(user)).await?;
     Ok(entry.and_then(|entry| {
         let order = serde_json::from_slice(&entry.value).ok()?;
         Some(Kept { order, revision: entry.revision })
@@ -94,22 +57,8 @@ pub async fn give(bus: &Bus, user: &Name, by: Principal) -> Result<Order, BusErr
     if let Some(last) = last.filter(|last| last.order.step() != ForgettingStep::Done) {
         return Ok(last.order);
     }
-    let order = Order {
-        order_id: bus.new_id(),
-        user: user.clone(),
-        step: ForgettingStep::Asked.as_str().to_owned(),
-        given: bus.now(),
-        by_whom: by,
-        generation: 0,
-        through: 0,
-        agents: Vec::new(),
-        read_model: 0,
-        search: 0,
-        reason: String::new(),
-        by: String::new(),
-        until: Timestamp::UNIX_EPOCH,
-    };
-    match bus.update_value(DATA_KEYS_BUCKET, &key(user), written_as(&order)?, before).await {
+    let order = Order { by_whom: Some(by), ..Order::new(bus.new_id(), user.clone()) };
+    match bus.update_value(DATA_KEYS_BUCKET, &order_key(user), written_as(&order)?, before).await {
         Ok(_) => Ok(order),
         // Another one was faster.
         Err(BusError::Conflict { .. }) => Ok(last_of(bus, user).await?.map_or(order, |last| last.order)),
@@ -117,15 +66,16 @@ pub async fn give(bus: &Bus, user: &Name, by: Principal) -> Result<Order, BusErr
     }
 }
 
-/// Writes an order into the log, unless it stands there.
+/// Writes an order into the log, unless it stands there: a restore may have taken it from there.
 async fn write(bus: &Bus, order: &Order) -> Result<(), BusError> {
     let Order { order_id, user, by_whom, .. } = order;
     let last = bus.last(&USER_FORGET.of(user)).await?;
     if last.and_then(|raw| raw.ids()).is_some_and(|(id, _)| id == *order_id) {
         return Ok(());
     }
-    let envelope = Envelope::entering(*order_id, Service::Gateway, Origin::User, bus.now());
-    let envelope = Envelope { entered_by: Some(by_whom.clone()), ..envelope };
+    let origin = if by_whom.is_some() { Origin::User } else { Origin::System };
+    let envelope = Envelope::entering(*order_id, Service::Gateway, origin, bus.now());
+    let envelope = Envelope { entered_by: by_whom.clone(), ..envelope };
     let body = UserForget { order_id: order_id.to_string(), user: user.to_string() };
     bus.publish(&Outgoing::new(&USER_FORGET, user, envelope, body)).await?;
     Ok(())
@@ -134,17 +84,13 @@ async fn write(bus: &Bus, order: &Order) -> Result<(), BusError> {
 /// Keeps how far an order is.
 async fn keep(bus: &Bus, kept: &mut Kept) -> Result<(), BusError> {
     let value = written_as(&kept.order)?;
-    kept.revision = bus.update_value(DATA_KEYS_BUCKET, &key(&kept.order.user), value, kept.revision).await?;
+    kept.revision = bus.update_value(DATA_KEYS_BUCKET, &order_key(&kept.order.user), value, kept.revision).await?;
     Ok(())
 }
 
 fn written_as(order: &Order) -> Result<bytes::Bytes, BusError> {
     let json = serde_json::to_vec(order);
     json.map(Into::into).map_err(|error| BusError::Refused(format!("an order cannot be kept: {error}")))
-}
-
-fn key(user: &Name) -> String {
-    format!("{ORDER}.{user}")
 }
 
 /// The id of what tells an agent, the same whoever tells it.
@@ -155,7 +101,7 @@ fn told_id(order: Uuid, agent: &Name) -> Uuid {
 /// Users of whom there is an order, now and whenever one changes.
 async fn changes(bus: &Bus) -> Result<impl futures::Stream<Item = Name> + use<>, async_nats::Error> {
     let bucket = bus.nats()?.jetstream.get_key_value(DATA_KEYS_BUCKET).await?;
-    let watch = bucket.watch_with_history(format!("{ORDER}.*")).await?;
-    let user = |entry: async_nats::jetstream::kv::Entry| Name::parse(entry.key.strip_prefix(ORDER)?.get(1..)?).ok();
+    let watch = bucket.watch_with_history("order.*").await?;
+    let user = |entry: async_nats::jetstream::kv::Entry| Name::parse(entry.key.strip_prefix("order.")?).ok();
     Ok(watch.filter_map(move |entry| std::future::ready(entry.ok().and_then(user))))
 }

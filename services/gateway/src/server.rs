@@ -25,6 +25,7 @@ use crate::{
 /// Serves until shutdown, then takes no more and finishes what was begun, for `bus.drain_ms` at most.
 pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError> {
     let read_model = ReadModel::open(&config.postgres).map_err(|error| ServiceError::Other(error.to_string()))?;
+    read_model.only_of_log(context.bus.log()?.id);
     let search = Search::open(read_model.clone(), &config.postgres, &config.search);
     let search = search.map_err(|error| ServiceError::Other(error.to_string()))?;
     let listen = config.gateway.listen;

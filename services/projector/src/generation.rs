@@ -9,6 +9,7 @@ use kairo_read_model::{
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction, query, query_as, query_scalar, raw_sql};
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use crate::{
     connection::{number, sequence},
@@ -21,7 +22,15 @@ const LOOK: Duration = Duration::from_millis(10);
 
 const ENTER_STATE: &str = "
     UPDATE generations SET state = $3, reason = $4, since = now() WHERE generation = $1 AND state = $2";
-const TARGET: &str = "UPDATE generations SET target = $2 WHERE generation = $1";
+const TARGET: &str = "UPDATE generations SET target = $2, log = $3 WHERE generation = $1";
+/// What a version began that did not know yet that logs are told apart.
+const ADOPT: &str = "UPDATE generations SET log = $1 WHERE log IS NULL AND state <> 'asked'";
+/// Of all versions; and documents, which are made from tables.
+const ABANDON: &str = "
+    UPDATE generations SET state = 'dropping', reason = 'it was made from another log', since = now()
+    WHERE log <> $1 AND state <> 'dropping'";
+/// Their sequences are those of other messages by now.
+const ABANDON_SET_ASIDE: &str = "DELETE FROM set_aside";
 const PLACES: &str = "
     INSERT INTO positions (generation, partition, stop_at) SELECT $1, generate_series(0, $2 - 1), $3";
 const STOP: &str = "
@@ -76,6 +85,20 @@ pub async fn enter(
     Ok(entered)
 }
 
+/// Has everything removed that was made from another log than this. Returns false if there is nothing.
+pub async fn abandon(connection: &mut PgConnection, log: Uuid) -> sqlx::Result<bool> {
+    let mut transaction = connection.begin().await?;
+    query(ADOPT).bind(log).execute(&mut *transaction).await?;
+    let abandoned = query(ABANDON).bind(log).execute(&mut *transaction).await?.rows_affected();
+    if abandoned > 0 {
+        query(ABANDON_SET_ASIDE).execute(&mut *transaction).await?;
+        query(TELL).bind(GENERATIONS_CHANNEL).bind(POSITION_CHANNEL).execute(&mut *transaction).await?;
+        tracing::warn!(abandoned, %log, "read models were made from another log, and are made again");
+    }
+    transaction.commit().await?;
+    Ok(abandoned > 0)
+}
+
 /// Makes its tables, to be filled up to the end of the log. Where there is nothing to fill them with, and nothing live,
 /// it is live at once.
 pub async fn begin(
@@ -83,6 +106,7 @@ pub async fn begin(
     building: &Building,
     partitions: u32,
     end: u64,
+    log: Uuid,
     is_first: bool,
 ) -> sqlx::Result<bool> {
     let mut transaction = connection.begin().await?;
@@ -99,7 +123,7 @@ pub async fn begin(
     let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
     let positions = query(PLACES).bind(building.generation).bind(partitions).bind((!at_once).then_some(number(end)));
     positions.execute(&mut *transaction).await?;
-    query(TARGET).bind(building.generation).bind(number(end)).execute(&mut *transaction).await?;
+    query(TARGET).bind(building.generation).bind(number(end)).bind(log).execute(&mut *transaction).await?;
     if at_once {
         raw_sql(INDEXES_SQL).execute(&mut *transaction).await?;
         show(&mut transaction, place).await?;

@@ -92,6 +92,8 @@ impl RebuildController {
 impl Term<'_> {
     /// Takes a transition about each generation that there is something to be done about. Returns false if there was nothing.
     async fn work(&mut self) -> Result<bool, Interrupted> {
+        let log = self.controller.bus.log()?.id;
+        generation::abandon(&mut self.connection, log).await.map_err(SessionError::from)?;
         let buildings = query_as(BUILDINGS).bind(READ_MODEL.name).bind(READ_MODEL.version);
         let buildings: Vec<Building> = buildings.fetch_all(&mut self.connection).await.map_err(SessionError::from)?;
         if !buildings.iter().any(|building| State::parse(&building.state).is_some_and(State::is_wanted)) {
@@ -181,7 +183,8 @@ impl Term<'_> {
         let taken = match transition {
             Transition::Wait => Ok(false),
             Transition::Begin => {
-                generation::begin(connection, building, projector.partitions, facts.end, live.is_none()).await
+                let log = self.controller.bus.log()?.id;
+                generation::begin(connection, building, projector.partitions, facts.end, log, live.is_none()).await
             }
             Transition::Check => return self.check(building).await,
             Transition::Index => generation::index(connection, building).await,

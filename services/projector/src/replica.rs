@@ -28,7 +28,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const GENERATIONS: &str = "
-    SELECT generation, place, state FROM generations WHERE projection = $1 AND version = $2 ORDER BY generation";
+    SELECT generation, place, state FROM generations
+    WHERE projection = $1 AND version = $2 AND (log IS NULL OR log = $3) ORDER BY generation";
 
 #[derive(FromRow)]
 struct Registered {
@@ -86,7 +87,8 @@ impl Replica {
         listener.eager_reconnect(false);
         within(listener.listen(GENERATIONS_CHANNEL)).await?;
         loop {
-            let registered = query_as(GENERATIONS).bind(READ_MODEL.name).bind(READ_MODEL.version);
+            let log = self.bus.log().ok().map(|log| log.id);
+            let registered = query_as(GENERATIONS).bind(READ_MODEL.name).bind(READ_MODEL.version).bind(log);
             self.look(within(registered.fetch_all(&mut listener)).await?);
             if let Ok(told) = timeout(self.config.projector.beat(), listener.try_recv()).await {
                 told?.ok_or(sqlx::Error::WorkerCrashed)?;

@@ -17,11 +17,14 @@ mod snapshot;
 mod standing;
 pub mod stored;
 
+use std::sync::{Arc, OnceLock};
+
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool,
     migrate::{Migrate, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+use uuid::Uuid;
 
 pub use config::PostgresConfig;
 pub use digest::{Digests, TableDigest, digests};
@@ -67,6 +70,8 @@ pub type Place = (u64, u32);
 pub struct ReadModel {
     pool: PgPool,
     moves: freshness::Moves,
+    /// The log that it is to be of; any, as long as that is not said.
+    log: Arc<OnceLock<Uuid>>,
 }
 
 impl ReadModel {
@@ -85,7 +90,20 @@ impl ReadModel {
                 Box::pin(async move { connection.execute(AssertSqlSafe(alike)).await.map(|_| ()) })
             })
             .connect_lazy_with(config.query_options()?);
-        Ok(Self { pool, moves: freshness::Moves::new(config.connect_options()?, READ_MODEL) })
+        Ok(Self { pool, moves: freshness::Moves::new(config.connect_options()?, READ_MODEL), log: Arc::default() })
+    }
+
+    /// From here on nothing is answered from tables that were made from another log: one that was restored from a backup is
+    /// another, and tables may be ahead of it.
+    pub fn only_of_log(&self, log: Uuid) {
+        self.log.get_or_init(|| log);
+    }
+
+    /// What the registry is asked besides, so that it is so; a row of it goes by this name.
+    pub(crate) fn of_log(&self, row: &str) -> String {
+        // A replica of an older projector may not have added the column yet.
+        let of = |log: &Uuid| format!(" AND coalesce(to_jsonb({row}) ->> 'log', '{log}') = '{log}'");
+        self.log.get().map(of).unwrap_or_default()
     }
 
     /// The role that it has in Postgres.

@@ -19,6 +19,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::civil::Date;
 use kairo_proto::v1::{SearchFacets, SearchResponse};
+use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
 
 pub use config::SearchConfig;
@@ -158,9 +159,12 @@ impl Search {
 
     /// The live generation of the documents, and how far it is.
     async fn live(&self) -> Result<Option<(i64, u64)>, ReadError> {
-        let live = "SELECT generation, sequence FROM generations JOIN positions USING (generation) \
-                    WHERE projection = $1 AND version = $2 AND state = 'live'";
-        let live = sqlx::query_as(live).bind(SEARCH.name).bind(SEARCH.version);
+        let live = format!(
+            "SELECT generation, sequence FROM generations JOIN positions USING (generation) \
+             WHERE projection = $1 AND version = $2 AND state = 'live'{}",
+            self.model.of_log("generations")
+        );
+        let live = sqlx::query_as(AssertSqlSafe(live)).bind(SEARCH.name).bind(SEARCH.version);
         let live: Option<(i64, i64)> = live.fetch_optional(self.model.pool()).await?;
         Ok(live.map(|(generation, sequence)| (generation, u64::try_from(sequence).unwrap_or(0))))
     }

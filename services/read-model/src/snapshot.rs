@@ -30,11 +30,12 @@ impl ReadModel {
         let snapshot = Snapshot { position: 0, connection };
         // What is live is chosen once, so that all rows are of one generation; and whoever removes one waits for those
         // who look, by a lock that is taken before the moment is chosen.
+        let of_log = self.of_log("live");
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE generations IN ACCESS SHARE MODE; \
              SELECT (SELECT min(sequence) FROM positions WHERE positions.generation = live.generation), \
              set_config('search_path', place || ', ' || current_setting('search_path'), true) \
-             FROM generations AS live WHERE projection = '{}' AND version = {} AND state = 'live'",
+             FROM generations AS live WHERE projection = '{}' AND version = {} AND state = 'live'{of_log}",
             READ_MODEL.name, READ_MODEL.version
         );
         let row = raw_sql(AssertSqlSafe(begin)).fetch_one(&mut **snapshot.connection().await).await?;

@@ -84,7 +84,7 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
     let other = |error: &dyn std::fmt::Display| ServiceError::Other(error.to_string());
     let toolbox = match offer {
         Offer::Further(further) => {
-            let memory = MemorySearch::new(&config.postgres, tools).map_err(|error| other(&error))?;
+            let memory = MemorySearch::new(&config.postgres, tools, bus.log()?.id).map_err(|error| other(&error))?;
             let memory: Arc<dyn Tool> = Arc::new(memory);
             let more = control.tools().into_iter().chain([memory]).chain(further).collect();
             toolbox::Toolbox::start(tools, more).await.map_err(|error| other(&error))?

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use sqlx::pool::PoolConnection;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// Far beyond what anything here takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -81,7 +82,7 @@ async fn toolbox(url: &str, wait_ms: u64) -> Toolbox {
     let config = ToolsConfig { memory_search, ..ToolsConfig::default() };
     let postgres =
         PostgresConfig { url: Secret::new(url.to_owned()), acquire_timeout_ms: 5_000, ..PostgresConfig::default() };
-    let search = MemorySearch::new(&postgres, &config).unwrap();
+    let search = MemorySearch::new(&postgres, &config, Uuid::nil()).unwrap();
     Toolbox::start(&config, vec![Arc::new(search)]).await.unwrap()
 }
 

@@ -6,6 +6,7 @@ mod answer;
 mod approvals;
 mod approve;
 mod ask;
+mod backup;
 mod chains;
 mod chat;
 mod checkpoint;
@@ -33,6 +34,7 @@ mod projections;
 mod provision;
 mod recent;
 mod replay;
+mod restore;
 mod search;
 mod send;
 mod state;
@@ -132,6 +134,8 @@ enum Command {
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
     Provision(provision::Arguments),
+    Backup(backup::Arguments),
+    Restore(restore::Arguments),
     Replay(replay::Arguments),
     Diff(diff::Arguments),
     Whatif(whatif::Arguments),
@@ -156,6 +160,8 @@ impl Arguments {
             Command::Dev(arguments) => return dev::run(arguments, json).await,
             Command::Example(arguments) => return example::run(arguments, json).await,
             Command::Provision(arguments) => return provision::run(arguments, json).await,
+            Command::Backup(arguments) => return backup::run(arguments, json).await,
+            Command::Restore(arguments) => return restore::run(arguments, json).await,
             Command::Diff(arguments) => return diff::run(&arguments, json),
             _ => {}
         }
@@ -170,7 +176,12 @@ impl Arguments {
         };
         let session = Session { client, json };
         match self.command {
-            Command::Dev(_) | Command::Example(_) | Command::Provision(_) | Command::Diff(_) => Ok(ExitCode::SUCCESS),
+            Command::Dev(_)
+            | Command::Example(_)
+            | Command::Provision(_)
+            | Command::Backup(_)
+            | Command::Restore(_)
+            | Command::Diff(_) => Ok(ExitCode::SUCCESS),
             Command::Send(arguments) => send::run(arguments, &session).await,
             Command::Chat(arguments) => chat::run(arguments, &session).await,
             Command::Events(arguments) => events::run(arguments, &session).await,

@@ -66,14 +66,38 @@ impl Validate for Settings {
     }
 }
 
+/// The servers, as whoever may make streams.
+pub(super) struct Reached {
+    pub nats: JetStream,
+    /// `nats.replicas`
+    pub replicas: usize,
+}
+
+impl Reached {
+    /// Connects as configured, and waits until the servers answer; the status to end with where the configuration is wrong.
+    pub async fn by(config: Option<PathBuf>, wait: Duration) -> Result<Result<Self, ExitCode>, Error> {
+        let settings = match settings(config) {
+            Ok(settings) => settings,
+            Err(status) => return Ok(Err(status)),
+        };
+        let nats = connect(&settings).await?;
+        in_time(Instant::now() + wait, async || nats.answers().await).await?;
+        Ok(Ok(Self { nats, replicas: settings.nats.replicas }))
+    }
+}
+
+fn settings(config: Option<PathBuf>) -> Result<Settings, ExitCode> {
+    let file = config.map(|file| ["--config".to_owned(), file.display().to_string()]);
+    config::load(file.into_iter().flatten(), config::environment()).map_err(|error| {
+        eprintln!("kairo: {error}");
+        ExitCode::from(config::EXIT_STATUS)
+    })
+}
+
 pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let file = arguments.config.map(|file| ["--config".to_owned(), file.display().to_string()]);
-    let settings: Settings = match config::load(file.into_iter().flatten(), config::environment()) {
+    let settings = match settings(arguments.config) {
         Ok(settings) => settings,
-        Err(error) => {
-            eprintln!("kairo provision: {error}");
-            return Ok(ExitCode::from(config::EXIT_STATUS));
-        }
+        Err(status) => return Ok(status),
     };
     let deadline = Instant::now() + arguments.wait;
     let nats = connect(&settings).await?;

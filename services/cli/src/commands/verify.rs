@@ -29,6 +29,7 @@ Examples:
   kairo verify --agent default                       is the agent's part of the log what was written?
   kairo verify --all                                 and that of every agent?
   kairo verify default.log                           the same of a file; no gateway is needed
+  kairo verify /srv/backup                           and of the log in a backup
   kairo verify --all --against today.json --public-key auditor.pub
                                                      is the log still what the checkpoint says?
 
@@ -65,7 +66,7 @@ pub(super) struct Arguments {
     /// All of the log; of a file, that it holds all of it
     #[arg(long, conflicts_with = "agents", required_unless_present_any = ["agents", "file"])]
     all: bool,
-    /// A file that --save, `kairo replay --save` or `kairo incident export` wrote
+    /// A file that --save, `kairo replay --save` or `kairo incident export` wrote, or the folder of a backup
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Keep what was read in this file, one message a line
@@ -132,7 +133,8 @@ impl Arguments {
         if let Some(against) = &mut against {
             against.look_at(&source, *all).await?;
         }
-        let extent = if file.is_some() && !all { Extent::Cut } else { Extent::Whole };
+        let is_backup = file.as_deref().is_some_and(kairo_backup::verifying::is_backup);
+        let extent = if file.is_some() && !is_backup && !all { Extent::Cut } else { Extent::Whole };
         let named: BTreeSet<Name> = agents.iter().cloned().collect();
         let mut proving = Proving::new(named, extent, against.as_ref().map(Against::sequence));
         let mut broken: Vec<String> = of_file.damaged.into_iter().collect();

@@ -4,6 +4,7 @@
 //! A key of the bucket is `<whose>.<generation>`, of users and, for snapshots, of agents; of objects, each time they are stored. The
 //! newest generation that is not destroyed seals. What is destroyed leaves a mark, so that nobody takes it for a key that was never read.
 
+mod entries;
 mod rewrapping;
 
 use std::{
@@ -27,6 +28,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+pub use self::entries::{EntryOf, destroyed, entry, order_key, order_subject};
 use super::{
     Bus, BusError,
     kv::Entry,

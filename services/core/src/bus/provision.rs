@@ -22,10 +22,14 @@ use crate::{
 };
 
 /// Which log it is, and how many partitions it has, in the metadata of its stream.
-const LOG_ID: &str = "kairo-log";
+pub const LOG_ID: &str = "kairo-log";
 const PARTITIONS: &str = "kairo-partitions";
 /// The epoch that it began in; where it is missing, the first.
 const EPOCH: &str = "kairo-epoch";
+/// The log that is restored, on all streams as long as not all of them are filled.
+pub const RESTORING: &str = "kairo-restoring";
+/// Which log it was before it was restored, and up to where: `<id>@<sequence>`.
+pub const LOG_BEFORE: &str = "kairo-log-before";
 
 /// A stream, or a durable consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +114,16 @@ impl Bus {
 }
 
 /// What the metadata of the stream says of the log.
+///
+/// # Errors
+/// [`BusError::Refused`] where it is none of this version's, or only a part of one.
 pub(super) fn identity<'m>(said: impl Fn(&str) -> Option<&'m String>) -> Result<LogIdentity, BusError> {
+    if let Some(log) = said(RESTORING) {
+        return Err(BusError::Refused(format!(
+            "the log is being restored, or a restore was interrupted, and only a part of {log} may be there: run \
+             `kairo restore` with the same folder to its end"
+        )));
+    }
     let id = said(LOG_ID).and_then(|id| Uuid::parse_str(id).ok());
     let partitions = said(PARTITIONS).and_then(|count| Partitions::new(count.parse().ok()?));
     let epoch = said(EPOCH).and_then(|epoch| epoch.parse().ok()).unwrap_or(FIRST);
@@ -143,5 +156,16 @@ mod tests {
             let refused = identity(|key| strange.get(key)).unwrap_err().to_string();
             assert!(refused.contains("four tokens") && refused.contains("--fresh"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_log_that_was_not_restored_to_its_end_is_refused() {
+        let metadata = HashMap::from([
+            (LOG_ID.to_owned(), Uuid::from_u128(7).to_string()),
+            (PARTITIONS.to_owned(), "16".to_owned()),
+            (RESTORING.to_owned(), Uuid::from_u128(8).to_string()),
+        ]);
+        let refused = identity(|key| metadata.get(key)).unwrap_err().to_string();
+        assert!(refused.contains("kairo restore"), "{refused}");
     }
 }

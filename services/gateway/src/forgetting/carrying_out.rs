@@ -104,6 +104,7 @@ async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
         return Err(Stuck::Taken);
     }
     claim(gateway, &mut kept).await?;
+    write(&gateway.bus, &kept.order).await?;
     loop {
         let done = step(gateway, &mut kept).await;
         kept.order.reason = done.as_ref().err().map(ToString::to_string).unwrap_or_default();
@@ -137,10 +138,7 @@ async fn claim(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
 /// Does what is to be done at its step; the one behind it.
 async fn step(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
     match kept.order.step() {
-        ForgettingStep::Asked => {
-            write(&gateway.bus, &kept.order).await?;
-            replace_key(gateway, &mut kept.order).await
-        }
+        ForgettingStep::Asked => replace_key(gateway, &mut kept.order).await,
         ForgettingStep::Replaced => find(gateway, kept).await,
         ForgettingStep::Found => destroy(gateway, &kept.order).await,
         ForgettingStep::Destroyed => tell(gateway, &kept.order).await,
@@ -248,7 +246,7 @@ async fn rebuild(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, S
         }
     }
     // Nobody names them any more; the sweep would let them wait.
-    sweep::stored_for(gateway, &kept.order.user, kept.order.given).await?;
+    sweep::stored_for(gateway, &kept.order.user, kept.order.given()).await?;
     Ok(ForgettingStep::Done)
 }
 

@@ -8,7 +8,8 @@ use sqlx::{PgPool, query, query_scalar};
 
 use super::Trouble;
 
-const BEGIN: &str = "UPDATE generations SET state = 'filling', source = $2, target = $3, since = now() \
+const BEGIN: &str = "UPDATE generations SET state = 'filling', source = $2, target = $3, since = now(), \
+                     log = (SELECT log FROM generations WHERE generation = $2) \
                      WHERE generation = $1 AND state IN ('asked', 'filling')";
 const AT_THE_START: &str = "INSERT INTO positions (generation, partition) VALUES ($1, 0) \
                             ON CONFLICT (generation, partition) DO UPDATE SET sequence = 0, updated_at = now()";

@@ -15,6 +15,7 @@ use kairo_proto::v1::MemoryRow;
 use kairo_read_model::{MemoriesQuery, NotFresh, PostgresConfig, ReadError, ReadErrorKind, ReadModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::workspace::{add, beginning};
 use super::{parse_args, time_zone};
@@ -92,8 +93,11 @@ impl MemorySearch {
     ///
     /// # Errors
     /// When the URL cannot be read, which the configuration's validation finds first.
-    pub fn new(postgres: &PostgresConfig, config: &ToolsConfig) -> Result<Self, ReadError> {
+    /// On memories that were read from this log.
+    pub fn new(postgres: &PostgresConfig, config: &ToolsConfig, log: Uuid) -> Result<Self, ReadError> {
         let postgres = PostgresConfig { max_connections: config.memory_search.connections, ..postgres.clone() };
+        let read_model = ReadModel::open(&postgres)?;
+        read_model.only_of_log(log);
         Ok(Self {
             spec: ToolSpec {
                 name: NAME.to_owned(),
@@ -107,7 +111,7 @@ impl MemorySearch {
                 acts_outside: false,
                 definition: None,
             },
-            read_model: ReadModel::open(&postgres)?,
+            read_model,
             time_zone: config.time_zone.clone(),
             wait: Duration::from_millis(config.memory_search.wait_ms),
             room: config.max_result_bytes.saturating_sub(FRAME_BYTES),

@@ -1,7 +1,7 @@
 //! What came of verifying a log, for people and for programs.
 
 use kairo_core::vocabulary::HASH_CHAINS;
-use kairo_replay::proving::Proven;
+use kairo_replay::proving::{Proof, Proven};
 use serde_json::{Value, json};
 
 use super::{
@@ -58,6 +58,12 @@ pub(super) fn lines(verified: &Verified) -> Vec<String> {
         None => "verified".to_owned(),
     });
     lines
+}
+
+/// What is proven of a log, and what is not.
+pub(in super::super) fn proven(proof: &Proof) -> Vec<String> {
+    let lines = proof.agents.iter().flat_map(of_agent).chain(gaps(&proof.gaps));
+    lines.chain(proof.stopped.iter().map(show::stopped)).collect()
 }
 
 /// Where no message stands.

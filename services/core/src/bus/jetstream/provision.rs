@@ -52,6 +52,27 @@ impl JetStream {
         Ok(done)
     }
 
+    /// Whether there is a server that answers for streams.
+    ///
+    /// # Errors
+    /// Where there is none yet.
+    pub async fn answers(&self) -> Result<(), BusError> {
+        self.raw_config(EVENTS_STREAM).await.map(drop).map_err(BusError::unavailable(PROVISIONING))
+    }
+
+    /// Makes what is missing beside the log, which is filled from a backup: streams, and durable consumers of all.
+    pub async fn provision_beside_log(&self) -> Result<(), BusError> {
+        for wanted in self.wanted.streams().into_iter().filter(|wanted| wanted.name != EVENTS_STREAM) {
+            let part = Part::Stream(wanted.name.clone());
+            self.make(wanted).await.map_err(failed(&part))?;
+        }
+        for consumer in Consumer::DURABLE {
+            let part = Part::Consumer(consumer);
+            self.make_consumer(consumer).await.map_err(failed(&part))?;
+        }
+        Ok(())
+    }
+
     /// How what is there differs from what is wanted; nothing is changed.
     pub async fn drift(&self) -> Result<Vec<Drift>, BusError> {
         let log = self.found(EVENTS_STREAM).await?;

@@ -1,0 +1,150 @@
+//! The folder of a backup. Its manifest is written last and replaced as a whole, so a part that was not finished is none.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    error::BackupError,
+    manifest::{FileEntry, Manifest},
+};
+
+const MANIFEST: &str = "manifest.json";
+const UNFINISHED: &str = "manifest.json.new";
+const LOCK: &str = "lock";
+/// Zeros that are written at once.
+const PIECE: usize = 64 * 1024;
+
+/// A folder that nobody else writes to, as long as this is there.
+#[derive(Debug)]
+pub struct Folder {
+    pub path: PathBuf,
+    _lock: File,
+}
+
+/// Whether a folder holds a backup.
+pub fn is_backup(path: &Path) -> bool {
+    path.join(MANIFEST).is_file()
+}
+
+/// The manifest of a folder.
+///
+/// # Errors
+/// Where there is none, or none that can be read.
+pub fn manifest(path: &Path) -> Result<Manifest, BackupError> {
+    let file = path.join(MANIFEST);
+    let text = fs::read_to_string(&file).map_err(BackupError::file("read", &file))?;
+    Manifest::read(&text).map_err(|unusable| BackupError::damaged(file, unusable.to_string()))
+}
+
+impl Folder {
+    /// A new one, or one in which a first part was not finished. Its owner alone may read it.
+    ///
+    /// # Errors
+    /// Where there is a backup already, or something else.
+    pub fn create(path: &Path) -> Result<Self, BackupError> {
+        if is_backup(path) {
+            let path = path.display();
+            return Err(BackupError::Refused(format!(
+                "{path} holds a backup: add to it with `kairo backup --onto {path}`, or name another folder"
+            )));
+        }
+        let is_new = !path.exists();
+        fs::create_dir_all(path).map_err(BackupError::file("make", path))?;
+        if !is_new && !path.join(LOCK).exists() {
+            let mut there = fs::read_dir(path).map_err(BackupError::file("read", path))?;
+            if there.next().is_some() {
+                let path = path.display();
+                return Err(BackupError::Refused(format!(
+                    "{path} holds something else: name an empty or a new folder"
+                )));
+            }
+        }
+        restrict(path)?;
+        Self::lock(path)
+    }
+
+    /// One that holds a backup.
+    ///
+    /// # Errors
+    /// Where it does not, or somebody is writing to it.
+    pub fn open(path: &Path) -> Result<Self, BackupError> {
+        manifest(path)?;
+        Self::lock(path)
+    }
+
+    fn lock(path: &Path) -> Result<Self, BackupError> {
+        let file = path.join(LOCK);
+        let lock = File::options().create(true).truncate(false).write(true).open(&file);
+        let lock = lock.map_err(BackupError::file("open", &file))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                Err(BackupError::Refused(format!("{}: another `kairo backup` is writing to it", path.display())))
+            }
+            Err(TryLockError::Error(source)) => Err(BackupError::File { action: "lock", path: file, source }),
+        }
+    }
+
+    pub fn manifest(&self) -> Result<Manifest, BackupError> {
+        manifest(&self.path)
+    }
+
+    /// Makes the folder of a part; what is there of one that was not finished is written over.
+    pub fn begin(&self, number: u32) -> Result<String, BackupError> {
+        let name = format!("{number:04}");
+        let path = self.path.join(&name);
+        fs::create_dir_all(&path).map_err(BackupError::file("make", &path))?;
+        sync(&self.path)?;
+        Ok(name)
+    }
+
+    /// Replaces the manifest.
+    pub fn write(&self, manifest: &Manifest) -> Result<(), BackupError> {
+        for part in &manifest.parts {
+            sync(&self.path.join(format!("{:04}", part.number)))?;
+        }
+        let (unfinished, path) = (self.path.join(UNFINISHED), self.path.join(MANIFEST));
+        let written = || {
+            let mut file = File::create(&unfinished)?;
+            file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        };
+        written().map_err(BackupError::file("write", &unfinished))?;
+        fs::rename(&unfinished, &path).map_err(BackupError::file("write", &path))?;
+        sync(&self.path)
+    }
+
+    /// Writes over a file and removes it. One that is gone is gone.
+    pub fn destroy(&self, entry: &FileEntry) -> Result<(), BackupError> {
+        let path = self.path.join(&entry.path);
+        if !path.exists() {
+            return Ok(());
+        }
+        let overwritten = || {
+            let mut file = File::options().write(true).open(&path)?;
+            let (mut left, zeros) = (file.metadata()?.len(), [0; PIECE]);
+            while left > 0 {
+                let piece = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+                file.write_all(zeros.get(..piece).unwrap_or_default())?;
+                left -= piece as u64;
+            }
+            file.sync_all()?;
+            fs::remove_file(&path)
+        };
+        overwritten().map_err(BackupError::file("write over", &path))
+    }
+}
+
+/// What is kept of users in the clear, such as images, is for the owner of the folder.
+fn restrict(path: &Path) -> Result<(), BackupError> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(BackupError::file("restrict", path))
+}
+
+fn sync(folder: &Path) -> Result<(), BackupError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(BackupError::file("write", folder))
+}

@@ -1,0 +1,225 @@
+//! Who is forgotten again when a log is restored from before: data keys that are destroyed on the way, and orders that gateways
+//! carry out as soon as they start. Pure.
+//!
+//! An order is settled when the restored log says that it was carried out. All others are carried out again: the log, its agents
+//! and its read models know nothing of it, and keys that were kept before may be back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use kairo_core::{bus::data_keys, forgetting::Order, ids::Name, partition, subjects::USER_FORGOTTEN};
+use kairo_proto::words::ForgettingStep;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::line::Line;
+
+/// An order to forget a user, as it is kept outside the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgotten {
+    pub user: Name,
+    pub order_id: Uuid,
+}
+
+/// What a file of them holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct List {
+    pub forgotten: Vec<Forgotten>,
+}
+
+/// The order that a message of the log says is carried out.
+pub fn settled_by(line: &Line) -> Option<Uuid> {
+    let (subject, _) = partition::split(&line.subject);
+    USER_FORGOTTEN.is(subject).then(|| Uuid::parse_str(line.header("ce-correlationid")?).ok()).flatten()
+}
+
+/// What the bucket of data keys knows: orders, and the newest data key of each user of whom there is one.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    orders: BTreeMap<Name, Order>,
+    newest: BTreeMap<Name, u32>,
+    last: u64,
+}
+
+impl Known {
+    /// Takes in the next entry. Keys of users that are not `asked` for need not be kept.
+    pub fn take(&mut self, line: &Line, asked: &BTreeSet<Name>) {
+        self.last = line.sequence;
+        match data_keys::entry(&line.subject) {
+            Some(data_keys::EntryOf::Order(user)) => {
+                if let Ok(order) = serde_json::from_slice(&line.data) {
+                    self.orders.insert(user, order);
+                }
+            }
+            Some(data_keys::EntryOf::User(user, generation)) if asked.contains(&user) => {
+                let newest = self.newest.entry(user).or_default();
+                *newest = (*newest).max(generation);
+            }
+            Some(data_keys::EntryOf::User(..)) | None => {}
+        }
+    }
+
+    /// The orders that the bucket knows.
+    pub fn list(&self) -> List {
+        let forgotten = self
+            .orders
+            .values()
+            .map(|Order { user, order_id, .. }| Forgotten { user: user.clone(), order_id: *order_id });
+        List { forgotten: forgotten.collect() }
+    }
+
+    /// Who is to be forgotten again, for a log that says of these orders that they are carried out.
+    pub fn again(&self, settled: &BTreeSet<Uuid>, list: &List) -> Again {
+        let mut again = BTreeMap::new();
+        for (user, order) in &self.orders {
+            if !settled.contains(&order.order_id) {
+                again.insert(user.clone(), renewed(order));
+            }
+        }
+        for Forgotten { user, order_id } in &list.forgotten {
+            let is_known = self.orders.get(user).is_some_and(|order| order.order_id == *order_id);
+            if !is_known && !settled.contains(order_id) && !again.contains_key(user) {
+                again.insert(user.clone(), given(user, *order_id, self.newest.get(user).copied().unwrap_or(0)));
+            }
+        }
+        Again { orders: again, last: self.last }
+    }
+}
+
+/// From where keys were replaced on: whose they were is known, and who has what of them is looked up anew.
+fn renewed(order: &Order) -> Order {
+    let step = match order.step() {
+        ForgettingStep::Asked => ForgettingStep::Asked,
+        _ => ForgettingStep::Replaced,
+    };
+    let Order { order_id, user, by_whom, generation, .. } = order.clone();
+    Order { by_whom, generation, step: step.as_str().to_owned(), ..Order::new(order_id, user) }
+}
+
+fn given(user: &Name, order_id: Uuid, generation: u32) -> Order {
+    Order { generation, step: ForgettingStep::Replaced.as_str().to_owned(), ..Order::new(order_id, user.clone()) }
+}
+
+/// Orders to be carried out again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Again {
+    orders: BTreeMap<Name, Order>,
+    /// The last entry of the bucket.
+    last: u64,
+}
+
+impl Again {
+    pub fn users(&self) -> Vec<String> {
+        self.orders.keys().map(Name::to_string).collect()
+    }
+
+    /// The entry as it is restored: what the order takes is destroyed before anybody can read it.
+    #[must_use]
+    pub fn apply(&self, line: Line) -> Line {
+        let data = match data_keys::entry(&line.subject) {
+            Some(data_keys::EntryOf::Order(user)) => self.orders.get(&user).map(written),
+            Some(data_keys::EntryOf::User(user, generation)) => {
+                let is_taken = |order: &Order| order.step() != ForgettingStep::Asked && generation <= order.generation;
+                self.orders.get(&user).filter(|order| is_taken(order)).map(|_| data_keys::destroyed())
+            }
+            None => None,
+        };
+        match data {
+            Some(data) => Line { data, ..line },
+            None => line,
+        }
+    }
+
+    /// Orders of which the bucket has no entry, behind its last one.
+    pub fn added(&self, known: &Known, now: Timestamp) -> Vec<Line> {
+        let added = self.orders.values().filter(|order| !known.orders.contains_key(&order.user));
+        let lines = added.zip(self.last + 1..).map(|(order, sequence)| Line {
+            sequence,
+            stored: now,
+            subject: data_keys::order_subject(&order.user),
+            headers: Vec::new(),
+            data: written(order),
+        });
+        lines.collect()
+    }
+}
+
+fn written(order: &Order) -> Vec<u8> {
+    serde_json::to_vec(order).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_core::principal::Principal;
+
+    use super::*;
+
+    fn user(name: &str) -> Name {
+        Name::parse(name).unwrap()
+    }
+
+    fn entry(sequence: u64, key: &str, data: impl Into<Vec<u8>>) -> Line {
+        let subject = format!("$KV.KAIRO_DATA_KEYS.{key}");
+        Line { sequence, stored: Timestamp::UNIX_EPOCH, subject, headers: Vec::new(), data: data.into() }
+    }
+
+    fn order(name: &str, id: u128, step: ForgettingStep, generation: u32) -> Line {
+        let order = Order::new(Uuid::from_u128(id), user(name));
+        let by_whom = Some(Principal::api_key("k1"));
+        let order = Order { by_whom, generation, step: step.as_str().to_owned(), ..order };
+        entry(id as u64 + 10, &format!("order.{name}"), serde_json::to_vec(&order).unwrap())
+    }
+
+    fn known(lines: &[Line], asked: &[&str]) -> Known {
+        let asked = asked.iter().map(|name| user(name)).collect();
+        let mut known = Known::default();
+        lines.iter().for_each(|line| known.take(line, &asked));
+        known
+    }
+
+    fn read(line: &Line) -> Order {
+        serde_json::from_slice(&line.data).unwrap()
+    }
+
+    #[test]
+    fn an_order_that_the_log_does_not_know_to_be_carried_out_is_carried_out_again() {
+        let lines = [order("ann", 1, ForgettingStep::Done, 2), order("bob", 2, ForgettingStep::Done, 1)];
+        let known = known(&lines, &[]);
+        let again = known.again(&BTreeSet::from([Uuid::from_u128(2)]), &List::default());
+        assert_eq!(again.users(), ["ann"]);
+        let renewed = read(&again.apply(lines[0].clone()));
+        assert_eq!((renewed.step(), renewed.generation), (ForgettingStep::Replaced, 2));
+        assert_eq!(renewed.by_whom, Some(Principal::api_key("k1")));
+        assert_eq!(again.apply(lines[1].clone()), lines[1], "the log says that it was");
+    }
+
+    #[test]
+    fn keys_up_to_the_one_of_the_order_are_destroyed_and_newer_ones_stay() {
+        let keys = [1, 2, 3].map(|generation| entry(generation, &format!("user.ann.{generation}"), "key"));
+        let lines = [&keys[..], &[order("ann", 1, ForgettingStep::Told, 2)]].concat();
+        let again = known(&lines, &[]).again(&BTreeSet::new(), &List::default());
+        let applied = keys.clone().map(|key| again.apply(key).data);
+        assert_eq!(applied, [data_keys::destroyed(), data_keys::destroyed(), b"key".to_vec()]);
+        let other = entry(9, "user.ann-b.1", "key");
+        assert_eq!(again.apply(other.clone()), other);
+        // Of one that was just given it is not known yet which key it takes.
+        let asked = [order("ann", 1, ForgettingStep::Asked, 0)];
+        let again = known(&asked, &[]).again(&BTreeSet::new(), &List::default());
+        assert_eq!(again.apply(keys[0].clone()), keys[0]);
+    }
+
+    #[test]
+    fn a_list_takes_all_keys_of_whom_the_backup_does_not_know_to_be_forgotten() {
+        let lines = [entry(1, "user.ann.1", "key"), entry(2, "user.ann.2", "key"), entry(3, "agent.ann.1", "key")];
+        let (list, known) = (
+            List { forgotten: vec![Forgotten { user: user("ann"), order_id: Uuid::from_u128(7) }] },
+            known(&lines, &["ann"]),
+        );
+        let again = known.again(&BTreeSet::new(), &list);
+        assert_eq!(again.apply(lines[1].clone()).data, data_keys::destroyed());
+        assert_eq!(again.apply(lines[2].clone()), lines[2]);
+        let added = again.added(&known, Timestamp::UNIX_EPOCH);
+        assert_eq!((added.len(), added[0].sequence, read(&added[0]).generation), (1, 4, 2));
+        assert!(known.again(&BTreeSet::from([Uuid::from_u128(7)]), &list).users().is_empty(), "it is settled");
+    }
+}

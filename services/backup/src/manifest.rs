@@ -1,0 +1,228 @@
+//! What a folder of a backup holds: parts, each with the files of its streams and what those files are to be.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kairo_core::subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, TIMERS_STREAM};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// The version of the format that is written, and the newest that is read.
+pub const FORMAT: u32 = 1;
+
+/// How a stream is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// It only grows: a part holds what came since the one before.
+    Grown,
+    /// A part holds all of it as it is then.
+    Whole,
+    /// The same, and no part before keeps what it had: what is destroyed is to be gone here, too.
+    Replaced,
+}
+
+/// What of which stream is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub name: &'static str,
+    pub stream: &'static str,
+    pub filter: &'static str,
+    pub keeping: Keeping,
+}
+
+/// What does not follow from the log, in the order in which it is read: timers and hooks before the log, as what is armed and
+/// registered is decided on before, and all else behind it, since what the log names is there before it is named.
+pub const BEFORE: [Kept; 2] = [kept(TIMERS_STREAM, Keeping::Whole), kept(HOOKS_STREAM, Keeping::Whole)];
+pub const LOG: Kept = kept(EVENTS_STREAM, Keeping::Grown);
+pub const BEHIND: [Kept; 5] = [
+    kept("KV_KAIRO_DATA_KEYS", Keeping::Replaced),
+    kept("KV_KAIRO_KEYS", Keeping::Replaced),
+    kept(DLQ_STREAM, Keeping::Grown),
+    Kept { name: OBJECTS, stream: OBJECTS_STREAM, filter: "$O.KAIRO_OBJECTS.C.>", keeping: Keeping::Grown },
+    Kept { name: OBJECT_NAMES, stream: OBJECTS_STREAM, filter: "$O.KAIRO_OBJECTS.M.>", keeping: Keeping::Whole },
+];
+
+pub const DATA_KEYS: &str = "KV_KAIRO_DATA_KEYS";
+pub const API_KEYS: &str = "KV_KAIRO_KEYS";
+pub const OBJECTS_STREAM: &str = "OBJ_KAIRO_OBJECTS";
+/// The bytes of images and audio, and which there are.
+pub const OBJECTS: &str = "OBJ_KAIRO_OBJECTS.bytes";
+pub const OBJECT_NAMES: &str = "OBJ_KAIRO_OBJECTS.names";
+
+const fn kept(stream: &'static str, keeping: Keeping) -> Kept {
+    Kept { name: stream, stream, filter: ">", keeping }
+}
+
+/// What a file says it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    #[default]
+    Backup,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub kairo: Kind,
+    pub format: u32,
+    /// The version of the build that wrote it last.
+    pub version: String,
+    /// The id of the log.
+    pub log: Uuid,
+    /// The first is whole, each later one is what came since.
+    pub parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    pub number: u32,
+    /// When it was begun, by the clock of whoever took it.
+    pub taken: Timestamp,
+    /// It holds the log behind this sequence, up to and including that one.
+    pub after: u64,
+    pub through: u64,
+    /// How far the router had handed on what users said before anything was read, by the keys of its checkpoints. Without them it
+    /// would hand on all of it once more, which agents know to have, and the log would hold it twice.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub routed: BTreeMap<String, u64>,
+    pub streams: BTreeMap<String, StreamPart>,
+}
+
+/// What a part has of a stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamPart {
+    /// As the server told it.
+    pub config: Value,
+    pub first_sequence: u64,
+    pub last_sequence: u64,
+    /// Where its durable consumers were before anything was read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consumers: Vec<Standing>,
+    pub files: Vec<FileEntry>,
+}
+
+/// A durable consumer: up to where all is acknowledged that it was delivered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    pub name: String,
+    pub config: Value,
+    /// The server's count of what it delivered up to there.
+    pub delivered: u64,
+    pub sequence: u64,
+}
+
+/// A file of a part, and what it is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// From the folder.
+    pub path: String,
+    /// Of the file as it is, in hex.
+    pub sha256: String,
+    /// Its size.
+    pub bytes: u64,
+    pub messages: u64,
+    /// Of bodies and headers.
+    pub content_bytes: u64,
+    pub first: u64,
+    pub last: u64,
+    pub last_stored: Timestamp,
+}
+
+/// What is no manifest that can be read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    #[error("expected a manifest that `kairo backup` wrote: {0}")]
+    NotOne(String),
+    #[error("the format is version {found}, and this build reads up to {FORMAT}: use a newer build")]
+    Newer { found: u32 },
+    #[error("part {number} begins behind {after}, and the one before ends at {through}: a part is missing")]
+    Torn { number: u32, after: u64, through: u64 },
+}
+
+impl Manifest {
+    /// # Errors
+    /// Where it is none, of a newer build, or its parts do not follow each other.
+    pub fn read(text: &str) -> Result<Self, Unusable> {
+        #[derive(Deserialize)]
+        struct Told {
+            #[serde(rename = "kairo")]
+            _kairo: Kind,
+            format: u32,
+        }
+        let not_one = |error: serde_json::Error| Unusable::NotOne(error.to_string());
+        let Told { format: found, .. } = serde_json::from_str(text).map_err(not_one)?;
+        if found > FORMAT {
+            return Err(Unusable::Newer { found });
+        }
+        let manifest: Self = serde_json::from_str(text).map_err(not_one)?;
+        let mut through = 0;
+        for Part { number, after, through: to, .. } in &manifest.parts {
+            if *after != through || to < after {
+                return Err(Unusable::Torn { number: *number, after: *after, through });
+            }
+            through = *to;
+        }
+        Ok(manifest)
+    }
+
+    /// The last message of the log that it holds.
+    pub fn through(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.through)
+    }
+
+    /// What the newest part that has anything of it has.
+    pub fn newest(&self, name: &str) -> Option<&StreamPart> {
+        self.parts.iter().rev().find_map(|part| part.streams.get(name))
+    }
+
+    /// All files of what only grows, in order.
+    pub fn grown(&self, name: &str) -> Vec<FileEntry> {
+        self.parts.iter().filter_map(|part| part.streams.get(name)).flat_map(|stream| stream.files.clone()).collect()
+    }
+
+    /// Every file.
+    pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
+        self.parts.iter().flat_map(|part| part.streams.values()).flat_map(|stream| &stream.files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_core::subjects::{DATA_KEYS_BUCKET, KEYS_BUCKET, OBJECTS_BUCKET};
+
+    use super::*;
+
+    #[test]
+    fn all_that_is_kept_is_of_streams_that_there_are() {
+        let all = BEFORE.into_iter().chain([LOG]).chain(BEHIND);
+        assert!(all.clone().all(|kept| kairo_core::subjects::STREAMS.contains(&kept.stream)));
+        assert_eq!(DATA_KEYS, format!("KV_{DATA_KEYS_BUCKET}"));
+        assert_eq!(API_KEYS, format!("KV_{KEYS_BUCKET}"));
+        assert_eq!(OBJECTS_STREAM, format!("OBJ_{OBJECTS_BUCKET}"));
+    }
+
+    fn manifest(parts: &[(u64, u64)]) -> String {
+        let parts = parts.iter().zip(1..).map(|((after, through), number)| Part {
+            number,
+            taken: Timestamp::UNIX_EPOCH,
+            after: *after,
+            through: *through,
+            routed: BTreeMap::new(),
+            streams: BTreeMap::new(),
+        });
+        let (kairo, version) = (Kind::Backup, String::new());
+        let manifest = Manifest { kairo, format: FORMAT, version, log: Uuid::nil(), parts: parts.collect() };
+        serde_json::to_string(&manifest).unwrap()
+    }
+
+    #[test]
+    fn parts_that_do_not_follow_each_other_are_refused() {
+        assert_eq!(Manifest::read(&manifest(&[(0, 5), (5, 5), (5, 9)])).unwrap().through(), 9);
+        let torn = Unusable::Torn { number: 2, after: 6, through: 5 };
+        assert_eq!(Manifest::read(&manifest(&[(0, 5), (6, 9)])), Err(torn));
+        let newer = manifest(&[]).replace("\"format\":1", "\"format\":2");
+        assert_eq!(Manifest::read(&newer), Err(Unusable::Newer { found: 2 }));
+        assert!(matches!(Manifest::read("{}"), Err(Unusable::NotOne(_))));
+    }
+}

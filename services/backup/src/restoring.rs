@@ -1,0 +1,407 @@
+//! Filling servers that have no log with what a backup has.
+//!
+//! Every stream is marked as long as not all of them are filled, the log among them: services refuse a log with that mark. The log
+//! gets another id, so that nobody goes on from what was kept of the log before: snapshots, checkpoints of partitions, read models.
+//! A restore that was interrupted is begun anew: what bears the mark is removed first.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use async_nats::jetstream::response::Response;
+use futures::StreamExt;
+use jiff::Timestamp;
+use kairo_core::{
+    bus::{
+        jetstream::JetStream,
+        port::{Headers, Message, Streams},
+        provision::{LOG_BEFORE, LOG_ID, RESTORING},
+    },
+    ids::Name,
+    ownership::checkpoint::Checkpoint,
+    permissions,
+    subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, STATUS_PING, Service, TIMERS_STREAM},
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use crate::{
+    error::BackupError,
+    folder,
+    forgetting::{self, Again, Forgotten, Known, List},
+    line::Line,
+    manifest::{API_KEYS, DATA_KEYS, FileEntry, LOG, Manifest, OBJECTS_STREAM},
+    plan::{Cut, Filling, Plan},
+    reading::{self, Info},
+    segments::Lines,
+    taking::Progress,
+    upload, verifying,
+};
+
+/// The first nats-server that reads [`crate::archive`].
+const SERVER: (u32, u32) = (2, 15);
+/// How long it is listened for services that are there.
+const LISTENED: Duration = Duration::from_secs(1);
+/// What is filled.
+const FILLED: [&str; 7] = [TIMERS_STREAM, HOOKS_STREAM, EVENTS_STREAM, DATA_KEYS, API_KEYS, DLQ_STREAM, OBJECTS_STREAM];
+/// What is made from the log, and is of no use without it.
+const MADE_FROM_LOG: [&str; 2] = [TIMERS_STREAM, HOOKS_STREAM];
+
+/// Up to where the log is to be as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// This message and nothing behind it.
+    Sequence(u64),
+    /// All that was stored until then.
+    Time(Timestamp),
+}
+
+/// What a restore is to come to.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// None for all that the backup has.
+    pub at: Option<At>,
+    /// Users who are forgotten, as far as that is known elsewhere.
+    pub forgotten: List,
+    /// Copies of streams and buckets.
+    pub replicas: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The id of the log from now on, and before.
+    pub log: Uuid,
+    pub before: Uuid,
+    /// The last message of the log that was restored.
+    pub through: u64,
+    /// Users whose keys were destroyed on the way and whom gateways forget as soon as they start.
+    pub forgotten_again: Vec<String>,
+}
+
+/// Restores a backup.
+///
+/// # Errors
+/// Where the backup is damaged, services are there, or the servers have something already: then nothing is done. Where it breaks
+/// off later, services refuse the log until it was done again.
+pub async fn restore(
+    nats: &JetStream,
+    path: &Path,
+    wanted: &Wanted,
+    progress: Progress<'_>,
+) -> Result<Restored, BackupError> {
+    let manifest = folder::manifest(path)?;
+    if let Some(damaged) = verifying::damaged(path, &manifest).into_iter().next() {
+        return Err(BackupError::Refused(damaged));
+    }
+    let cut = wanted.at.map(|at| cut(path, &manifest, at)).transpose()?;
+    is_new_enough(&nats.client.server_info().version)?;
+    nobody_is_there(nats).await?;
+    make_room(nats).await?;
+    let plan = Plan { manifest: &manifest, cut };
+    let restoring = Restoring { nats, path: path.to_owned(), plan, wanted, progress };
+    let forgotten_again = restoring.fill().await?;
+    let log = Uuid::new_v4();
+    restoring.finish(log).await?;
+    Ok(Restored { log, before: manifest.log, through: plan.through(), forgotten_again })
+}
+
+/// The last message that is wanted.
+fn cut(path: &Path, manifest: &Manifest, at: At) -> Result<Cut, BackupError> {
+    let is_wanted = |line: &Line| match at {
+        At::Sequence(sequence) => line.sequence <= sequence,
+        At::Time(time) => line.stored <= time,
+    };
+    let through = manifest.through();
+    if let At::Sequence(beyond) = at
+        && beyond > through
+    {
+        return Err(BackupError::Refused(format!("--at {beyond}: the backup holds the log up to {through}")));
+    }
+    let files = manifest.grown(LOG.name);
+    // In files before the last one whose first message is wanted, all are.
+    let mut last = None;
+    for file in files.iter().rev() {
+        for line in Lines::of(path, vec![file.clone()]) {
+            let line = line?;
+            if !is_wanted(&line) {
+                break;
+            }
+            last = Some(Cut { sequence: line.sequence, stored: line.stored });
+        }
+        if last.is_some() {
+            break;
+        }
+    }
+    last.ok_or_else(|| BackupError::Refused("--at: the backup has nothing of the log from before".to_owned()))
+}
+
+/// Whether a server of this version reads what it is given.
+fn is_new_enough(version: &str) -> Result<(), BackupError> {
+    let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) if (major, minor) < SERVER => Err(BackupError::Refused(format!(
+            "the server is nats-server {version}: a restore takes {}.{} or later",
+            SERVER.0, SERVER.1
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn nobody_is_there(nats: &JetStream) -> Result<(), BackupError> {
+    let failed = |error: String| BackupError::Refused(format!("cannot ask who is there: {error}"));
+    // Replicas may answer a gateway, and nobody else.
+    let inbox = format!("{}.{}", permissions::inbox_prefix(Service::Gateway.name()), Uuid::new_v4().simple());
+    let mut answers = nats.client.subscribe(inbox.clone()).await.map_err(|error| failed(error.to_string()))?;
+    let asked = nats.client.publish_with_reply(STATUS_PING, inbox, Default::default()).await;
+    asked.map_err(|error| failed(error.to_string()))?;
+    let Ok(Some(answer)) = timeout(LISTENED, answers.next()).await else { return Ok(()) };
+    // A server says so where nobody listens.
+    if answer.status.is_some() {
+        return Ok(());
+    }
+    let status: Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
+    let who = status.get("service").and_then(Value::as_str).unwrap_or("a service");
+    Err(BackupError::Refused(format!("{who} is running: stop all services before a restore")))
+}
+
+/// Removes what an interrupted restore has left, and streams that nothing was ever written to.
+async fn make_room(nats: &JetStream) -> Result<(), BackupError> {
+    let mut there: Vec<(&str, Info)> = Vec::new();
+    for stream in FILLED {
+        there.extend(reading::info(nats, stream).await?.map(|info| (stream, info)));
+    }
+    for (stream, info) in &there {
+        let is_free = info.last_sequence == 0 || info.metadata(RESTORING).is_some() || MADE_FROM_LOG.contains(stream);
+        if !is_free {
+            return Err(BackupError::Refused(format!(
+                "the stream {stream} is not empty (it goes up to {}): restore to servers that have no log, or remove \
+                 what they have first",
+                info.last_sequence
+            )));
+        }
+    }
+    for (stream, _) in there {
+        let deleted = nats.jetstream.delete_stream(stream).await;
+        deleted.map_err(|error| BackupError::NotTaken { stream: stream.to_owned(), why: error.to_string() })?;
+    }
+    Ok(())
+}
+
+struct Restoring<'r> {
+    nats: &'r JetStream,
+    path: PathBuf,
+    plan: Plan<'r>,
+    wanted: &'r Wanted,
+    progress: Progress<'r>,
+}
+
+impl Restoring<'_> {
+    /// Fills all streams; who is forgotten again.
+    async fn fill(&self) -> Result<Vec<String>, BackupError> {
+        for stream in MADE_FROM_LOG {
+            if let Some(filling) = self.plan.effects(stream) {
+                let lines = self.lines(filling.files.clone());
+                self.stream(&filling, lines).await?;
+            }
+        }
+        let settled = self.log().await?;
+        let again = self.data_keys(&settled).await?;
+        for filling in [self.plan.newest(API_KEYS), self.plan.grown(DLQ_STREAM)].into_iter().flatten() {
+            let is_cut_off =
+                |line: &Line| filling.stream == DLQ_STREAM && self.plan.cut.is_some_and(|cut| line.stored > cut.stored);
+            let lines = self.lines(filling.files.clone());
+            let lines = lines.filter(|line| !line.as_ref().is_ok_and(is_cut_off));
+            self.stream(&filling, lines).await?;
+        }
+        self.objects().await?;
+        Ok(again.users())
+    }
+
+    /// Which orders to forget somebody the log says are carried out.
+    async fn log(&self) -> Result<BTreeSet<Uuid>, BackupError> {
+        let missing = || BackupError::Refused("the backup has no log".to_owned());
+        let filling = self.plan.log().ok_or_else(missing)?;
+        let (mut settled, through) = (BTreeSet::new(), self.plan.through());
+        let lines = self.lines(filling.files.clone());
+        let lines = lines.take_while(|line| line.as_ref().map_or(true, |line| line.sequence <= through));
+        let lines = lines.map(|line| {
+            let line = line?.for_good();
+            settled.extend(forgetting::settled_by(&line));
+            Ok(line)
+        });
+        self.stream(&filling, lines).await?;
+        Ok(settled)
+    }
+
+    async fn data_keys(&self, settled: &BTreeSet<Uuid>) -> Result<Again, BackupError> {
+        let Some(mut filling) = self.plan.newest(DATA_KEYS) else { return Ok(Again::default()) };
+        let asked: BTreeSet<Name> = self.wanted.forgotten.forgotten.iter().map(|it| it.user.clone()).collect();
+        let known = known(&self.path, filling.files.clone(), &asked)?;
+        let again = known.again(settled, &self.wanted.forgotten);
+        let added = again.added(&known, Timestamp::now());
+        filling.state.last_sequence = added.last().map_or(0, |line| line.sequence).max(filling.state.last_sequence);
+        let lines = self.lines(filling.files.clone()).map(|line| Ok(again.apply(line?)));
+        self.stream(&filling, lines.chain(added.iter().cloned().map(Ok))).await?;
+        Ok(again)
+    }
+
+    /// The bytes of those images that there are.
+    async fn objects(&self) -> Result<(), BackupError> {
+        let Some((filling, names)) = self.plan.objects(OBJECTS_STREAM) else { return Ok(()) };
+        let mut kept = BTreeSet::new();
+        for name in Lines::of(&self.path, names.clone()) {
+            kept.extend(chunks_of(&name?));
+        }
+        let is_kept = |line: &Line| line.subject.rsplit('.').next().is_some_and(|id| kept.contains(id));
+        let bytes = self.lines(filling.files.clone());
+        let bytes = bytes.filter(|line| line.as_ref().map_or(true, is_kept));
+        let lines = InOrder::of(bytes, self.lines(names));
+        self.stream(&filling, lines).await
+    }
+
+    fn lines(&self, files: Vec<FileEntry>) -> impl Iterator<Item = Result<Line, BackupError>> + '_ {
+        Lines::of(&self.path, files)
+    }
+
+    async fn stream(
+        &self,
+        filling: &Filling,
+        lines: impl Iterator<Item = Result<Line, BackupError>>,
+    ) -> Result<(), BackupError> {
+        let config = marked(&filling.config, self.wanted.replicas, self.plan.manifest.log);
+        let lines = lines.inspect(|_| (self.progress)(filling.stream));
+        upload::fill(self.nats, filling, &config, lines).await
+    }
+
+    /// Makes what else is needed, and takes the marks away: that of the log first, with its new id.
+    async fn finish(&self, log: Uuid) -> Result<(), BackupError> {
+        self.nats.provision_beside_log().await?;
+        for (key, through) in self.plan.routed() {
+            let subject = reading::snapshot_subject(&key);
+            let checkpoint = serde_json::to_vec(&Checkpoint { log, through, busy: Vec::new() }).unwrap_or_default();
+            let written = self.nats.publish(Message::new(subject.clone(), Headers::new(), checkpoint)).await;
+            written.map_err(|error| BackupError::NotTaken { stream: subject, why: error.to_string() })?;
+        }
+        let before = format!("{}@{}", self.plan.manifest.log, self.plan.through());
+        self.unmark(EVENTS_STREAM, &[(LOG_ID, log.to_string()), (LOG_BEFORE, before)]).await?;
+        for stream in FILLED {
+            self.unmark(stream, &[]).await?;
+        }
+        Ok(())
+    }
+
+    async fn unmark(&self, stream: &str, metadata: &[(&str, String)]) -> Result<(), BackupError> {
+        let not_taken = |why: String| BackupError::NotTaken { stream: stream.to_owned(), why };
+        let Some(mut info) = reading::info(self.nats, stream).await? else { return Ok(()) };
+        let Some(there) = info.config.get_mut("metadata").and_then(Value::as_object_mut) else { return Ok(()) };
+        if there.remove(RESTORING).is_none() {
+            return Ok(());
+        }
+        there.extend(metadata.iter().map(|(key, value)| ((*key).to_owned(), json!(value))));
+        let updated = self.nats.jetstream.request(format!("STREAM.UPDATE.{stream}"), &info.config).await;
+        match updated.map_err(|error| not_taken(error.to_string()))? {
+            Response::Ok::<Value>(_) => Ok(()),
+            Response::Err { error } => Err(not_taken(error.to_string())),
+        }
+    }
+}
+
+/// A stream's configuration with so many copies and the mark of a restore.
+fn marked(config: &Value, replicas: usize, log: Uuid) -> Value {
+    let mut config = config.as_object().cloned().unwrap_or_default();
+    let mut metadata = config.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    metadata.insert(RESTORING.to_owned(), json!(log));
+    config.insert("metadata".to_owned(), metadata.into());
+    config.insert("num_replicas".to_owned(), json!(replicas));
+    config.into()
+}
+
+fn known(path: &Path, files: Vec<FileEntry>, asked: &BTreeSet<Name>) -> Result<Known, BackupError> {
+    let mut known = Known::default();
+    for line in Lines::of(path, files) {
+        known.take(&line?, asked);
+    }
+    Ok(known)
+}
+
+/// The orders to forget somebody that a backup knows.
+///
+/// # Errors
+/// Where its keys cannot be read.
+pub fn forgotten(path: &Path) -> Result<Vec<Forgotten>, BackupError> {
+    let manifest = folder::manifest(path)?;
+    let files = manifest.newest(DATA_KEYS).map(|part| part.files.clone()).unwrap_or_default();
+    Ok(known(path, files, &BTreeSet::new())?.list().forgotten)
+}
+
+/// By which id the bytes of an object are found; none of one that was removed.
+fn chunks_of(name: &Line) -> Option<String> {
+    let object: Value = serde_json::from_slice(&name.data).ok()?;
+    let is_deleted = object.get("deleted").and_then(Value::as_bool).unwrap_or(false);
+    object.get("nuid").and_then(Value::as_str).filter(|_| !is_deleted).map(str::to_owned)
+}
+
+/// Two runs of lines as one, by their sequences.
+struct InOrder<A: Iterator, B: Iterator> {
+    one: std::iter::Peekable<A>,
+    other: std::iter::Peekable<B>,
+}
+
+impl<A: Iterator, B: Iterator> InOrder<A, B> {
+    fn of(one: A, other: B) -> Self {
+        Self { one: one.peekable(), other: other.peekable() }
+    }
+}
+
+impl<A, B> Iterator for InOrder<A, B>
+where
+    A: Iterator<Item = Result<Line, BackupError>>,
+    B: Iterator<Item = Result<Line, BackupError>>,
+{
+    type Item = Result<Line, BackupError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let place = |line: &Result<Line, BackupError>| line.as_ref().map_or(0, |line| line.sequence);
+        match (self.one.peek().map(place), self.other.peek().map(place)) {
+            (Some(one), Some(other)) if other < one => self.other.next(),
+            (Some(_), _) => self.one.next(),
+            (None, _) => self.other.next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_servers_are_refused_before_anything_is_done() {
+        assert!(is_new_enough("2.15.0-dev").is_ok() && is_new_enough("3.0.1").is_ok());
+        assert!(is_new_enough("2.14.2").unwrap_err().to_string().contains("2.15"));
+    }
+
+    #[test]
+    fn a_stream_bears_the_mark_whatever_was_kept_of_it() {
+        let config = json!({ "name": "X", "num_replicas": 3, "metadata": { "kairo-partitions": "16" } });
+        let expected = json!({
+            "name": "X", "num_replicas": 1, "metadata": { "kairo-partitions": "16", RESTORING: Uuid::nil() },
+        });
+        assert_eq!(marked(&config, 1, Uuid::nil()), expected);
+        assert_eq!(marked(&Value::Null, 1, Uuid::nil())["metadata"][RESTORING], json!(Uuid::nil()));
+    }
+
+    fn name(data: &Value) -> Line {
+        let (stored, subject) = (Timestamp::UNIX_EPOCH, "$O.KAIRO_OBJECTS.M.eA==".to_owned());
+        Line { sequence: 1, stored, subject, headers: Vec::new(), data: data.to_string().into_bytes() }
+    }
+
+    #[test]
+    fn bytes_are_those_of_objects_that_are_not_removed() {
+        assert_eq!(chunks_of(&name(&json!({ "name": "x", "nuid": "N1" }))), Some("N1".to_owned()));
+        assert_eq!(chunks_of(&name(&json!({ "name": "x", "nuid": "N1", "deleted": true }))), None);
+    }
+}

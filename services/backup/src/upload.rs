@@ -1,0 +1,124 @@
+//! Giving a server a stream back, by `$JS.API.STREAM.RESTORE`: in pieces, each of which it acknowledges before the next.
+//!
+//! The server makes the stream at once and lets it stand as far as it got when this breaks off. So whoever fills one marks it
+//! first ([`RESTORING`](kairo_core::bus::provision::RESTORING)), and takes the mark away at the end.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_nats::{Request, jetstream::response::Response};
+use kairo_core::bus::jetstream::JetStream;
+use serde_json::{Value, json};
+
+use crate::{archive::Archive, error::BackupError, line::Line, plan::Filling};
+
+/// What is sent at once, in bytes; nats-server takes a megabyte by default.
+const PIECE: usize = 256 * 1024;
+/// How long a piece may take. A server gives up by itself when none comes for five seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the archive is written to, until it is sent.
+#[derive(Clone, Default)]
+struct Outgoing(Arc<Mutex<Vec<u8>>>);
+
+impl Outgoing {
+    fn take(&self, least: usize) -> Option<Vec<u8>> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (waiting.len() >= least.max(1)).then(|| std::mem::take(&mut *waiting))
+    }
+}
+
+impl Write for Outgoing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Makes a stream of this configuration and fills it with these lines.
+///
+/// # Errors
+/// Where a line cannot be read, or the server does not take it. What it took stands.
+pub async fn fill(
+    nats: &JetStream,
+    filling: &Filling,
+    config: &Value,
+    lines: impl Iterator<Item = Result<Line, BackupError>>,
+) -> Result<(), BackupError> {
+    let to = Place { nats, stream: filling.stream, subject: begin(nats, filling, config).await? };
+    let outgoing = Outgoing::default();
+    let unwritten = |error: io::Error| to.not_taken(error);
+    let mut archive = Archive::begin(outgoing.clone(), filling.state, &filling.consumers).map_err(unwritten)?;
+    for line in lines {
+        archive.message(&line?).map_err(unwritten)?;
+        if let Some(bytes) = outgoing.take(PIECE) {
+            to.send(bytes).await?;
+        }
+    }
+    archive.end().map_err(unwritten)?;
+    if let Some(bytes) = outgoing.take(0) {
+        to.send(bytes).await?;
+    }
+    to.end().await
+}
+
+async fn begin(nats: &JetStream, filling: &Filling, config: &Value) -> Result<String, BackupError> {
+    let stream = filling.stream;
+    let request = json!({ "config": config, "state": filling.state.json(filling.consumers.len()) });
+    let not_taken = |why: String| BackupError::NotTaken { stream: stream.to_owned(), why };
+    let asked = nats.jetstream.request(format!("STREAM.RESTORE.{stream}"), &request).await;
+    match asked.map_err(|error| not_taken(error.to_string()))? {
+        Response::Ok::<Value>(answer) => {
+            let subject = answer.get("deliver_subject").and_then(Value::as_str).map(str::to_owned);
+            subject.ok_or_else(|| not_taken("it does not say where to send it".to_owned()))
+        }
+        Response::Err { error } => Err(not_taken(error.to_string())),
+    }
+}
+
+struct Place<'n> {
+    nats: &'n JetStream,
+    stream: &'static str,
+    subject: String,
+}
+
+impl Place<'_> {
+    async fn send(&self, bytes: Vec<u8>) -> Result<(), BackupError> {
+        for piece in bytes.chunks(PIECE) {
+            let answer = self.ask(piece.to_vec()).await?;
+            if !answer.is_empty() {
+                self.read(&answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn end(&self) -> Result<(), BackupError> {
+        let answer = self.ask(Vec::new()).await?;
+        self.read(&answer)
+    }
+
+    async fn ask(&self, piece: Vec<u8>) -> Result<bytes::Bytes, BackupError> {
+        let request = Request::new().payload(piece.into()).timeout(Some(PATIENCE));
+        let answer = self.nats.client.send_request(self.subject.clone(), request).await;
+        Ok(answer.map_err(|error| self.not_taken(error))?.payload)
+    }
+
+    fn read(&self, answer: &[u8]) -> Result<(), BackupError> {
+        match serde_json::from_slice(answer).map_err(|error| self.not_taken(error))? {
+            Response::Ok::<Value>(_) => Ok(()),
+            Response::Err { error } => Err(self.not_taken(error)),
+        }
+    }
+
+    fn not_taken(&self, why: impl ToString) -> BackupError {
+        BackupError::NotTaken { stream: self.stream.to_owned(), why: why.to_string() }
+    }
+}

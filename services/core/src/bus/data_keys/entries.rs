@@ -1,0 +1,59 @@
+//! Entries of the bucket of data keys as a backup of it tells them apart: keys of users, and orders to forget them. Pure.
+
+use super::Stored;
+use crate::{ids::Name, subjects::DATA_KEYS_BUCKET};
+
+/// Before the name of the user in the key of an order.
+pub const ORDER: &str = "order";
+const USER: &str = "user";
+
+/// What an entry is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryOf {
+    /// The data key of a user of this generation.
+    User(Name, u32),
+    /// An order to forget a user.
+    Order(Name),
+}
+
+/// What the entry on this subject is of; none where it is neither.
+pub fn entry(subject: &str) -> Option<EntryOf> {
+    let key = subject.strip_prefix("$KV.")?.strip_prefix(DATA_KEYS_BUCKET)?.strip_prefix('.')?;
+    let mut tokens = key.split('.');
+    let (whose, name) = (tokens.next()?, Name::parse(tokens.next()?).ok()?);
+    match (whose, tokens.next(), tokens.next()) {
+        (ORDER, None, _) => Some(EntryOf::Order(name)),
+        (USER, Some(generation), None) => Some(EntryOf::User(name, generation.parse().ok()?)),
+        _ => None,
+    }
+}
+
+/// Where the order to forget a user stands.
+pub fn order_subject(user: &Name) -> String {
+    format!("$KV.{DATA_KEYS_BUCKET}.{}", order_key(user))
+}
+
+/// The same as a key of the bucket.
+pub fn order_key(user: &Name) -> String {
+    format!("{ORDER}.{user}")
+}
+
+/// What stands in the place of a key that is destroyed.
+pub fn destroyed() -> Vec<u8> {
+    serde_json::to_vec(&Stored::Destroyed).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_told_apart_by_their_subjects() {
+        let ann = Name::parse("ann").unwrap();
+        assert_eq!(entry(&order_subject(&ann)), Some(EntryOf::Order(ann.clone())));
+        assert_eq!(entry("$KV.KAIRO_DATA_KEYS.user.ann.3"), Some(EntryOf::User(ann, 3)));
+        for other in ["$KV.KAIRO_DATA_KEYS.agent.ann.3", "$KV.KAIRO_DATA_KEYS.user.ann.x", "$KV.KAIRO_KEYS.order.ann"] {
+            assert_eq!(entry(other), None, "{other}");
+        }
+    }
+}
