@@ -34,6 +34,9 @@ pub fn is_backup(path: &Path) -> bool {
 /// # Errors
 /// Where there is none, or none that can be read.
 pub fn manifest(path: &Path) -> Result<Manifest, BackupError> {
+    if !is_backup(path) {
+        return Err(BackupError::damaged(path, format!("it holds no {MANIFEST}: expected the folder of a backup")));
+    }
     let file = path.join(MANIFEST);
     let text = fs::read_to_string(&file).map_err(BackupError::file("read", &file))?;
     Manifest::read(&text).map_err(|unusable| BackupError::damaged(file, unusable.to_string()))
