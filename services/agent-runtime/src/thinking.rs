@@ -27,6 +27,7 @@ use crate::{
     catalogue::CatalogueInForce,
     config::Config,
     live::Live,
+    measures,
     models::Answers,
     received::{Received, SoFar},
     turn::{Paid, Stage, Turn},
@@ -133,15 +134,19 @@ impl Thinker {
         drop(deliberation);
         let completions = decision.completions.clone();
         let decision = self.to_be_written(decision, &paid, turn);
-        match self.commit(agent, &state, &input.record, &thread_id, decision).await {
+        let outcome = match self.commit(agent, &state, &input.record, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
                 let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits, completions);
                 let Some(instead) = instead else { return Thought::Nothing };
                 let instead = self.to_be_written(instead, &paid, turn);
-                told(self.commit_what_fits(agent, &state, &input.record, &thread_id, instead).await)
+                self.commit_what_fits(agent, &state, &input.record, &thread_id, instead).await
             }
-            outcome => told(outcome),
+            outcome => outcome,
+        };
+        if let Ok((decision, _)) = &outcome {
+            measures::decided(&self.bus, agent, &input.record, turn.lane(), decision);
         }
+        told(outcome)
     }
 
     /// The decision, which says what was spent in vain before it, and is tied to what stands before it. Where the one before is, the
@@ -196,6 +201,9 @@ impl Thinker {
         };
         turn.unless_stopping(ready).await?;
         self.bus.standing.count_model_request();
+        if question.attempt > 1 {
+            measures::retried(&self.bus.metrics, question.request.tier);
+        }
         let asking = paid.given_up.asking(question.request.tier);
         let live = question.speaks.then(live);
         let mut completion = answered(self.models.as_ref(), question, asking.received(), live).await;

@@ -9,6 +9,7 @@ pub mod config;
 pub mod header_lines;
 pub mod ids;
 pub mod keyed_locks;
+pub mod metrics;
 pub mod ownership;
 pub mod privacy;
 pub mod record;

@@ -8,6 +8,7 @@ use std::{
 
 use kairo_core::{
     bus::{Bus, BusError, consume::backoff},
+    metrics::table::PROJECTED,
     record::Raw,
 };
 use kairo_read_model::ReadError;
@@ -249,6 +250,8 @@ impl Shift<'_> {
             attempt += 1;
         }
         self.progress.advance(to);
+        let state = if self.state == State::Live { "live" } else { "building" };
+        self.worker.bus.metrics.count(&PROJECTED, messages as f64, &[state]);
         tracing::debug!(
             generation = self.worker.target.generation,
             sequence = to,

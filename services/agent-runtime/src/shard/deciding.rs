@@ -12,6 +12,7 @@ use tracing::Instrument;
 use super::{Shard, Told};
 use crate::{
     resident::Taken,
+    spans,
     thinking::Thought,
     turn::{Stage, Turn},
 };
@@ -60,7 +61,8 @@ impl Shard {
         let span = consume::span(Consumer::AgentRuntime, &input.record);
         let seen = turn.clone();
         let thinking = async move {
-            let thought = shards.thinker.think(&name, state, &input, paid, &lease, &seen).await;
+            let thought = shards.thinker.think(&name, state, &input, paid, &lease, &seen);
+            let thought = thought.instrument(spans::invoke_agent(&name)).await;
             let _ = told.send(Told::Thought(name, seen, thought));
         };
         let task = self.tasks.spawn(self.shards.bus.host(thinking.instrument(span)));

@@ -1,9 +1,11 @@
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tracing::{info_span, subscriber::with_default};
 use uuid::Uuid;
 
-use super::*;
+use super::{sampler::TraceSampler, *};
+use crate::config::{Secret, Validate};
 
 const CAUSE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const UNSAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
@@ -46,7 +48,11 @@ fn every_bad_value_is_named() {
     let config = TelemetryConfig {
         log: "kairo=loud".to_owned(),
         spans: "[".to_owned(),
-        otlp_endpoint: Some("https://collector:4317".to_owned()),
+        otlp_endpoint: Some("collector:4317".to_owned()),
+        otlp_ca: "ca.pem".to_owned(),
+        otlp_headers: BTreeMap::from([("authorization".to_owned(), Secret::new("two\nlines".to_owned()))]),
+        metrics_interval_ms: 0,
+        metric_series: 0,
         sample_ratio: f64::NAN,
         queue_spans: 10,
         batch_spans: 11,
@@ -54,8 +60,19 @@ fn every_bad_value_is_named() {
         export_timeout_ms: 0,
         ..TelemetryConfig::default()
     };
-    let named =
-        ["log", "spans", "otlp_endpoint", "sample_ratio", "batch_spans", "export_interval_ms", "export_timeout_ms"];
+    let named = [
+        "log",
+        "spans",
+        "otlp_endpoint",
+        "otlp_ca",
+        "otlp_headers",
+        "metrics_interval_ms",
+        "metric_series",
+        "sample_ratio",
+        "batch_spans",
+        "export_interval_ms",
+        "export_timeout_ms",
+    ];
     assert_eq!(keys(&config), named);
 }
 
