@@ -75,7 +75,7 @@ impl Collector {
             let connection = listener.accept().await.map(|(connection, _)| connection);
             Some((connection, listener))
         });
-        let server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
+        let mut server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
         let server = server.add_service(TraceServiceServer::with_interceptor(collector.clone(), is_let_in));
         let server = server.add_service(MetricsServiceServer::with_interceptor(collector.clone(), is_let_in));
         tokio::spawn(server.serve_with_incoming(connections));

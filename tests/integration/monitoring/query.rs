@@ -32,13 +32,22 @@ pub fn named(query: &str) -> Named {
         let next = tokens.get(at);
         if matches!(name.as_str(), "by" | "without" | "on" | "ignoring") && next == Some(&Token::Sign('(')) {
             named.grouped.extend(names_up_to(&tokens, &mut at, ')'));
-        } else if next != Some(&Token::Sign('(')) && !KEYWORDS.contains(&name.as_str()) {
+        } else if !is_applied(next) && !KEYWORDS.contains(&name.as_str()) {
             let chosen = next == Some(&Token::Sign('{'));
             let labels = if chosen { names_up_to(&tokens, &mut at, '}').collect() } else { BTreeSet::new() };
             named.metrics.push((name.clone(), labels));
         }
     }
     named
+}
+
+/// Whether what stands before this is a function, or puts together what stands behind it.
+fn is_applied(next: Option<&Token>) -> bool {
+    match next {
+        Some(Token::Sign(sign)) => *sign == '(',
+        Some(Token::Name(name)) => name == "by" || name == "without",
+        Some(Token::Text) | None => false,
+    }
 }
 
 /// The names from here to a closing sign.

@@ -12,7 +12,7 @@ use kairo_core::{
 use kairo_local::Service;
 use kairo_proto::{
     Body,
-    v1::{AgentDecision, TaskEnded},
+    v1::{AgentDecision, TaskFired},
 };
 use serde_json::json;
 
@@ -75,7 +75,7 @@ async fn start() -> World {
 async fn work(world: &World) {
     assert_eq!(world.ask("default", "run it").await, "done");
     world.ask("default", "remind me").await;
-    world.log.wait(|event| event.type_name == TaskEnded::TYPE).await;
+    world.log.wait(|event| event.type_name == TaskFired::TYPE).await;
     world.send("restarts", "first").await;
     let asked =
         async { while !world.model_requests().await.iter().any(|asked| asked.to_string().contains("first")) {} };
