@@ -5,11 +5,13 @@ use std::{
     net::SocketAddr,
 };
 
+use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use futures::stream;
 use kairo_core::{
     metrics::table::{Kind, TABLE},
     subjects::Service as Core,
     telemetry::Traceparent,
+    tls::use_ring,
 };
 use kairo_local::Service;
 use opentelemetry_proto::tonic::{
@@ -42,6 +44,8 @@ use crate::{
     world::{DEADLINE, Wanted, World, scenario::USUAL},
 };
 
+/// Of a message from another system.
+const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 /// What the collector wants to be shown.
 const TOKEN: &str = "Bearer swordfish";
 
@@ -75,6 +79,7 @@ impl Collector {
             let connection = listener.accept().await.map(|(connection, _)| connection);
             Some((connection, listener))
         });
+        use_ring();
         let mut server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
         let server = server.add_service(TraceServiceServer::with_interceptor(collector.clone(), is_let_in));
         let server = server.add_service(MetricsServiceServer::with_interceptor(collector.clone(), is_let_in));
@@ -230,7 +235,6 @@ async fn one_message_is_one_trace_over_all_services() {
     for name in ["invoke_agent", "chat simulator", "execute_tool tools.now"] {
         assert!(names.contains(name), "no span {name}: {names:?}");
     }
-    assert_eq!(traces_of_logs(&world).get(&format!("{trace:032x}")), Some(&true), "no line of a log has this trace");
     let roots: Vec<&Span> = spans.iter().filter(|span| span.parent.is_empty()).collect();
     assert!(roots.len() == 1 && roots[0].service == "gateway", "{roots:?}");
 
@@ -245,6 +249,13 @@ async fn one_message_is_one_trace_over_all_services() {
         let gauges = gauges.map(|metric| (metric.name.to_owned(), metric.kind.word())).collect();
         collector.metrics(service.name(), &gauges).await;
     }
+    // What is logged of a message that nobody can read belongs to its trace.
+    let headers = HeaderMap::from_iter([(HeaderName::from_static("traceparent"), HeaderValue::from(TRACEPARENT))]);
+    world.publish("kairo.system.shop.sold", headers, "?").await;
+    world.dead_letters(1).await;
+    let traces = traces_of_logs(&world);
+    assert_eq!(traces.get(TRACEPARENT.split('-').nth(1).unwrap()), Some(&true), "no line has this trace: {traces:?}");
+
     let decided = BTreeMap::from([("kairo.agent.decision.duration".to_owned(), "histogram")]);
     collector.metrics(Core::AgentRuntime.name(), &decided).await;
     world.end().await;

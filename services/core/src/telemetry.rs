@@ -84,7 +84,7 @@ pub fn init(service: Service, config: &TelemetryConfig) -> Result<TelemetryGuard
         Some(reader) => provider.with_reader(reader),
         None => provider,
     });
-    let mut layers = vec![log_layer(config)?];
+    let mut layers = vec![log_layer(config, io::stderr)?];
     if let Some(traces) = &traces {
         layers.push(span_layer(service.name(), traces, config)?);
     }

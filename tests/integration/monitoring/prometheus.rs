@@ -83,7 +83,10 @@ impl Prometheus {
                 }
             }
         };
-        tokio::time::timeout(DEADLINE, waiting).await.unwrap_or_else(|_| panic!("nothing was ever found by {query}"))
+        match tokio::time::timeout(DEADLINE, waiting).await {
+            Ok(found) => found,
+            Err(_) => panic!("nothing was ever found by {query}: {:#?}", self.ask("{job=~\"kairo-.*\"}").await),
+        }
     }
 }
 

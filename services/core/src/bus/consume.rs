@@ -310,11 +310,18 @@ async fn settle<W: Work>(
         () = halt.cancelled() => Outcome::Handled(Ok(Settled::Later(Duration::ZERO))),
     };
     let raw = delivery.raw;
-    let labels = ["nats", "process", consumer.name(), outcome.error_type()];
-    bus.metrics.took(&PROCESSING, began.elapsed(), &labels);
-    let settlement = match outcome {
-        Outcome::Unreadable(reason) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &reason).await),
-        Outcome::Handled(outcome) => judge(bus, consumer, failures, &raw, outcome).await,
+    let error = outcome.error_type();
+    bus.metrics.took(&PROCESSING, began.elapsed(), &["nats", "process", consumer.name(), error]);
+    let judging = async {
+        match outcome {
+            Outcome::Unreadable(reason) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &reason).await),
+            Outcome::Handled(outcome) => judge(bus, consumer, failures, &raw, outcome).await,
+        }
+    };
+    // What the log says of a failure belongs to the message's trace.
+    let settlement = match error.is_empty() {
+        true => judging.await,
+        false => judging.instrument(raw_span(consumer, &raw)).await,
     };
     if matches!(settlement, Settlement::Done | Settlement::GivenUp) {
         failures.forget(raw.sequence);
@@ -366,7 +373,7 @@ pub fn span(consumer: Consumer, record: &Record) -> tracing::Span {
     span
 }
 
-/// The span of dealing with a message that is no event of Kairo's.
+/// The span of dealing with a message that is no event of Kairo's, or with what became of one.
 fn raw_span(consumer: Consumer, raw: &Raw) -> tracing::Span {
     let span = tracing::info_span!(
         "process",

@@ -8,7 +8,7 @@ use tracing_subscriber::{
     EnvFilter, Layer, Registry,
     filter::{FilterExt, ParseError, filter_fn},
     fmt::{
-        FmtContext,
+        FmtContext, MakeWriter,
         format::{FormatEvent, FormatFields, Writer},
     },
     registry::LookupSpan,
@@ -25,13 +25,17 @@ pub(super) fn filter(directives: &str) -> Result<EnvFilter, ParseError> {
     EnvFilter::builder().parse(directives)
 }
 
-pub(super) fn log_layer(config: &TelemetryConfig) -> Result<BoxedLayer, TelemetryError> {
+/// Writes to `writer`, which is standard error but in tests.
+pub(super) fn log_layer<W>(config: &TelemetryConfig, writer: W) -> Result<BoxedLayer, TelemetryError>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
     let log_spans = config.log_spans;
     // Were spans enabled here, every message would pay for them whether exported or not.
     let filter = filter(&config.log)
         .map_err(TelemetryError::Filter)?
         .and(filter_fn(move |metadata| log_spans || metadata.is_event()));
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     Ok(match config.format {
         LogFormat::Text => {
             let to_terminal = io::IsTerminal::is_terminal(&io::stderr());
