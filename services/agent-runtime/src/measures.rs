@@ -12,9 +12,12 @@ use kairo_core::{
     },
     record::Record,
 };
-use kairo_proto::v1::{AgentDecision, Completion, EmailReceived, TaskDue, TaskTriggered};
+use kairo_proto::v1::{Completion, EmailReceived, GivenUpCall, TaskDue, TaskTriggered};
 
-use crate::{config::ModelConfig, turn::Lane};
+use crate::{
+    config::ModelConfig,
+    turn::{Lane, Turn},
+};
 
 /// As the conventions have it of whoever speaks the format of OpenAI, whoever that is.
 const PROVIDER: &str = "openai";
@@ -32,28 +35,41 @@ impl Lane {
     }
 }
 
-/// A decision on an input stands in the log.
-pub fn decided(bus: &Bus, agent: &Name, input: &Record, lane: Lane, decision: &Record) {
-    let kind = input.body.type_name();
-    let waited = bus.now().duration_since(began(input));
-    let waited = Duration::try_from(waited).unwrap_or_default();
-    bus.metrics.took(&DECISION, waited, &[kind, lane.word(), agent.as_str()]);
-    let body = &input.body;
-    let is_wake_up =
-        TaskDue::of(body).is_some() || TaskTriggered::of(body).is_some() || EmailReceived::of(body).is_some();
-    if is_wake_up {
-        bus.metrics.count(&WAKE_UPS, 1.0, &[kind]);
-    }
-    let given_up = AgentDecision::of(&decision.body).map(|decision| decision.given_up.as_slice()).unwrap_or_default();
-    for call in given_up {
-        bus.metrics.count(&MODEL_ABANDONED, 1.0, &[&call.tier, &call.reason]);
+/// An input that is decided on, as far as it matters here.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting {
+    kind: String,
+    /// From when on somebody waits.
+    since: Timestamp,
+    /// Whether it is nothing that a user said.
+    is_wake_up: bool,
+}
+
+impl Waiting {
+    pub fn on(input: &Record) -> Self {
+        let body = &input.body;
+        let due = TaskDue::of(body);
+        // The event of a timer was written when the timer was set.
+        let due_at = due.and_then(|due| due.due_at.parse().ok());
+        Self {
+            kind: body.type_name().to_owned(),
+            since: due_at.unwrap_or(input.envelope.time),
+            is_wake_up: due.is_some() || TaskTriggered::of(body).is_some() || EmailReceived::of(body).is_some(),
+        }
     }
 }
 
-/// From when on somebody waits: the event of a timer was written when the timer was set.
-fn began(input: &Record) -> Timestamp {
-    let due = TaskDue::of(&input.body).and_then(|due| due.due_at.parse().ok());
-    due.unwrap_or(input.envelope.time)
+/// A decision that was under way stands in the log, and says that these calls were given up.
+pub fn decided(bus: &Bus, agent: &Name, turn: &Turn, given_up: &[GivenUpCall]) {
+    let Waiting { kind, since, is_wake_up } = &turn.waiting;
+    let waited = Duration::try_from(bus.now().duration_since(*since)).unwrap_or_default();
+    bus.metrics.took(&DECISION, waited, &[kind, turn.lane().word(), agent.as_str()]);
+    if *is_wake_up {
+        bus.metrics.count(&WAKE_UPS, 1.0, &[kind]);
+    }
+    for call in given_up {
+        bus.metrics.count(&MODEL_ABANDONED, 1.0, &[&call.tier, &call.reason]);
+    }
 }
 
 /// A model is asked once more.

@@ -134,19 +134,15 @@ impl Thinker {
         drop(deliberation);
         let completions = decision.completions.clone();
         let decision = self.to_be_written(decision, &paid, turn);
-        let outcome = match self.commit(agent, &state, &input.record, &thread_id, decision).await {
+        match self.commit(agent, &state, &input.record, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
                 let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits, completions);
                 let Some(instead) = instead else { return Thought::Nothing };
                 let instead = self.to_be_written(instead, &paid, turn);
-                self.commit_what_fits(agent, &state, &input.record, &thread_id, instead).await
+                told(self.commit_what_fits(agent, &state, &input.record, &thread_id, instead).await)
             }
-            outcome => outcome,
-        };
-        if let Ok((decision, _)) = &outcome {
-            measures::decided(&self.bus, agent, &input.record, turn.lane(), decision);
+            outcome => told(outcome),
         }
-        told(outcome)
     }
 
     /// The decision, which says what was spent in vain before it, and is tied to what stands before it. Where the one before is, the

@@ -7,10 +7,12 @@ use kairo_mind::{
     log::{Input, Ready, ReadyWork},
     state::AgentState,
 };
+use kairo_proto::v1::AgentDecision;
 use tracing::Instrument;
 
 use super::{Shard, Told};
 use crate::{
+    measures,
     resident::Taken,
     spans,
     thinking::Thought,
@@ -53,7 +55,7 @@ impl Shard {
     fn think(&mut self, agent: &Name, state: Arc<AgentState>, input: Input, stage: Stage) {
         let Some(resident) = self.agents.get_mut(agent) else { return };
         let Some(log) = &resident.log else { return };
-        let turn = Turn::of(stage, &log.chain);
+        let turn = Turn::of(stage, &input.record, &log.chain);
         let paid = resident.paid_in(turn.lane()).clone();
         let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
         let (name, sequence) = (agent.clone(), input.record.sequence);
@@ -78,6 +80,9 @@ impl Shard {
         let taken = match thought {
             Thought::Decided(record, content) => {
                 self.shards.bus.standing.count_decision();
+                let said = AgentDecision::of(&record.body);
+                let given_up = said.map(|said| said.given_up.as_slice()).unwrap_or_default();
+                measures::decided(&self.shards.bus, agent, turn, given_up);
                 resident.decided(*record, content)
             }
             Thought::Prepared => {
