@@ -12,7 +12,7 @@ use kairo_core::{
 use kairo_local::Service;
 use kairo_proto::{
     Body,
-    v1::{AgentDecision, TaskFired},
+    v1::{AgentDecision, TaskDue, TaskFired},
 };
 use serde_json::json;
 
@@ -158,7 +158,7 @@ async fn every_service_serves_its_metrics_and_what_happens_moves_them() {
                 assert_eq!(sum("kairo_partitions_owned", &[]), 16.0);
                 assert_eq!(sum("kairo_model_retries_total", &[("kairo_tier", "heavy")]), 1.0);
                 assert_eq!(sum("kairo_model_abandoned_total", &[("kairo_reason", "interrupted")]), 1.0);
-                assert_eq!(sum("kairo_agent_wakeups_total", &[("kairo_input", "kairo.task.due.v1")]), 1.0);
+                assert_eq!(sum("kairo_agent_wakeups_total", &[("kairo_input", TaskDue::TYPE)]), 1.0);
                 let calls = "gen_ai_client_operation_duration_seconds_count";
                 assert_eq!(sum(calls, &[("error_type", "model_unavailable")]), 1.0);
                 assert!(sum(calls, &[("error_type", ""), ("gen_ai_request_model", "simulator")]) >= 5.0);

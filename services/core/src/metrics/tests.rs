@@ -1,3 +1,5 @@
+use kairo_proto::v1::AgentMessage;
+
 use super::{
     table::{AGENTS_PARKED, DEAD_LETTERS_WRITTEN, DECISION, MODEL_RETRIES, PARTITIONS_TAKEN, PROJECTED, READY},
     *,
@@ -43,8 +45,8 @@ fn what_was_counted_and_what_is_are_told_in_openmetrics() {
 #[test]
 fn a_duration_falls_into_the_buckets_of_its_metric() {
     let (metrics, _provider) = of(Service::AgentRuntime, 100, false);
-    metrics.took(&DECISION, Duration::from_millis(300), &["kairo.agent.message.v1", "foreground", "a"]);
-    let labels = r#"kairo_input="kairo.agent.message.v1",kairo_lane="foreground""#;
+    metrics.took(&DECISION, Duration::from_millis(300), &[AgentMessage::TYPE, "foreground", "a"]);
+    let labels = format!("kairo_input=\"{}\",kairo_lane=\"foreground\"", AgentMessage::TYPE);
     let values = values(&metrics);
     for (bound, count) in [("0.25", 0), ("0.5", 1), ("+Inf", 1)] {
         let line = format!("kairo_agent_decision_duration_seconds_bucket{{le=\"{bound}\",{labels}}} {count}");
@@ -58,7 +60,7 @@ fn agents_are_told_apart_only_where_that_is_asked_for() {
     for (of_agents, count) in [(false, 1), (true, 2)] {
         let (metrics, _provider) = of(Service::AgentRuntime, 100, of_agents);
         for agent in ["a", "b"] {
-            metrics.took(&DECISION, Duration::ZERO, &["kairo.agent.message.v1", "work", agent]);
+            metrics.took(&DECISION, Duration::ZERO, &[AgentMessage::TYPE, "background", agent]);
         }
         let values = values(&metrics);
         assert_eq!(values.iter().filter(|line| line.contains("_count{")).count(), count, "{values:#?}");
