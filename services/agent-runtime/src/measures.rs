@@ -30,7 +30,7 @@ impl Lane {
     pub fn word(self) -> &'static str {
         match self {
             Self::Foreground => "foreground",
-            Self::Work => "background",
+            Self::Work => "beside",
         }
     }
 }

@@ -60,7 +60,7 @@ fn agents_are_told_apart_only_where_that_is_asked_for() {
     for (of_agents, count) in [(false, 1), (true, 2)] {
         let (metrics, _provider) = of(Service::AgentRuntime, 100, of_agents);
         for agent in ["a", "b"] {
-            metrics.took(&DECISION, Duration::ZERO, &[AgentMessage::TYPE, "background", agent]);
+            metrics.took(&DECISION, Duration::ZERO, &[AgentMessage::TYPE, "beside", agent]);
         }
         let values = values(&metrics);
         assert_eq!(values.iter().filter(|line| line.contains("_count{")).count(), count, "{values:#?}");
