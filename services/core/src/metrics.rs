@@ -135,11 +135,11 @@ impl Metrics {
         match metric.kind {
             Kind::Counter | Kind::ObservedCounter => {
                 let counter = meter.f64_observable_counter(metric.name).with_description(metric.says).with_unit(unit);
-                drop(counter.with_callback(callback).build());
+                let _ = counter.with_callback(callback).build();
             }
             Kind::Gauge | Kind::Histogram(_) => {
                 let gauge = meter.f64_observable_gauge(metric.name).with_description(metric.says).with_unit(unit);
-                drop(gauge.with_callback(callback).build());
+                let _ = gauge.with_callback(callback).build();
             }
         }
     }
