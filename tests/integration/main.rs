@@ -50,6 +50,7 @@ mod lists;
 mod machine;
 mod memory;
 mod models;
+mod monitoring;
 mod multimodal;
 mod objects;
 mod oidc;

@@ -1,54 +1,88 @@
-//! One message is one trace over all services, as a collector sees it.
+//! One message is one trace over all services, as a collector sees it, and so do logs; and metrics go there, too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
 };
 
+use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use futures::stream;
-use kairo_core::telemetry::Traceparent;
+use kairo_core::{
+    metrics::table::{Kind, TABLE},
+    subjects::Service as Core,
+    telemetry::Traceparent,
+    tls::use_ring,
+};
 use kairo_local::Service;
 use opentelemetry_proto::tonic::{
-    collector::trace::v1::{
-        ExportTraceServiceRequest, ExportTraceServiceResponse,
-        trace_service_server::{TraceService, TraceServiceServer},
+    collector::{
+        metrics::v1::{
+            ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+            metrics_service_server::{MetricsService, MetricsServiceServer},
+        },
+        trace::v1::{
+            ExportTraceServiceRequest, ExportTraceServiceResponse,
+            trace_service_server::{TraceService, TraceServiceServer},
+        },
     },
     common::v1::any_value::Value,
+    metrics::v1::metric::Data,
+    resource::v1::Resource,
 };
+use serde_json::json;
 use tokio::{
     net::TcpListener,
     sync::watch::{self, Ref},
 };
-use tonic::{Request, Response, Status, transport::Server};
+use tonic::{
+    Request, Response, Status,
+    transport::{Identity, Server, ServerTlsConfig},
+};
 
-use crate::world::{DEADLINE, Wanted, scenario::USUAL};
+use crate::{
+    certificates,
+    world::{DEADLINE, Wanted, World, scenario::USUAL},
+};
+
+/// Of a message from another system.
+const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+/// What the collector wants to be shown.
+const TOKEN: &str = "Bearer swordfish";
 
 /// A span as it was collected.
 #[derive(Clone, Debug)]
 struct Span {
     service: String,
+    name: String,
     trace: Vec<u8>,
     id: Vec<u8>,
     parent: Vec<u8>,
 }
 
+/// The names of metrics and their types, by the service that sent them.
+type Metrics = BTreeMap<String, BTreeMap<String, &'static str>>;
+
 /// A real OTLP collector, which keeps everything.
 #[derive(Clone)]
 struct Collector {
     spans: watch::Sender<Vec<Span>>,
+    metrics: watch::Sender<Metrics>,
 }
 
 impl Collector {
-    /// Listens until the test ends.
-    async fn start() -> (Self, SocketAddr) {
-        let collector = Self { spans: watch::Sender::default() };
+    /// Listens until the test ends, over TLS.
+    async fn start(identity: Identity) -> (Self, SocketAddr) {
+        let collector = Self { spans: watch::Sender::default(), metrics: watch::Sender::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let connections = stream::unfold(listener, async |listener| {
             let connection = listener.accept().await.map(|(connection, _)| connection);
             Some((connection, listener))
         });
-        let server = Server::builder().add_service(TraceServiceServer::new(collector.clone()));
+        use_ring();
+        let mut server = Server::builder().tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
+        let server = server.add_service(TraceServiceServer::with_interceptor(collector.clone(), is_let_in));
+        let server = server.add_service(MetricsServiceServer::with_interceptor(collector.clone(), is_let_in));
         tokio::spawn(server.serve_with_incoming(connections));
         (collector, address)
     }
@@ -61,6 +95,52 @@ impl Collector {
         let found = waited.map(|found| found.map(|all: Ref<Vec<Span>>| of_trace(&all)));
         found.unwrap_or_else(|_| panic!("spans are missing: {:?}", of_trace(&self.spans.borrow()))).unwrap()
     }
+
+    /// Waits until these metrics of a service were sent.
+    async fn metrics(&self, service: &str, wanted: &BTreeMap<String, &'static str>) {
+        let mut metrics = self.metrics.subscribe();
+        let are_there = |all: &Metrics| {
+            all.get(service).is_some_and(|sent| wanted.iter().all(|(name, kind)| sent.get(name) == Some(kind)))
+        };
+        let waited = tokio::time::timeout(DEADLINE, metrics.wait_for(are_there)).await.is_ok();
+        assert!(waited, "{service} did not send all of {wanted:?}: {:?}", self.metrics.borrow().get(service));
+    }
+}
+
+fn is_let_in(request: Request<()>) -> Result<Request<()>, Status> {
+    match request.metadata().get("authorization").is_some_and(|shown| shown == TOKEN) {
+        true => Ok(request),
+        false => Err(Status::unauthenticated("who is it?")),
+    }
+}
+
+fn name_of(resource: Option<Resource>) -> String {
+    let attributes = resource.unwrap().attributes;
+    let service = attributes.into_iter().find(|attribute| attribute.key == "service.name").unwrap();
+    let Some(Value::StringValue(service)) = service.value.unwrap().value else { panic!("no text") };
+    service
+}
+
+#[tonic::async_trait]
+impl MetricsService for Collector {
+    async fn export(
+        &self,
+        request: Request<ExportMetricsServiceRequest>,
+    ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
+        for resource in request.into_inner().resource_metrics {
+            let service = name_of(resource.resource);
+            for metric in resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics) {
+                let kind = match metric.data {
+                    Some(Data::Sum(_)) => "counter",
+                    Some(Data::Gauge(_)) => "gauge",
+                    Some(Data::Histogram(_)) => "histogram",
+                    other => panic!("{}: {other:?}", metric.name),
+                };
+                self.metrics.send_modify(|all| _ = all.entry(service.clone()).or_default().insert(metric.name, kind));
+            }
+        }
+        Ok(Response::new(ExportMetricsServiceResponse::default()))
+    }
 }
 
 #[tonic::async_trait]
@@ -71,13 +151,11 @@ impl TraceService for Collector {
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
         let mut spans = Vec::new();
         for resource in request.into_inner().resource_spans {
-            let attributes = resource.resource.unwrap().attributes;
-            let service = attributes.into_iter().find(|attribute| attribute.key == "service.name").unwrap();
-            let Some(Value::StringValue(service)) = service.value.unwrap().value else { panic!("no text") };
+            let service = name_of(resource.resource);
             for span in resource.scope_spans.into_iter().flat_map(|scope| scope.spans) {
                 let service = service.clone();
-                let (trace, id, parent) = (span.trace_id, span.span_id, span.parent_span_id);
-                spans.push(Span { service, trace, id, parent });
+                let (name, trace, id, parent) = (span.name, span.trace_id, span.span_id, span.parent_span_id);
+                spans.push(Span { service, name, trace, id, parent });
             }
         }
         self.spans.send_modify(|all| all.append(&mut spans));
@@ -104,13 +182,36 @@ fn is_whole(spans: &[Span]) -> bool {
         && spans.iter().any(came_all_the_way)
 }
 
+/// The traces that lines of the services' logs belong to, and whether each of these lines names its span, too.
+fn traces_of_logs(world: &World) -> BTreeMap<String, bool> {
+    let replicas = Service::ALL.into_iter().filter(|service| *service != Service::ModelSim);
+    let logs = replicas.flat_map(|service| world.stack.replicas(service)).map(|replica| replica.process().log());
+    let mut traces = BTreeMap::new();
+    for log in logs {
+        for line in std::fs::read_to_string(log).unwrap().lines().filter(|line| line.starts_with('{')) {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            if let Some(trace) = line["trace_id"].as_str() {
+                *traces.entry(trace.to_owned()).or_insert(true) &= line["span_id"].is_string();
+            }
+        }
+    }
+    traces
+}
+
 #[tokio::test]
 async fn one_message_is_one_trace_over_all_services() {
-    let (collector, address) = Collector::start().await;
-    let mut wanted = Wanted::new(USUAL).env_of_all("KAIRO_TELEMETRY__EXPORT_INTERVAL_MS", "20");
-    for service in Service::ALL {
-        wanted = wanted.env(service, "KAIRO_TELEMETRY__OTLP_ENDPOINT", format!("http://{address}"));
-    }
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    let shown = certificates::of_server(folder.path(), &certificates::authority(&ca));
+    let [certificate, key] = [shown.certificate, shown.key].map(|file| std::fs::read(file).unwrap());
+    let (collector, address) = Collector::start(Identity::from_pem(certificate, key)).await;
+    let wanted = Wanted::new(USUAL)
+        .env_of_all("KAIRO_TELEMETRY__EXPORT_INTERVAL_MS", "20")
+        .env_of_all("KAIRO_TELEMETRY__METRICS_INTERVAL_MS", "100")
+        .env_of_all("KAIRO_TELEMETRY__FORMAT", "json")
+        .env_of_all("KAIRO_TELEMETRY__OTLP_ENDPOINT", format!("https://{address}"))
+        .env_of_all("KAIRO_TELEMETRY__OTLP_CA", ca.display().to_string())
+        .env_of_all("KAIRO_TELEMETRY__OTLP_HEADERS", json!({ "authorization": TOKEN }).to_string());
     let world = wanted.start().await;
     world.define("default").await;
     let other = world.send("default", "hello").await;
@@ -130,6 +231,10 @@ async fn one_message_is_one_trace_over_all_services() {
     let [trace] = traces.into_iter().collect::<Vec<_>>()[..] else { panic!("several traces: {chain:#?}") };
 
     let spans = collector.trace(&trace.to_be_bytes(), is_whole).await;
+    let names: BTreeSet<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    for name in ["invoke_agent", "chat simulator", "execute_tool tools.now"] {
+        assert!(names.contains(name), "no span {name}: {names:?}");
+    }
     let roots: Vec<&Span> = spans.iter().filter(|span| span.parent.is_empty()).collect();
     assert!(roots.len() == 1 && roots[0].service == "gateway", "{roots:?}");
 
@@ -137,5 +242,21 @@ async fn one_message_is_one_trace_over_all_services() {
     let other = log.iter().find(|raw| raw.header("ce-id") == Some(&other.event_id.to_string())).unwrap();
     let other: Traceparent = other.header("traceparent").unwrap().parse().unwrap();
     assert_ne!(other.trace_id(), trace);
+    for service in Core::ALL {
+        // What is always there, under the names that `/metrics` makes its own of.
+        let gauges = TABLE.iter().filter(|metric| metric.services.contains(&service) && metric.kind == Kind::Gauge);
+        let gauges = gauges.filter(|metric| !metric.name.starts_with("kairo.log.limit"));
+        let gauges = gauges.map(|metric| (metric.name.to_owned(), metric.kind.word())).collect();
+        collector.metrics(service.name(), &gauges).await;
+    }
+    // What is logged of a message that nobody can read belongs to its trace.
+    let headers = HeaderMap::from_iter([(HeaderName::from_static("traceparent"), HeaderValue::from(TRACEPARENT))]);
+    world.publish("kairo.system.shop.sold", headers, "?").await;
+    world.dead_letters(1).await;
+    let traces = traces_of_logs(&world);
+    assert_eq!(traces.get(TRACEPARENT.split('-').nth(1).unwrap()), Some(&true), "no line has this trace: {traces:?}");
+
+    let decided = BTreeMap::from([("kairo.agent.decision.duration".to_owned(), "histogram")]);
+    collector.metrics(Core::AgentRuntime.name(), &decided).await;
     world.end().await;
 }

@@ -12,11 +12,13 @@ mod config;
 pub mod effects;
 mod given_up;
 mod live;
+mod measures;
 mod models;
 mod received;
 mod resident;
 mod shard;
 mod snapshots;
+mod spans;
 mod thinking;
 mod turn;
 
@@ -41,7 +43,9 @@ pub use thinking::answered;
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let models =
         Models::new(&config.models, Arc::new(Objects::new(&context.bus)), config.agent_runtime.max_loaded_bytes);
-    run_with(config, context, Arc::new(models)).await
+    let models = Arc::new(models.measured(&context.bus.metrics));
+    models.observe();
+    run_with(config, context, models).await
 }
 
 /// The same with others to ask than the configured models.
@@ -57,6 +61,7 @@ pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>
         bytes: AtomicUsize::new(0),
         config: config.agent_runtime,
     });
+    shards.observe();
     readiness.announce("");
     let effects = Arc::new(effects::Effects::new(&bus));
     let (owned, ()) = tokio::join!(

@@ -16,6 +16,10 @@ use async_openai::{
     middleware::ReqwestService,
 };
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
+use kairo_core::metrics::{
+    Metrics,
+    table::{MODEL_IN_FLIGHT, MODEL_LIMIT},
+};
 use kairo_mind::{
     chat_completions::{self, Settings, Shown},
     request::{ModelRequest, short_digest},
@@ -26,13 +30,17 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::Instant,
 };
+use tracing::Instrument;
 
 pub use self::stored::{Found, NoParts, Parts, Stored};
 use self::tool_sets::{ToolSet, ToolSets};
 use crate::{
     config::{ModelConfig, ModelsConfig},
     live::Live,
+    measures::{self, Calls},
     received::Received,
+    spans,
+    turn::Lane,
 };
 
 /// Longest message of an error, in characters.
@@ -60,6 +68,7 @@ pub struct Models {
     light: Option<Model>,
     parts: Arc<dyn Parts>,
     tool_sets: ToolSets,
+    metrics: Metrics,
     /// Room for images and audio while they are being sent, in kilobytes.
     room: Semaphore,
     room_kb: u32,
@@ -87,9 +96,43 @@ impl Models {
             light: model(&config.light),
             parts,
             tool_sets: ToolSets::default(),
+            metrics: Metrics::default(),
             room: Semaphore::new(usize::try_from(room_kb).unwrap_or(Semaphore::MAX_PERMITS)),
             room_kb,
         }
+    }
+
+    /// The same, which counts and measures calls.
+    #[must_use]
+    pub fn measured(self, metrics: &Metrics) -> Self {
+        Self { metrics: metrics.clone(), ..self }
+    }
+
+    /// Has metrics say how many calls are under way, and may be.
+    pub fn observe(self: &Arc<Self>) {
+        for (metric, calls) in
+            [(&MODEL_IN_FLIGHT, Model::in_flight as fn(&Model, Lane) -> usize), (&MODEL_LIMIT, Model::limit)]
+        {
+            let models = Arc::downgrade(self);
+            self.metrics.observe(metric, move |say| {
+                if let Some(models) = models.upgrade() {
+                    models.calls(calls).say(say);
+                }
+            });
+        }
+    }
+
+    fn calls(&self, of: impl Fn(&Model, Lane) -> usize) -> Calls<'_> {
+        let mut calls = Calls::default();
+        let tiers = [("heavy", Some(&self.heavy)), ("fast", self.fast.as_ref()), ("light", self.light.as_ref())];
+        for (tier, model) in tiers.into_iter().filter_map(|(tier, model)| Some((tier, model?))) {
+            for model in std::iter::once(model).chain(&model.fallbacks) {
+                for lane in [Lane::Foreground, Lane::Work] {
+                    calls.add(&model.config.model, tier, lane, of(model, lane));
+                }
+            }
+        }
+        calls
     }
 
     fn of(&self, tier: &str) -> &Model {
@@ -187,6 +230,21 @@ impl Model {
         }
     }
 
+    fn permits(&self, lane: Lane) -> &Semaphore {
+        match lane {
+            Lane::Foreground => &self.permits,
+            Lane::Work => &self.work_permits,
+        }
+    }
+
+    fn in_flight(&self, lane: Lane) -> usize {
+        self.limit(lane).saturating_sub(self.permits(lane).available_permits())
+    }
+
+    fn limit(&self, _: Lane) -> usize {
+        self.config.max_in_flight
+    }
+
     async fn complete(
         &self,
         models: &Models,
@@ -194,17 +252,19 @@ impl Model {
         received: &Received,
         live: Option<&mut Live<'_>>,
     ) -> Completion {
-        let permits = if request.is_work { &self.work_permits } else { &self.permits };
-        let _permit = permits.acquire().await;
+        let asked = Instant::now();
+        let _permit = self.permits(if request.is_work { Lane::Work } else { Lane::Foreground }).acquire().await;
         let started = Instant::now();
         let limit = Duration::from_millis(self.config.timeout_ms);
         let tool_set = models.tool_sets.of(&request.tools);
+        let span = spans::chat(&self.config, request.tier);
         let mut digests = request.digests(tool_set.digest);
         let outcome = match models.load(request, &self.config).await {
             Err(error) => Err(error),
             Ok((shown, _room)) => {
                 digests.sent = sent(&self.config.model, &shown);
-                match tokio::time::timeout(limit, self.call(request, &tool_set, &shown, received, live)).await {
+                let call = self.call(request, &tool_set, &shown, received, live).instrument(span.clone());
+                match tokio::time::timeout(limit, call).await {
                     Ok(outcome) => outcome,
                     Err(_) => Err(error("model_timeout", format!("no answer within {} ms", limit.as_millis()), true)),
                 }
@@ -213,6 +273,8 @@ impl Model {
         let failed =
             |error| Completion { error: Some(told(error, self.config.api_key.expose())), ..Default::default() };
         let completion = outcome.unwrap_or_else(failed);
+        spans::answered(&span, &completion);
+        measures::called(&models.metrics, &self.config, request.tier, &completion, asked.elapsed());
         Completion {
             tier: request.tier.to_owned(),
             model: if completion.model.is_empty() { self.config.model.clone() } else { completion.model },

@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use self::working::Work;
 use crate::{
+    measures,
     snapshots::Loaded,
     turn::{Lane, Paid, Stage, Turn},
 };
@@ -229,12 +230,15 @@ impl Resident {
         let is_message = matches!(record.body, Body::AgentMessage(_));
         let lane = lane_of(&record);
         let decision = self.settling(&record);
+        let given_up = AgentDecision::of(&record.body).map(|decision| decision.given_up.clone()).unwrap_or_default();
         let Some(log) = &mut self.log else { return Taken::Well };
         match log.push(record) {
             Ok(Pushed::Decided(input)) => {
                 // One's own whose acknowledgement is late, or somebody else's: either way this one is over.
-                if self.running.as_ref().is_some_and(|running| running.input == input) || self.work.is_committing() {
+                let running = self.running.as_ref().filter(|running| running.input == input);
+                if let Some(running) = running.or_else(|| self.work.committing()) {
                     bus.standing.count_decision();
+                    measures::decided(bus, &self.name, &running.turn, &given_up);
                 }
                 self.interrupt();
                 if self.work.is_committing() {

@@ -20,6 +20,7 @@ use kairo_core::{
         congestion::{self, Queue, pressure::Pressure},
     },
     ids::Name,
+    metrics::table::{AGENTS_MEMORY, AGENTS_PARKED},
     ownership::{
         checkpoint::Checkpoints,
         member::{Tenure, Work},
@@ -57,6 +58,21 @@ pub struct Shards {
     pub loads: Semaphore,
     /// What agents take of memory, in bytes.
     pub bytes: AtomicUsize,
+}
+
+impl Shards {
+    /// Has metrics say what agents there are.
+    pub fn observe(self: &Arc<Self>) {
+        let metrics = &self.bus.metrics;
+        let standing = self.bus.standing.clone();
+        metrics.observe(&AGENTS_PARKED, move |say| say(standing.parked().len() as f64, &[]));
+        let shards = Arc::downgrade(self);
+        metrics.observe(&AGENTS_MEMORY, move |say| {
+            if let Some(shards) = shards.upgrade() {
+                say(shards.bytes.load(Ordering::Relaxed) as f64, &[]);
+            }
+        });
+    }
 }
 
 impl Work for Shards {

@@ -27,6 +27,7 @@ use crate::{
     catalogue::CatalogueInForce,
     config::Config,
     live::Live,
+    measures,
     models::Answers,
     received::{Received, SoFar},
     turn::{Paid, Stage, Turn},
@@ -196,6 +197,9 @@ impl Thinker {
         };
         turn.unless_stopping(ready).await?;
         self.bus.standing.count_model_request();
+        if question.attempt > 1 {
+            measures::retried(&self.bus.metrics, question.request.tier);
+        }
         let asking = paid.given_up.asking(question.request.tier);
         let live = question.speaks.then(live);
         let mut completion = answered(self.models.as_ref(), question, asking.received(), live).await;

@@ -8,12 +8,15 @@ use std::{
     },
 };
 
-use kairo_core::hash_chain::HashChain;
+use kairo_core::{hash_chain::HashChain, record::Record};
 use kairo_mind::{log::Answers, request::ModelRequest};
 use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall, HashLink};
 use tokio_util::sync::CancellationToken;
 
-use crate::given_up::{self, GivenUp};
+use crate::{
+    given_up::{self, GivenUp},
+    measures::Waiting,
+};
 
 /// Beside its conversations, an agent may work on something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,14 +48,17 @@ pub struct Turn {
     pub link: HashLink,
     /// Whether the decision before it carries one.
     pub is_chained: bool,
+    /// What it is made on.
+    pub waiting: Waiting,
     begun: Arc<AtomicBool>,
     stopping: CancellationToken,
 }
 
 impl Turn {
-    /// On what stands in a log that this is the chain of.
-    pub fn of(stage: Stage, chain: &HashChain) -> Self {
-        Self { stage, link: chain.next(), is_chained: chain.has_begun(), ..Self::default() }
+    /// On an input, and what stands in a log that this is the chain of.
+    pub fn of(stage: Stage, input: &Record, chain: &HashChain) -> Self {
+        let waiting = Waiting::on(input);
+        Self { stage, link: chain.next(), is_chained: chain.has_begun(), waiting, ..Self::default() }
     }
 
     pub fn lane(&self) -> Lane {

@@ -10,6 +10,7 @@ pub mod forgetting;
 pub mod header_lines;
 pub mod ids;
 pub mod keyed_locks;
+pub mod metrics;
 pub mod ownership;
 pub mod privacy;
 pub mod record;

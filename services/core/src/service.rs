@@ -2,6 +2,7 @@
 
 mod health;
 mod status;
+mod vitals;
 
 use std::{future::Future, process::ExitCode};
 
@@ -18,6 +19,7 @@ use crate::{
     closed,
     config::{self, Validate},
     ids::Name,
+    metrics::Metrics,
     privacy::PrivacyConfig,
     subjects::Service,
     telemetry::{self, TelemetryConfig},
@@ -48,7 +50,7 @@ macro_rules! service_config {
             pub privacy: $crate::privacy::PrivacyConfig,
             /// Logs and traces.
             pub telemetry: $crate::telemetry::TelemetryConfig,
-            /// Where liveness and readiness are served.
+            /// Where liveness, readiness and metrics are served.
             pub health: $crate::service::HealthConfig,
             $($(#[$section_doc])* pub $section: $kind),*
         }
@@ -183,16 +185,21 @@ where
     C: ServiceConfig,
     F: Future<Output = Result<(), ServiceError>>,
 {
-    let traces =
-        telemetry::init(service.name(), config.telemetry()).map_err(|error| ServiceError::Other(error.to_string()))?;
-    let outcome = serve(service, config, body).await;
-    if let Err(error) = traces.shutdown().await {
+    let telemetry =
+        telemetry::init(service, config.telemetry()).map_err(|error| ServiceError::Other(error.to_string()))?;
+    let outcome = serve(service, config, telemetry.metrics(), body).await;
+    if let Err(error) = telemetry.shutdown().await {
         eprintln!("kairo-{}: {error}", service.name());
     }
     outcome
 }
 
-async fn serve<C, F>(service: Service, config: C, body: impl FnOnce(C, Context) -> F) -> Result<(), ServiceError>
+async fn serve<C, F>(
+    service: Service,
+    config: C,
+    metrics: Metrics,
+    body: impl FnOnce(C, Context) -> F,
+) -> Result<(), ServiceError>
 where
     C: ServiceConfig,
     F: Future<Output = Result<(), ServiceError>>,
@@ -201,9 +208,11 @@ where
     let shutdown = CancellationToken::new();
     tokio::spawn(stop_on_signal(shutdown.clone()));
     let readiness = Readiness::default();
-    readiness.serve(config.health(), shutdown.clone()).await?;
+    readiness.serve(config.health(), metrics.clone(), shutdown.clone()).await?;
     let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?.sealing(config.privacy());
+    let bus = bus.measured(&metrics);
     readiness.depend_on(&bus);
+    vitals::observe(&bus, &readiness);
     bus.spawn(status::answer(bus.clone(), readiness.clone(), started));
     let found = waiting_for_nats(&bus, &shutdown, async || {
         let found = bus.find_log().await;

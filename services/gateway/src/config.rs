@@ -164,6 +164,12 @@ pub struct GatewayConfig {
     pub prices: Prices,
     /// What the prices are in. Default USD.
     pub currency: String,
+    /// How often JetStream and the read model are asked for what `/metrics` says of the log, its consumers and consents, in
+    /// milliseconds. Default 15000.
+    pub metrics_interval_ms: u64,
+    /// What the log may take of the disk, in bytes, for the metric of its limit; 0 where only its stream's own limit is told.
+    /// Default 0.
+    pub log_limit_bytes: u64,
 }
 
 /// What a currency is called unless it is said.
@@ -267,6 +273,8 @@ impl Default for GatewayConfig {
             lookup_timeout_ms: 250,
             prices: Prices::new(),
             currency: CURRENCY.to_owned(),
+            metrics_interval_ms: 15_000,
+            log_limit_bytes: 0,
         }
     }
 }
@@ -320,6 +328,7 @@ impl Validate for GatewayConfig {
         check(found, "query_timeout_ms", self.query_timeout_ms, 10..=60_000, "milliseconds");
         check(found, "digest_timeout_ms", self.digest_timeout_ms, 100..=86_400_000, "milliseconds");
         check(found, "freshness_wait_ms", self.freshness_wait_ms, 0..=60_000, "milliseconds");
+        check(found, "metrics_interval_ms", self.metrics_interval_ms, 100..=3_600_000, "milliseconds");
         check(found, "lookup_timeout_ms", self.lookup_timeout_ms, 1..=10_000, "milliseconds");
         for model in self.prices.keys().filter(|model| !is_priced(model)) {
             let advice = "name a model, or the beginning of names followed by *";

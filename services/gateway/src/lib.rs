@@ -20,6 +20,8 @@ mod forgetting;
 mod grpc;
 mod http;
 mod live;
+mod log_metrics;
+mod log_state;
 mod objects;
 mod ownership;
 mod place;

@@ -14,7 +14,7 @@ use crate::{
     config::{Config, GatewayConfig},
     connections,
     directory::Directory,
-    forgetting, http,
+    forgetting, http, log_metrics,
     objects::{inventory::Inventory, sweep},
     recent::Recent,
     state::{Gateway, Parts},
@@ -76,6 +76,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     }
     .into();
     tokio::spawn(sweep::run(gateway.clone()));
+    tokio::spawn(log_metrics::run(gateway.clone()));
     tokio::spawn(forgetting::carrying_out::run(gateway.clone()));
     let app = http::routes(gateway, &context.readiness);
     context.readiness.announce(&format!("url=http://{address}"));

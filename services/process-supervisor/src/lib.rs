@@ -94,6 +94,7 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
     // Others may ask about a process until its end is in the log, hence longer than until shutdown.
     let liveness = Liveness::answering(&bus, CancellationToken::new()).await?;
     let supervisor = Arc::new(Supervisor::new(&bus, config, policy, guards, contact, liveness, shutdown.clone()));
+    supervisor.observe();
     let answering = Answering::begin(supervisor.requests()).await?;
     // After that: by the time that it is answered, the server knows whom to ask about processes.
     let published =

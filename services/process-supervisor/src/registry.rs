@@ -44,6 +44,11 @@ impl Registry {
         self.lock().values().filter(|process| process.agent == *agent).cloned().collect()
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, Arc<Process>>> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }

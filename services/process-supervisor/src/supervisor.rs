@@ -19,9 +19,10 @@ use kairo_core::{
     envelope::Envelope,
     event_json::invocation_id,
     keyed_locks::KeyedLocks,
+    metrics::table::{PROCESSES_ENDED, PROCESSES_LIMIT, PROCESSES_RUNNING},
     subjects,
 };
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::ProcessExited};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
@@ -126,6 +127,14 @@ impl Supervisor {
             ending: CancellationToken::new(),
             handling: TaskTracker::new(),
         }
+    }
+
+    /// Has metrics say how many processes run here, and may.
+    pub fn observe(&self) {
+        let registry = self.registry.clone();
+        self.bus.metrics.observe(&PROCESSES_RUNNING, move |say| say(registry.count() as f64, &[]));
+        let concurrent = self.config.limits.concurrent;
+        self.bus.metrics.observe(&PROCESSES_LIMIT, move |say| say(concurrent as f64, &[]));
     }
 
     /// Where questions about the processes that run here are dealt with.
@@ -299,8 +308,14 @@ impl Supervisor {
         end: End,
     ) -> Result<(), BusError> {
         let event = job.exited(asked, because, program, end);
-        if let Entered::Already(_) = self.ledgers.exited.enter(&job.agent, job.since, &event).await? {
-            tracing::info!(agent = %job.agent, action = %asked.action, "its end is in the log already");
+        match self.ledgers.exited.enter(&job.agent, job.since, &event).await? {
+            Entered::Written { .. } => {
+                let outcome = ProcessExited::of(&event.body).map_or("", |exited| exited.outcome.as_str());
+                self.bus.metrics.count(&PROCESSES_ENDED, 1.0, &[outcome]);
+            }
+            Entered::Already(_) => {
+                tracing::info!(agent = %job.agent, action = %asked.action, "its end is in the log already");
+            }
         }
         Ok(())
     }

@@ -8,8 +8,10 @@ use std::{
 
 use kairo_core::{
     bus::{Bus, BusError, consume::backoff},
+    metrics::table::PROJECTED,
     record::Raw,
 };
+use kairo_proto::words::GenerationState;
 use kairo_read_model::ReadError;
 use tokio::{
     sync::watch,
@@ -30,6 +32,8 @@ use crate::{
     transition::State,
 };
 
+/// What metrics say of messages that a generation takes in before it is live.
+const BUILDING: &str = "building";
 /// How often a transaction is tried that gave way to somebody else's.
 const ATTEMPTS: usize = 5;
 
@@ -249,6 +253,8 @@ impl Shift<'_> {
             attempt += 1;
         }
         self.progress.advance(to);
+        let state = if self.state == State::Live { GenerationState::Live.known_word() } else { BUILDING };
+        self.worker.bus.metrics.count(&PROJECTED, messages as f64, &[state]);
         tracing::debug!(
             generation = self.worker.target.generation,
             sequence = to,

@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use kairo_core::{
     bus::{consume::consume, epoch::EpochInForce, ledger::Ledger, liveness::Liveness},
+    metrics::table::IN_DOUBT,
     service::{Context, ServiceError, waiting_for_nats},
     subjects::{Consumer, TOOL_INVOKE},
 };
@@ -97,6 +98,8 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
         }
     };
     let toolbox = Arc::new(toolbox);
+    toolbox.observe(&bus.metrics);
+    bus.metrics.from_zero(&IN_DOUBT);
     let catalogue = published_catalogue::PublishedCatalogue::new(
         &bus,
         toolbox.clone(),

@@ -11,13 +11,17 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     event_json::invocation_id,
     ids::{self, Name},
+    metrics::table::{IN_DOUBT, TOOL_CALLS},
     personal::Whose,
     subjects::{Service, TOOL_RESULT},
 };
 use kairo_proto::v1::{self, ToolResult};
 use uuid::Uuid;
 
-use crate::{tool::ToolError, toolbox::Outcome};
+use crate::{
+    tool::{ToolError, ToolErrorKind},
+    toolbox::Outcome,
+};
 
 /// How one action ended.
 pub struct Ended<'a> {
@@ -65,16 +69,31 @@ impl Results {
 
     async fn write(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
         let (action, whose) = (ended.action, Whose::user(ended.user));
+        let (tool, took, error) =
+            (ended.tool, ended.took, ended.outcome.result.as_ref().err().map(|error| error.kind.clone()));
         let envelope = Envelope {
             causation_id: Some(invocation_id(action)),
             ..cause.follow(ids::derived(action, "result"), Service::ToolRunner, Origin::Tool, self.bus.now())
         };
         let body = result(self.bus.instance.as_str(), ended);
         let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body).whose(whose);
-        if let Entered::Already(_) = self.ledger.enter(agent, since, &event).await? {
-            tracing::info!(%agent, %action, "the action has a result already, this one is dropped");
+        match self.ledger.enter(agent, since, &event).await? {
+            Entered::Written { .. } => self.measure(agent, tool, took, error),
+            Entered::Already(_) => {
+                tracing::info!(%agent, %action, "the action has a result already, this one is dropped");
+            }
         }
         Ok(())
+    }
+
+    /// A name that is no tool's is the model's own, and there is no end of them.
+    fn measure(&self, agent: &Name, tool: &str, took: Duration, error: Option<ToolErrorKind>) {
+        let tool = if error == Some(ToolErrorKind::NotFound) { "" } else { tool };
+        let error_type = error.as_ref().map_or("", ToolErrorKind::as_str);
+        self.bus.metrics.took(&TOOL_CALLS, took, &[tool, error_type, agent.as_str()]);
+        if error == Some(ToolErrorKind::InDoubt) {
+            self.bus.metrics.count(&IN_DOUBT, 1.0, &[]);
+        }
     }
 }
 

@@ -34,6 +34,7 @@ use kairo_core::{
 use kairo_proto::{Body, v1::ToolInvoke};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span, field::Empty};
 use uuid::Uuid;
 
 use crate::{
@@ -316,13 +317,31 @@ impl Runner {
             user: asked.user.as_deref().unwrap_or_default(),
             outside: room.outside(),
         };
+        let span = span(asked);
+        let calling = self.toolbox.carry_out(room, context).instrument(span.clone());
         // What is told of it ends with it: nothing comes after the result.
-        tokio::select! {
+        let outcome = tokio::select! {
             biased;
-            outcome = self.toolbox.carry_out(room, context) => outcome,
+            outcome = calling => outcome,
             never = telling.tell(reports) => match never {},
+        };
+        if let Err(error) = &outcome.result {
+            span.record("error.type", error.kind.as_str());
         }
+        outcome
     }
+}
+
+/// The span of a call, by OpenTelemetry's conventions. It has a place in the toolbox, so its name is that of a tool.
+fn span(asked: &Asked) -> Span {
+    tracing::info_span!(
+        "execute_tool",
+        otel.name = format!("execute_tool {}", asked.tool),
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = asked.tool,
+        gen_ai.tool.call.id = %asked.action,
+        "error.type" = Empty,
+    )
 }
 
 /// Whether the call is to be run here.

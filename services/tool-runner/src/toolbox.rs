@@ -6,7 +6,13 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
-use kairo_core::outside;
+use kairo_core::{
+    metrics::{
+        Metrics,
+        table::{TOOLS_IN_FLIGHT, TOOLS_LIMIT},
+    },
+    outside,
+};
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +44,8 @@ pub enum ToolboxError {
 #[derive(Debug)]
 pub struct Toolbox {
     registry: Arc<Registry>,
+    /// Calls that run at once at most.
+    parallel: usize,
     permits: Semaphore,
     control_permits: Semaphore,
     cancel_grace: Duration,
@@ -107,6 +115,7 @@ impl Toolbox {
     pub fn only(config: &ToolsConfig, tools: Vec<Arc<dyn Tool>>) -> Self {
         Self {
             registry: Arc::new(Registry::new(tools, config.catalogue_limits())),
+            parallel: config.parallel,
             permits: Semaphore::new(config.parallel),
             control_permits: Semaphore::new(config.parallel),
             cancel_grace: Duration::from_millis(config.cancel_grace_ms),
@@ -115,6 +124,18 @@ impl Toolbox {
             stop: CancellationToken::new(),
             servers: Vec::new(),
         }
+    }
+
+    /// Has metrics say how many calls are under way, and may be; those of control tools have places of their own.
+    pub fn observe(self: &Arc<Self>, metrics: &Metrics) {
+        let toolbox = Arc::downgrade(self);
+        metrics.observe(&TOOLS_IN_FLIGHT, move |say| {
+            if let Some(toolbox) = toolbox.upgrade() {
+                say(toolbox.parallel.saturating_sub(toolbox.permits.available_permits()) as f64, &[]);
+            }
+        });
+        let parallel = self.parallel;
+        metrics.observe(&TOOLS_LIMIT, move |say| say(parallel as f64, &[]));
     }
 
     /// Replaces all tools of an owner, and says which of all tools are left out.

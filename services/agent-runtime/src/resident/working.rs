@@ -29,7 +29,12 @@ impl Work {
     }
 
     pub fn is_committing(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.turn.stage == Stage::Commit)
+        self.committing().is_some()
+    }
+
+    /// The decision that is being written.
+    pub fn committing(&self) -> Option<&Running> {
+        self.running.as_ref().filter(|running| running.turn.stage == Stage::Commit)
     }
 
     /// Nobody waits any more for the decision under way. What it has paid for stays.

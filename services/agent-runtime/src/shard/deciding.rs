@@ -7,11 +7,14 @@ use kairo_mind::{
     log::{Input, Ready, ReadyWork},
     state::AgentState,
 };
+use kairo_proto::v1::AgentDecision;
 use tracing::Instrument;
 
 use super::{Shard, Told};
 use crate::{
+    measures,
     resident::Taken,
+    spans,
     thinking::Thought,
     turn::{Stage, Turn},
 };
@@ -52,7 +55,7 @@ impl Shard {
     fn think(&mut self, agent: &Name, state: Arc<AgentState>, input: Input, stage: Stage) {
         let Some(resident) = self.agents.get_mut(agent) else { return };
         let Some(log) = &resident.log else { return };
-        let turn = Turn::of(stage, &log.chain);
+        let turn = Turn::of(stage, &input.record, &log.chain);
         let paid = resident.paid_in(turn.lane()).clone();
         let (shards, lease, told) = (self.shards.clone(), self.tenure.lease.clone(), self.told.clone());
         let (name, sequence) = (agent.clone(), input.record.sequence);
@@ -60,7 +63,8 @@ impl Shard {
         let span = consume::span(Consumer::AgentRuntime, &input.record);
         let seen = turn.clone();
         let thinking = async move {
-            let thought = shards.thinker.think(&name, state, &input, paid, &lease, &seen).await;
+            let thought = shards.thinker.think(&name, state, &input, paid, &lease, &seen);
+            let thought = thought.instrument(spans::invoke_agent(&name)).await;
             let _ = told.send(Told::Thought(name, seen, thought));
         };
         let task = self.tasks.spawn(self.shards.bus.host(thinking.instrument(span)));
@@ -76,6 +80,9 @@ impl Shard {
         let taken = match thought {
             Thought::Decided(record, content) => {
                 self.shards.bus.standing.count_decision();
+                let said = AgentDecision::of(&record.body);
+                let given_up = said.map(|said| said.given_up.as_slice()).unwrap_or_default();
+                measures::decided(&self.shards.bus, agent, turn, given_up);
                 resident.decided(*record, content)
             }
             Thought::Prepared => {

@@ -8,7 +8,10 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use jiff::Timestamp;
-use tokio::{sync::Semaphore, time::MissedTickBehavior};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, MissedTickBehavior},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
@@ -19,6 +22,7 @@ use super::{
     sealed::OpeningPull,
 };
 use crate::{
+    metrics::table::PROCESSING,
     record::{Raw, Record},
     subjects::Consumer,
     telemetry,
@@ -125,6 +129,19 @@ pub async fn consume_raw<H: RawHandler>(bus: &Bus, consumer: Consumer, handler: 
 enum Outcome {
     Unreadable(String),
     Handled(Result<Settled, Failure>),
+}
+
+impl Outcome {
+    /// What went wrong, as metrics have it; empty where nothing did.
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "unreadable",
+            Self::Handled(Ok(_)) => "",
+            Self::Handled(Err(Failure::Transient(_))) => "transient",
+            Self::Handled(Err(Failure::Conflict(_))) => "conflict",
+            Self::Handled(Err(Failure::Permanent(_))) => "permanent",
+        }
+    }
 }
 
 /// Reads a message and has it handled.
@@ -280,6 +297,7 @@ async fn settle<W: Work>(
     Delivered { raw, attempt, receipt }: Delivered,
 ) {
     let delivery = RawDelivery { raw, attempt };
+    let began = Instant::now();
     let work = async {
         match bus.misplaced(&delivery.raw) {
             Some(misplaced) => Outcome::Unreadable(misplaced.to_string()),
@@ -292,9 +310,18 @@ async fn settle<W: Work>(
         () = halt.cancelled() => Outcome::Handled(Ok(Settled::Later(Duration::ZERO))),
     };
     let raw = delivery.raw;
-    let settlement = match outcome {
-        Outcome::Unreadable(reason) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &reason).await),
-        Outcome::Handled(outcome) => judge(bus, consumer, failures, &raw, outcome).await,
+    let error = outcome.error_type();
+    bus.metrics.took(&PROCESSING, began.elapsed(), &["nats", "process", consumer.name(), error]);
+    let judging = async {
+        match outcome {
+            Outcome::Unreadable(reason) => set_aside(bus, bus.unreadable(consumer.name(), &raw, &reason).await),
+            Outcome::Handled(outcome) => judge(bus, consumer, failures, &raw, outcome).await,
+        }
+    };
+    // What the log says of a failure belongs to the message's trace.
+    let settlement = match error.is_empty() {
+        true => judging.await,
+        false => judging.instrument(raw_span(consumer, &raw)).await,
     };
     if matches!(settlement, Settlement::Done | Settlement::GivenUp) {
         failures.forget(raw.sequence);
@@ -346,7 +373,7 @@ pub fn span(consumer: Consumer, record: &Record) -> tracing::Span {
     span
 }
 
-/// The span of dealing with a message that is no event of Kairo's.
+/// The span of dealing with a message that is no event of Kairo's, or with what became of one.
 fn raw_span(consumer: Consumer, raw: &Raw) -> tracing::Span {
     let span = tracing::info_span!(
         "process",
@@ -386,7 +413,7 @@ async fn alive<T>(bus: &Bus, receipt: &str, stored: Timestamp, work: impl Future
     if bus.now().duration_since(stored).unsigned_abs() >= every {
         let _ = bus.port.settle(receipt, Settlement::InProgress).await;
     }
-    let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+    let mut beat = tokio::time::interval_at(Instant::now() + every, every);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tokio::pin!(work);
     loop {

@@ -7,6 +7,7 @@ use super::{Bus, BusError, append::Outgoing, consume::backoff, port::Message};
 use crate::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
+    metrics::table::DEAD_LETTERS_WRITTEN,
     record::Raw,
     subjects::{self, Consumer, EVENTS_STREAM},
 };
@@ -65,7 +66,10 @@ impl Bus {
         let event = Outgoing::new(&subjects::DEAD_LETTER, &owner, envelope, letter);
         let message = Message::new(event.subject.clone(), event.headers(), event.body.encode()).once(id.to_string());
         match self.store(message).await {
-            Ok(_) => Ok(()),
+            Ok(written) => {
+                self.metrics.count(&DEAD_LETTERS_WRITTEN, f64::from(!written.duplicate), &[]);
+                Ok(())
+            }
             Err(error) => Err(BusError::unavailable("setting a message aside")(error)),
         }
     }

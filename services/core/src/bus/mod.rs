@@ -54,6 +54,7 @@ use self::{
 use crate::{
     config::{Mistake, Secret, Validate, check},
     ids::Name,
+    metrics::Metrics,
     ownership::standing::Standing,
     partition::Partitions,
     permissions::Identity,
@@ -261,6 +262,8 @@ pub struct Bus {
     pub writes: writes::Writes,
     /// What this replica cannot take part in.
     pub(crate) lacking: Lacking,
+    /// What this replica counts and measures.
+    pub metrics: Metrics,
     /// Where content of users is sealed.
     data_keys: Option<Arc<DataKeys>>,
 }
@@ -326,6 +329,7 @@ impl Bus {
             standing: Standing::default(),
             writes: writes::Writes::default(),
             lacking: Lacking::default(),
+            metrics: Metrics::default(),
             data_keys: None,
         }
     }
@@ -334,6 +338,12 @@ impl Bus {
     #[must_use]
     pub fn sealing(self, privacy: &PrivacyConfig) -> Self {
         Self { data_keys: DataKeys::new(privacy).map(Arc::new), ..self }
+    }
+
+    /// The same, which counts and measures what it does.
+    #[must_use]
+    pub fn measured(self, metrics: &Metrics) -> Self {
+        Self { metrics: metrics.clone(), ..self }
     }
 
     /// The connection to NATS, for what no simulation runs: gateway, projector, administration. An error when the bus is

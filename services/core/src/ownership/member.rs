@@ -103,6 +103,7 @@ pub async fn run<W: Work>(bus: &Bus, work: Arc<W>, shutdown: CancellationToken) 
     let (needs, mut needed) = watch::channel(BTreeMap::new());
     let roster = Roster::new(bus.instance.as_str(), READER, partitions, expiry, Duration::ZERO);
     let lease = Lease::new(expiry);
+    bus.standing.observe(&bus.metrics, partitions);
     let started = Instant::now();
     let mut member = Member {
         bus: bus.clone(),

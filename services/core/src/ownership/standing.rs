@@ -10,6 +10,11 @@ use std::{
 
 use kairo_proto::v1::ParkedAgent;
 
+use crate::metrics::{
+    Metrics,
+    table::{INPUTS_WAITING, PARTITIONS, PARTITIONS_HANDED_OVER, PARTITIONS_OWNED, PARTITIONS_TAKEN},
+};
+
 /// How far a partition is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartitionStanding {
@@ -62,6 +67,22 @@ counters! {
 }
 
 impl Standing {
+    /// Has metrics say what it says, and of how many partitions.
+    pub fn observe(&self, metrics: &Metrics, partitions: u32) {
+        metrics.observe(&PARTITIONS, move |say| say(f64::from(partitions), &[]));
+        let of = self.clone();
+        metrics.observe(&PARTITIONS_OWNED, move |say| say(of.partitions_mut().len() as f64, &[]));
+        let of = self.clone();
+        metrics.observe(&INPUTS_WAITING, move |say| {
+            let waiting: u64 = of.partitions_mut().values().map(|standing| standing.waiting).sum();
+            say(waiting as f64, &[]);
+        });
+        let of = self.clone();
+        metrics.observe(&PARTITIONS_TAKEN, move |say| say(of.takeovers() as f64, &[]));
+        let of = self.clone();
+        metrics.observe(&PARTITIONS_HANDED_OVER, move |say| say(of.handovers() as f64, &[]));
+    }
+
     pub fn set(&self, partition: u32, standing: PartitionStanding) {
         self.partitions_mut().insert(partition, standing);
     }

@@ -1,4 +1,5 @@
-//! Liveness and readiness over HTTP: liveness asks nothing of anybody else, readiness does.
+//! Liveness and readiness over HTTP: liveness asks nothing of anybody else, readiness does. And, for whoever may probe,
+//! metrics.
 
 use std::{
     collections::BTreeMap,
@@ -6,7 +7,11 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use axum::{Router, http::StatusCode, routing::get};
+use axum::{
+    Router,
+    http::{StatusCode, header::CONTENT_TYPE},
+    routing::get,
+};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
@@ -15,12 +20,13 @@ use super::ServiceError;
 use crate::{
     bus::Bus,
     config::{Mistake, Validate},
+    metrics::{self, Metrics},
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HealthConfig {
-    /// Where `/healthz` and `/readyz` are served. Port 0 takes a free one, so that replicas need no configuration.
+    /// Where `/healthz`, `/readyz` and `/metrics` are served. Port 0 takes a free one, so that replicas need no configuration.
     /// Default `127.0.0.1:0`.
     pub listen: SocketAddr,
 }
@@ -135,13 +141,23 @@ impl Readiness {
         Router::new().route("/healthz", get(|| async { "alive\n" })).route("/readyz", get(ready))
     }
 
-    pub(super) async fn serve(&self, config: &HealthConfig, shutdown: CancellationToken) -> Result<(), ServiceError> {
+    /// Serves them, and metrics, which stand nowhere else.
+    pub(super) async fn serve(
+        &self,
+        config: &HealthConfig,
+        metrics: Metrics,
+        shutdown: CancellationToken,
+    ) -> Result<(), ServiceError> {
         let listener = TcpListener::bind(config.listen).await.map_err(|error| {
             ServiceError::Other(format!("health.listen: cannot listen on {}: {error}", config.listen))
         })?;
         let address = listener.local_addr().unwrap_or(config.listen);
         let _ = self.url.set(format!("http://{address}"));
-        let routes = self.routes();
+        let metrics = move || {
+            let text = metrics.openmetrics();
+            async { ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text) }
+        };
+        let routes = self.routes().route("/metrics", get(metrics));
         tokio::spawn(async move {
             let server = axum::serve(listener, routes).with_graceful_shutdown(shutdown.cancelled_owned());
             if let Err(error) = server.await {

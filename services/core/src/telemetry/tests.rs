@@ -1,9 +1,11 @@
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tracing::{info_span, subscriber::with_default};
 use uuid::Uuid;
 
-use super::*;
+use super::{sampler::TraceSampler, *};
+use crate::config::{Secret, Validate};
 
 const CAUSE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const UNSAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
@@ -30,7 +32,7 @@ fn exporting(config: &TelemetryConfig, body: impl FnOnce()) -> Vec<SpanData> {
         .with_simple_exporter(collected.clone())
         .with_sampler(TraceSampler::new(config.sample_ratio))
         .build();
-    let layers = vec![log_layer(config).unwrap(), span_layer("test", &provider, config).unwrap()];
+    let layers = vec![log_layer(config, io::stderr).unwrap(), span_layer("test", &provider, config).unwrap()];
     with_default(tracing_subscriber::registry().with(layers), body);
     let spans = collected.0.lock().unwrap();
     spans.clone()
@@ -46,7 +48,11 @@ fn every_bad_value_is_named() {
     let config = TelemetryConfig {
         log: "kairo=loud".to_owned(),
         spans: "[".to_owned(),
-        otlp_endpoint: Some("https://collector:4317".to_owned()),
+        otlp_endpoint: Some("collector:4317".to_owned()),
+        otlp_ca: "ca.pem".to_owned(),
+        otlp_headers: BTreeMap::from([("authorization".to_owned(), Secret::new("two\nlines".to_owned()))]),
+        metrics_interval_ms: 0,
+        metric_series: 0,
         sample_ratio: f64::NAN,
         queue_spans: 10,
         batch_spans: 11,
@@ -54,15 +60,26 @@ fn every_bad_value_is_named() {
         export_timeout_ms: 0,
         ..TelemetryConfig::default()
     };
-    let named =
-        ["log", "spans", "otlp_endpoint", "sample_ratio", "batch_spans", "export_interval_ms", "export_timeout_ms"];
+    let named = [
+        "log",
+        "spans",
+        "otlp_endpoint",
+        "otlp_ca",
+        "otlp_headers",
+        "metrics_interval_ms",
+        "metric_series",
+        "sample_ratio",
+        "batch_spans",
+        "export_interval_ms",
+        "export_timeout_ms",
+    ];
     assert_eq!(keys(&config), named);
 }
 
 #[test]
 fn without_an_exporter_spans_are_disabled_and_the_trace_goes_on() {
     let config = TelemetryConfig { log: "trace".to_owned(), ..TelemetryConfig::default() };
-    let layers = vec![log_layer(&config).unwrap()];
+    let layers = vec![log_layer(&config, io::stderr).unwrap()];
     with_default(tracing_subscriber::registry().with(layers), || {
         let span = info_span!("receive");
         assert!(span.is_disabled());
@@ -83,7 +100,7 @@ fn without_an_exporter_spans_are_disabled_and_the_trace_goes_on() {
 #[test]
 fn spans_in_the_log_need_no_exporter() {
     let config = TelemetryConfig { log_spans: true, ..TelemetryConfig::default() };
-    let layers = vec![log_layer(&config).unwrap()];
+    let layers = vec![log_layer(&config, io::stderr).unwrap()];
     with_default(tracing_subscriber::registry().with(layers), || {
         let span = info_span!("receive");
         assert!(!span.is_disabled());
@@ -149,4 +166,46 @@ fn a_trace_that_is_not_sampled_is_passed_on_as_such() {
         assert!(!sent.is_sampled());
         assert_eq!(sent.trace_id(), cause.trace_id());
     }
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_within_a_span_have_its_ids_also_where_spans_are_not_logged() {
+    let config = TelemetryConfig { format: LogFormat::Json, ..TelemetryConfig::default() };
+    let lines = Lines::default();
+    let written = lines.clone();
+    let provider = SdkTracerProvider::builder().build();
+    let layers =
+        vec![log_layer(&config, move || written.clone()).unwrap(), span_layer("test", &provider, &config).unwrap()];
+    let mut sent = None;
+    with_default(tracing_subscriber::registry().with(layers), || {
+        let span = info_span!("receive");
+        set_parent(&span, CAUSE);
+        span.in_scope(|| {
+            sent = current_traceparent();
+            tracing::info!(answer = 42, "inside");
+        });
+        tracing::info!("outside");
+    });
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [inside, outside] = &lines[..] else { panic!("two lines were expected: {text}") };
+    let sent: Traceparent = sent.unwrap().parse().unwrap();
+    assert_eq!(inside["trace_id"], format!("{:032x}", sent.trace_id()));
+    assert_eq!(inside["span_id"], format!("{:016x}", sent.span_id()));
+    assert_eq!(inside["fields"]["answer"], 42);
+    assert!(inside.get("span").is_none() && outside.get("trace_id").is_none(), "{text}");
 }

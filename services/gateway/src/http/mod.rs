@@ -82,9 +82,10 @@ pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
         [] => router,
         origins => router.layer(cors::layer(origins)),
     };
+    let metrics = gateway.bus.metrics.clone();
     router
         .layer(middleware::from_fn_with_state(gateway, guard::check))
-        .layer(middleware::from_fn(span::trace))
+        .layer(middleware::from_fn_with_state(metrics, span::trace))
         .layer(middleware::from_fn(request_id::name))
         .layer(middleware::from_fn(openai::translate))
         .layer(middleware::from_fn(tickets::hide))

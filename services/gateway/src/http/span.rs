@@ -1,18 +1,28 @@
 //! A span for each request, so that what a client began is one trace with all that follows.
 
 use axum::{
-    extract::{MatchedPath, Request},
-    http::HeaderMap,
+    extract::{MatchedPath, Request, State},
+    http::{HeaderMap, Method},
     middleware::Next,
     response::Response,
 };
-use kairo_core::telemetry;
+use kairo_core::{
+    metrics::{Metrics, table::REQUESTS},
+    telemetry,
+};
+use tokio::time::Instant;
 use tracing::{Instrument, Span, field::Empty};
 
 use super::request_id::RequestId;
 
-/// Runs the request within its span, a child of the client's if it sent a `traceparent`.
-pub async fn trace(request: Request, next: Next) -> Response {
+/// Methods that metrics tell apart; of others there is no end.
+const METHODS: [Method; 6] = [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::HEAD, Method::OPTIONS];
+/// As the conventions have it of all others.
+const OTHER: &str = "_OTHER";
+
+/// Runs the request within its span, a child of the client's if it sent a `traceparent`, and measures it.
+pub async fn trace(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
     // The route, not the path: names of spans are few.
     let route = request.extensions().get::<MatchedPath>().map_or("(unknown)", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
@@ -22,7 +32,7 @@ pub async fn trace(request: Request, next: Next) -> Response {
         otel.name = format!("{method} {route}"),
         otel.kind = "server",
         http.request.method = %method,
-        http.route = route,
+        http.route = %route,
         http.response.status_code = Empty,
         request.id = id,
     );
@@ -31,6 +41,8 @@ pub async fn trace(request: Request, next: Next) -> Response {
     }
     let response = next.run(request).instrument(span.clone()).await;
     note_status(&span, &response);
+    let known = if METHODS.contains(&method) { method.as_str() } else { OTHER };
+    metrics.took(&REQUESTS, began.elapsed(), &[known, &route, response.status().as_str(), "http"]);
     response
 }
 

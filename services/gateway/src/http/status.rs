@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::{consumer::Info, context::ConsumerInfoErrorKind};
+use async_nats::jetstream::consumer::Info;
 use axum::extract::State;
-use futures::{StreamExt, future::try_join_all};
-use kairo_core::{
-    bus::BusError,
-    subjects::{Consumer, DLQ_STREAM, EVENTS_STREAM, STATUS_PING},
-};
+use futures::StreamExt;
+use kairo_core::{bus::BusError, subjects::STATUS_PING};
 use kairo_proto::v1::{ConsumerRow, GetStatusResponse, LagRow, LogRow, ReplicaRow};
 use prost::Message as _;
 
 use super::{Gateway, answer::Told, query};
-use crate::problem::Problem;
+use crate::{
+    log_state::{self, LogState},
+    problem::Problem,
+};
 
 /// Replicas that are listed at most.
 const MAX_REPLICAS: usize = 10_000;
@@ -63,28 +63,11 @@ struct Log {
 
 async fn log(gateway: &Gateway) -> Result<Log, async_nats::Error> {
     let nats = gateway.bus.nats()?;
-    let jetstream = &nats.jetstream;
-    let stream = jetstream.get_stream_no_info(EVENTS_STREAM).await?;
-    let letters = jetstream.get_stream_no_info(DLQ_STREAM).await?;
-    let consumers = try_join_all(Consumer::DURABLE.map(async |consumer| {
-        let stream = jetstream.get_stream_no_info(consumer.stream()).await?;
-        match stream.consumer_info(consumer.name()).await {
-            Ok(info) => Ok::<_, async_nats::Error>(Some(shown(info))),
-            // That it is missing is told with the drift.
-            Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }));
-    let (events, letters, consumers, drift) =
-        tokio::join!(stream.get_info(), letters.get_info(), consumers, nats.drift());
-    let events = events?.state;
+    let (log, drift) = tokio::join!(log_state::ask(nats), nats.drift());
+    let LogState { events, consumers, dead_letters, .. } = log?;
     let stream = LogRow { messages: events.messages, bytes: events.bytes, last_sequence: events.last_sequence };
-    Ok(Log {
-        stream,
-        consumers: consumers?.into_iter().flatten().collect(),
-        dead_letters: letters?.state.messages,
-        drift: drift?.iter().map(ToString::to_string).collect(),
-    })
+    let drift = drift?.iter().map(ToString::to_string).collect();
+    Ok(Log { stream, consumers: consumers.into_iter().map(shown).collect(), dead_letters, drift })
 }
 
 fn shown(info: Info) -> ConsumerRow {

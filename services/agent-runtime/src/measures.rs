@@ -1,0 +1,111 @@
+//! What agent-runtime counts and measures of decisions and of calls of models.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::Bus,
+    ids::Name,
+    metrics::{
+        Metrics, Values,
+        table::{COST, DECISION, MODEL_ABANDONED, MODEL_CALLS, MODEL_RETRIES, TOKENS, WAKE_UPS},
+    },
+    record::Record,
+};
+use kairo_proto::v1::{Completion, EmailReceived, GivenUpCall, TaskDue, TaskTriggered};
+
+use crate::{
+    config::ModelConfig,
+    turn::{Lane, Turn},
+};
+
+/// As the conventions have it of whoever speaks the format of OpenAI, whoever that is.
+const PROVIDER: &str = "openai";
+const CHAT: &str = "chat";
+/// Units of a cost in one of the currency.
+const COST_UNITS: f64 = 1e12;
+
+impl Lane {
+    /// As metrics have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Foreground => "foreground",
+            Self::Work => "beside",
+        }
+    }
+}
+
+/// An input that is decided on, as far as it matters here.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting {
+    kind: String,
+    /// From when on somebody waits.
+    since: Timestamp,
+    /// Whether it is nothing that a user said.
+    is_wake_up: bool,
+}
+
+impl Waiting {
+    pub fn on(input: &Record) -> Self {
+        let body = &input.body;
+        let due = TaskDue::of(body);
+        // The event of a timer was written when the timer was set.
+        let due_at = due.and_then(|due| due.due_at.parse().ok());
+        Self {
+            kind: body.type_name().to_owned(),
+            since: due_at.unwrap_or(input.envelope.time),
+            is_wake_up: due.is_some() || TaskTriggered::of(body).is_some() || EmailReceived::of(body).is_some(),
+        }
+    }
+}
+
+/// A decision that was under way stands in the log, and says that these calls were given up.
+pub fn decided(bus: &Bus, agent: &Name, turn: &Turn, given_up: &[GivenUpCall]) {
+    let Waiting { kind, since, is_wake_up } = &turn.waiting;
+    let waited = Duration::try_from(bus.now().duration_since(*since)).unwrap_or_default();
+    bus.metrics.took(&DECISION, waited, &[kind, turn.lane().word(), agent.as_str()]);
+    if *is_wake_up {
+        bus.metrics.count(&WAKE_UPS, 1.0, &[kind]);
+    }
+    for call in given_up {
+        bus.metrics.count(&MODEL_ABANDONED, 1.0, &[&call.tier, &call.reason]);
+    }
+}
+
+/// A model is asked once more.
+pub fn retried(metrics: &Metrics, tier: &str) {
+    metrics.count(&MODEL_RETRIES, 1.0, &[tier]);
+}
+
+/// A call of a model has come to something.
+pub fn called(metrics: &Metrics, config: &ModelConfig, tier: &str, completion: &Completion, took: Duration) {
+    let model = config.model.as_str();
+    let error = completion.error.as_ref().map_or("", |error| error.kind.as_str());
+    metrics.took(&MODEL_CALLS, took, &[CHAT, PROVIDER, model, tier, error]);
+    if completion.error.is_some() {
+        return;
+    }
+    for (tokens, of) in [(completion.input_tokens, "input"), (completion.output_tokens, "output")] {
+        metrics.note(&TOKENS, tokens as f64, &[CHAT, PROVIDER, model, tier, of]);
+    }
+    if let Some(price) = config.price {
+        let cost = price.cost(completion.input_tokens, completion.output_tokens).units() as f64 / COST_UNITS;
+        metrics.count(&COST, cost, &[model, tier]);
+    }
+}
+
+/// How many calls there are of something, by model, tier and lane. Models of one name are added up.
+#[derive(Default)]
+pub struct Calls<'m>(BTreeMap<(&'m str, &'static str, &'static str), usize>);
+
+impl<'m> Calls<'m> {
+    pub fn add(&mut self, model: &'m str, tier: &'static str, lane: Lane, calls: usize) {
+        *self.0.entry((model, tier, lane.word())).or_default() += calls;
+    }
+
+    pub fn say(self, say: Values<'_>) {
+        for ((model, tier, lane), calls) in self.0 {
+            say(calls as f64, &[model, tier, lane]);
+        }
+    }
+}

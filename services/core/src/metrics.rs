@@ -1,0 +1,205 @@
+//! What a service counts and measures, for whoever watches it: over OTLP where that is configured, and as OpenMetrics text
+//! at `/metrics` of the listener for probes (`health.listen`).
+//!
+//! [`table`] says what there is. Instruments are those of OpenTelemetry, so both ways out read the same numbers. What
+//! happens is counted where it happens ([`Metrics::count`], [`Metrics::took`]); what just *is*, such as what is under way,
+//! is looked at only when somebody asks ([`Metrics::observe`]). Nothing here waits, and nothing asks another server.
+
+mod exposition;
+pub mod table;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Histogram, Meter, MeterProvider},
+};
+use opentelemetry_sdk::{
+    Resource,
+    error::OTelSdkResult,
+    metrics::{
+        Instrument, InstrumentKind, ManualReader, Pipeline, SdkMeterProvider, Stream, Temporality,
+        data::ResourceMetrics, reader::MetricReader,
+    },
+};
+
+use self::table::{AGENT, Kind, Metric, TABLE};
+use crate::subjects::Service;
+
+/// What somebody asks is answered as this.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Takes values of a metric, each with its labels.
+pub type Values<'a> = &'a mut dyn FnMut(f64, &[&str]);
+
+/// The metrics of this process; cloning it is cheap. The default counts nothing, for what runs within another program.
+#[derive(Clone, Default)]
+pub struct Metrics(Option<Arc<Instruments>>);
+
+struct Instruments {
+    counters: BTreeMap<&'static str, Counter<f64>>,
+    histograms: BTreeMap<&'static str, Histogram<f64>>,
+    meter: Meter,
+    asked: Asked,
+    /// Whether agents are told apart.
+    of_agents: bool,
+}
+
+/// How a provider of metrics is made.
+pub(crate) struct Wanted {
+    pub service: Service,
+    pub resource: Resource,
+    /// Series of one metric at most.
+    pub series: usize,
+    pub of_agents: bool,
+}
+
+impl Wanted {
+    /// The metrics, and what reads them, to which `export` may add a reader of its own.
+    pub(crate) fn begin(
+        self,
+        export: impl FnOnce(
+            opentelemetry_sdk::metrics::MeterProviderBuilder,
+        ) -> opentelemetry_sdk::metrics::MeterProviderBuilder,
+    ) -> (Metrics, SdkMeterProvider) {
+        let Self { service, resource, series, of_agents } = self;
+        let asked = Asked(Arc::new(ManualReader::builder().build()));
+        let bound = move |_: &Instrument| Stream::builder().with_cardinality_limit(series).build().ok();
+        let provider = SdkMeterProvider::builder().with_resource(resource).with_reader(asked.clone()).with_view(bound);
+        let provider = export(provider).build();
+        let meter = provider.meter("kairo");
+        let (mut counters, mut histograms) = (BTreeMap::new(), BTreeMap::new());
+        for metric in TABLE.iter().filter(|metric| metric.services.contains(&service)) {
+            match metric.kind {
+                Kind::Counter => {
+                    let counter = meter.f64_counter(metric.name);
+                    let counter = counter.with_description(metric.says).with_unit(metric.unit.symbol()).build();
+                    counters.insert(metric.name, counter);
+                }
+                Kind::Histogram(bounds) => {
+                    let histogram = meter.f64_histogram(metric.name).with_boundaries(bounds.to_vec());
+                    let histogram = histogram.with_description(metric.says).with_unit(metric.unit.symbol()).build();
+                    histograms.insert(metric.name, histogram);
+                }
+                Kind::Gauge | Kind::ObservedCounter => {}
+            }
+        }
+        let metrics = Metrics(Some(Arc::new(Instruments { counters, histograms, meter, asked, of_agents })));
+        (metrics, provider)
+    }
+}
+
+impl Metrics {
+    /// Adds to a counter. A service that does not have it counts nothing.
+    pub fn count(&self, metric: &'static Metric, by: f64, labels: &[&str]) {
+        if let Some(instruments) = &self.0
+            && let Some(counter) = instruments.counters.get(metric.name)
+        {
+            counter.add(by, &instruments.attributes(metric, labels));
+        }
+    }
+
+    /// Has a counter without labels begin at 0, so that the first time is an increase, too.
+    pub fn from_zero(&self, metric: &'static Metric) {
+        self.count(metric, 0.0, &[]);
+    }
+
+    /// Notes a value in a histogram.
+    pub fn note(&self, metric: &'static Metric, value: f64, labels: &[&str]) {
+        if let Some(instruments) = &self.0
+            && let Some(histogram) = instruments.histograms.get(metric.name)
+        {
+            histogram.record(value, &instruments.attributes(metric, labels));
+        }
+    }
+
+    /// Notes how long something took.
+    pub fn took(&self, metric: &'static Metric, time: Duration, labels: &[&str]) {
+        self.note(metric, time.as_secs_f64(), labels);
+    }
+
+    /// Has `look` say the values of a gauge, or of a counter that is kept elsewhere, whenever somebody asks. It must not wait.
+    /// A metric is observed once in a process.
+    pub fn observe(&self, metric: &'static Metric, look: impl Fn(Values<'_>) + Send + Sync + 'static) {
+        let Some(instruments) = &self.0 else { return };
+        let of_agents = instruments.of_agents;
+        let callback = move |observer: &dyn opentelemetry::metrics::AsyncInstrument<f64>| {
+            look(&mut |value, labels| observer.observe(value, &attributes(metric, labels, of_agents)));
+        };
+        let (meter, unit) = (&instruments.meter, metric.unit.symbol());
+        match metric.kind {
+            Kind::Counter | Kind::ObservedCounter => {
+                let counter = meter.f64_observable_counter(metric.name).with_description(metric.says).with_unit(unit);
+                let _ = counter.with_callback(callback).build();
+            }
+            Kind::Gauge | Kind::Histogram(_) => {
+                let gauge = meter.f64_observable_gauge(metric.name).with_description(metric.says).with_unit(unit);
+                let _ = gauge.with_callback(callback).build();
+            }
+        }
+    }
+
+    /// All of them as they are now, as OpenMetrics text.
+    pub fn openmetrics(&self) -> String {
+        let mut read = ResourceMetrics::default();
+        if let Some(instruments) = &self.0
+            && let Err(error) = instruments.asked.collect(&mut read)
+        {
+            tracing::debug!(%error, "metrics are no longer read");
+        }
+        exposition::text(read)
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Metrics").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Instruments {
+    fn attributes(&self, metric: &Metric, labels: &[&str]) -> Vec<KeyValue> {
+        attributes(metric, labels, self.of_agents)
+    }
+}
+
+fn attributes(metric: &Metric, labels: &[&str], of_agents: bool) -> Vec<KeyValue> {
+    debug_assert_eq!(metric.labels.len(), labels.len(), "{}", metric.name);
+    let named = metric.labels.iter().zip(labels);
+    let named = named.filter(|(name, value)| !value.is_empty() && (of_agents || **name != AGENT));
+    named.map(|(name, value)| KeyValue::new(*name, (*value).to_owned())).collect()
+}
+
+/// Reads when it is asked.
+#[derive(Clone, Debug)]
+struct Asked(Arc<ManualReader>);
+
+impl MetricReader for Asked {
+    fn register_pipeline(&self, pipeline: Weak<Pipeline>) {
+        self.0.register_pipeline(pipeline);
+    }
+
+    fn collect(&self, metrics: &mut ResourceMetrics) -> OTelSdkResult {
+        self.0.collect(metrics)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self, kind: InstrumentKind) -> Temporality {
+        self.0.temporality(kind)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Metrics as OpenMetrics text. What is there is OpenTelemetry's; the format is that of the `prometheus-client` crate.
+
+use std::fmt;
+
+use opentelemetry::KeyValue;
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric as Measured, MetricData, ResourceMetrics};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text},
+    metrics::{MetricType, exemplar::Exemplar},
+    registry::{Registry, Unit},
+};
+
+use super::table::exposed;
+
+/// The unit that a name ends in, by OpenTelemetry's symbol.
+fn unit(symbol: &str) -> Option<Unit> {
+    match symbol {
+        "s" => Some(Unit::Seconds),
+        "By" => Some(Unit::Bytes),
+        _ => None,
+    }
+}
+
+/// What was measured, as text.
+pub(super) fn text(measured: ResourceMetrics) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Measurements(measured)));
+    let mut written = String::new();
+    // Writing to a text does not fail.
+    let _ = text::encode(&mut written, &registry);
+    written
+}
+
+#[derive(Debug)]
+struct Measurements(ResourceMetrics);
+
+impl Collector for Measurements {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let target = labels(self.0.resource().iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        encoder.encode_descriptor("target", "the replica", None, MetricType::Info)?.encode_info(&target)?;
+        for metric in self.0.scope_metrics().flat_map(|scope| scope.metrics()) {
+            encode(&mut encoder, metric)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode(encoder: &mut DescriptorEncoder, metric: &Measured) -> fmt::Result {
+    // All instruments are made with this type.
+    let AggregatedMetrics::F64(data) = metric.data() else { return Ok(()) };
+    let kind = match data {
+        MetricData::Sum(_) => MetricType::Counter,
+        MetricData::Gauge(_) => MetricType::Gauge,
+        MetricData::Histogram(_) => MetricType::Histogram,
+        // None is made.
+        MetricData::ExponentialHistogram(_) => return Ok(()),
+    };
+    let (name, unit) = (exposed(metric.name()), unit(metric.unit()));
+    let mut family = encoder.encode_descriptor(&name, metric.description(), unit.as_ref(), kind)?;
+    match data {
+        MetricData::Sum(sum) => sum.data_points().try_for_each(|point| {
+            series(&mut family, point.attributes(), |one| {
+                one.encode_counter(&point.value(), None::<&Exemplar<NoLabelSet, f64>>)
+            })
+        }),
+        MetricData::Gauge(gauge) => gauge
+            .data_points()
+            .try_for_each(|point| series(&mut family, point.attributes(), |one| one.encode_gauge(&point.value()))),
+        MetricData::Histogram(histogram) => histogram.data_points().try_for_each(|point| {
+            let bounds = point.bounds().chain([f64::INFINITY]);
+            let buckets: Vec<(f64, u64)> = bounds.zip(point.bucket_counts()).collect();
+            series(&mut family, point.attributes(), |one| {
+                one.encode_histogram::<NoLabelSet>(point.sum(), point.count(), &buckets, None)
+            })
+        }),
+        MetricData::ExponentialHistogram(_) => Ok(()),
+    }
+}
+
+/// Writes one series of a metric.
+fn series<'a>(
+    family: &mut MetricEncoder<'_>,
+    attributes: impl Iterator<Item = &'a KeyValue>,
+    write: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
+) -> fmt::Result {
+    let labels = labels(attributes.map(|attribute| (attribute.key.as_str(), attribute.value.as_str())));
+    match labels.is_empty() {
+        true => write(family),
+        false => write(&mut family.encode_family(&labels)?),
+    }
+}
+
+/// In one order, so that a text can be compared.
+fn labels<K: AsRef<str>, V: AsRef<str>>(attributes: impl Iterator<Item = (K, V)>) -> Vec<(String, String)> {
+    let mut labels: Vec<(String, String)> =
+        attributes.map(|(key, value)| (exposed(key.as_ref()), value.as_ref().to_owned())).collect();
+    labels.sort();
+    labels
+}

@@ -1,0 +1,294 @@
+//! Every metric there is: what it is called, what it says and who has it. Both exporters and docs/metrics.md are made of this.
+//!
+//! Names, units and labels are those of OpenTelemetry, by its conventions where these have some (`gen_ai.*`, `messaging.*`,
+//! `http.*`). In OpenMetrics dots become underscores, seconds and bytes stand behind the name, and `_total` behind that of a
+//! counter, as OpenTelemetry says how the two go together.
+//!
+//! The number of series is bounded: the values of a label are words of this program, names from configuration or of the tool
+//! catalogue. No label has an id, but for [`AGENT`], which is left out unless `telemetry.metrics_of_agents` is set.
+
+use crate::subjects::Service;
+
+/// A metric.
+#[derive(Debug)]
+pub struct Metric {
+    /// As OpenTelemetry has it.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub unit: Unit,
+    /// The labels in the order in which values are given; an empty value is none.
+    pub labels: &'static [&'static str],
+    /// Who has it.
+    pub services: &'static [Service],
+    /// What it says, in one line.
+    pub says: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Only grows, from 0 at the start of a replica.
+    Counter,
+    /// The same, of what is counted elsewhere.
+    ObservedCounter,
+    Gauge,
+    /// Counts values up to each of these bounds.
+    Histogram(&'static [f64]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Seconds,
+    Bytes,
+    /// So many of something, in the braces that OpenTelemetry wants.
+    Of(&'static str),
+    /// 0 for no, 1 for yes.
+    YesOrNo,
+}
+
+impl Metric {
+    /// The name in OpenMetrics, without unit and without the suffixes of counters and histograms.
+    pub fn base_name(&self) -> String {
+        self.name.replace('.', "_")
+    }
+
+    /// The name of the family in OpenMetrics.
+    pub fn family(&self) -> String {
+        match self.unit.suffix() {
+            Some(suffix) => format!("{}_{suffix}", self.base_name()),
+            None => self.base_name(),
+        }
+    }
+
+    /// The names by which queries find it.
+    pub fn samples(&self) -> Vec<String> {
+        let family = self.family();
+        match self.kind {
+            Kind::Counter | Kind::ObservedCounter => vec![format!("{family}_total")],
+            Kind::Gauge => vec![family],
+            Kind::Histogram(_) => ["bucket", "count", "sum"].map(|part| format!("{family}_{part}")).to_vec(),
+        }
+    }
+
+    /// Its labels in OpenMetrics.
+    pub fn exposed_labels(&self) -> Vec<String> {
+        self.labels.iter().map(|label| exposed(label)).collect()
+    }
+}
+
+/// A label's name in OpenMetrics.
+pub fn exposed(label: &str) -> String {
+    label.replace('.', "_")
+}
+
+impl Kind {
+    /// Its type in OpenMetrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Counter | Self::ObservedCounter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram(_) => "histogram",
+        }
+    }
+}
+
+impl Unit {
+    /// As OpenTelemetry writes it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Seconds => "s",
+            Self::Bytes => "By",
+            Self::Of(what) => what,
+            Self::YesOrNo => "",
+        }
+    }
+
+    /// What stands behind a name in OpenMetrics.
+    pub fn suffix(self) -> Option<&'static str> {
+        match self {
+            Self::Seconds => Some("seconds"),
+            Self::Bytes => Some("bytes"),
+            Self::Of(_) | Self::YesOrNo => None,
+        }
+    }
+}
+
+const GATEWAY: &[Service] = &[Service::Gateway];
+const AGENT_RUNTIME: &[Service] = &[Service::AgentRuntime];
+const TOOL_RUNNER: &[Service] = &[Service::ToolRunner];
+const PROCESS_SUPERVISOR: &[Service] = &[Service::ProcessSupervisor];
+const PROJECTOR: &[Service] = &[Service::Projector];
+const OWNERS: &[Service] = &[Service::Router, Service::AgentRuntime];
+const CONSUMERS: &[Service] =
+    &[Service::Router, Service::AgentRuntime, Service::ToolRunner, Service::ProcessSupervisor];
+const EVERY: &[Service] = &Service::ALL;
+
+/// The agent that something was done for; none unless `telemetry.metrics_of_agents` is set.
+pub const AGENT: &str = "gen_ai.agent.id";
+const ERROR: &str = "error.type";
+const TIER: &str = "kairo.tier";
+const LANE: &str = "kairo.lane";
+const INPUT: &str = "kairo.input";
+const MODEL: &str = "gen_ai.request.model";
+const CONSUMER: &str = "messaging.consumer.group.name";
+
+/// Bounds of what takes from a millisecond to minutes, in seconds.
+const SHORT: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+/// Those that the conventions of OpenTelemetry give for models.
+const MODEL_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+const MODEL_TOKENS: &[f64] = &[
+    1.0,
+    4.0,
+    16.0,
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+];
+
+/// The metrics by name, and all of them.
+macro_rules! metrics {
+    ($($ident:ident, $name:literal, $kind:expr, $unit:expr, [$($label:expr),*], $services:expr, $says:literal;)*) => {
+        $(
+            #[doc = $says]
+            pub static $ident: Metric = Metric {
+                name: $name,
+                kind: $kind,
+                unit: $unit,
+                labels: &[$($label),*],
+                services: $services,
+                says: $says,
+            };
+        )*
+
+        /// All of them, in the order in which they are told.
+        pub static TABLE: &[&Metric] = &[$(&$ident),*];
+    };
+}
+
+metrics! {
+    READY, "kairo.service.ready", Kind::Gauge, Unit::YesOrNo, [], EVERY,
+        "whether the replica takes work, as `/readyz` says";
+    NATS_CONNECTED, "kairo.nats.connected", Kind::Gauge, Unit::YesOrNo, [], EVERY,
+        "whether there is a connection to NATS";
+    NATS_VIOLATIONS, "kairo.nats.violations", Kind::ObservedCounter, Unit::Of("{violation}"), [], EVERY,
+        "what NATS did not permit this replica";
+    WRITES_STALLED, "kairo.log.stalled", Kind::Gauge, Unit::YesOrNo, [], EVERY,
+        "whether the log does not take what this replica writes";
+    DEAD_LETTERS_WRITTEN, "kairo.dead_letters.written", Kind::Counter, Unit::Of("{message}"), [], EVERY,
+        "messages that this replica gave up on";
+    PROCESSING, "messaging.process.duration", Kind::Histogram(SHORT), Unit::Seconds,
+        ["messaging.system", "messaging.operation.name", CONSUMER, ERROR], CONSUMERS,
+        "from the delivery of a message until it is settled";
+    PARTITIONS, "kairo.partitions.count", Kind::Gauge, Unit::Of("{partition}"), [], OWNERS,
+        "partitions that the log has";
+    PARTITIONS_OWNED, "kairo.partitions.owned", Kind::Gauge, Unit::Of("{partition}"), [], OWNERS,
+        "partitions of the log that this replica owns";
+    PARTITIONS_TAKEN, "kairo.partitions.takeovers", Kind::ObservedCounter, Unit::Of("{partition}"), [], OWNERS,
+        "partitions taken of replicas that had gone";
+    PARTITIONS_HANDED_OVER, "kairo.partitions.handovers", Kind::ObservedCounter, Unit::Of("{partition}"), [], OWNERS,
+        "partitions handed over to others";
+    INPUTS_WAITING, "kairo.partitions.waiting", Kind::Gauge, Unit::Of("{message}"), [], OWNERS,
+        "messages of owned partitions that were read and are not dealt with yet";
+    DECISION, "kairo.agent.decision.duration", Kind::Histogram(SHORT), Unit::Seconds, [INPUT, LANE, AGENT], AGENT_RUNTIME,
+        "from an agent's input, or the time a task was due, until its decision stands in the log";
+    WAKE_UPS, "kairo.agent.wakeups", Kind::Counter, Unit::Of("{wakeup}"), [INPUT], AGENT_RUNTIME,
+        "decisions on what no user said: tasks that came due, hooks that fired, mail that came in";
+    AGENTS_PARKED, "kairo.agents.parked", Kind::Gauge, Unit::Of("{agent}"), [], AGENT_RUNTIME,
+        "agents that wait for a replica of a newer version";
+    AGENTS_MEMORY, "kairo.agents.memory", Kind::Gauge, Unit::Bytes, [], AGENT_RUNTIME,
+        "what agents take of this replica's memory, as their states are when they are written down";
+    MODEL_CALLS, "gen_ai.client.operation.duration", Kind::Histogram(MODEL_SECONDS), Unit::Seconds,
+        ["gen_ai.operation.name", "gen_ai.provider.name", MODEL, TIER, ERROR], AGENT_RUNTIME,
+        "calls of models that were answered or failed, with the wait for room";
+    TOKENS, "gen_ai.client.token.usage", Kind::Histogram(MODEL_TOKENS), Unit::Of("{token}"),
+        ["gen_ai.operation.name", "gen_ai.provider.name", MODEL, TIER, "gen_ai.token.type"], AGENT_RUNTIME,
+        "tokens of answered calls, as the model server counts them";
+    COST, "kairo.model.cost", Kind::Counter, Unit::Of("{currency}"), [MODEL, TIER], AGENT_RUNTIME,
+        "what answered calls of models with a price cost, in the currency of `gateway.currency`";
+    MODEL_RETRIES, "kairo.model.retries", Kind::Counter, Unit::Of("{call}"), [TIER], AGENT_RUNTIME,
+        "calls of models that were tries after a first one";
+    MODEL_ABANDONED, "kairo.model.abandoned", Kind::Counter, Unit::Of("{call}"), [TIER, "kairo.reason"], AGENT_RUNTIME,
+        "calls of models that decisions say were given up";
+    MODEL_IN_FLIGHT, "kairo.model.in_flight", Kind::Gauge, Unit::Of("{call}"), [MODEL, TIER, LANE], AGENT_RUNTIME,
+        "calls of models under way";
+    MODEL_LIMIT, "kairo.model.limit", Kind::Gauge, Unit::Of("{call}"), [MODEL, TIER, LANE], AGENT_RUNTIME,
+        "calls of models that may be under way at once (`max_in_flight`)";
+    TOOL_CALLS, "kairo.tool.call.duration", Kind::Histogram(SHORT), Unit::Seconds,
+        ["gen_ai.tool.name", ERROR, AGENT], TOOL_RUNNER,
+        "how long calls of tools took that ended";
+    IN_DOUBT, "kairo.tool.effects_in_doubt", Kind::Counter, Unit::Of("{call}"), [], TOOL_RUNNER,
+        "calls whose effect nobody knows, as whoever had begun them was lost";
+    TOOLS_IN_FLIGHT, "kairo.tool.in_flight", Kind::Gauge, Unit::Of("{call}"), [], TOOL_RUNNER,
+        "calls of tools under way";
+    TOOLS_LIMIT, "kairo.tool.limit", Kind::Gauge, Unit::Of("{call}"), [], TOOL_RUNNER,
+        "calls of tools that may be under way at once (`tool_runner.parallel`)";
+    PROCESSES_RUNNING, "kairo.processes.running", Kind::Gauge, Unit::Of("{process}"), [], PROCESS_SUPERVISOR,
+        "processes that run";
+    PROCESSES_LIMIT, "kairo.processes.limit", Kind::Gauge, Unit::Of("{process}"), [], PROCESS_SUPERVISOR,
+        "processes that may run at once (`process_supervisor.limits.concurrent`)";
+    PROCESSES_ENDED, "kairo.processes.ended", Kind::Counter, Unit::Of("{process}"), ["kairo.outcome"], PROCESS_SUPERVISOR,
+        "processes whose end this replica recorded";
+    PROJECTED, "kairo.projector.messages", Kind::Counter, Unit::Of("{message}"), ["kairo.generation.state"], PROJECTOR,
+        "messages of the log taken into Postgres, of which the rate is the projector's";
+    REQUESTS, "http.server.request.duration", Kind::Histogram(SHORT), Unit::Seconds,
+        ["http.request.method", "http.route", "http.response.status_code", "url.scheme"], GATEWAY,
+        "requests, until the answer began";
+    LOG_SIZE, "kairo.log.size", Kind::Gauge, Unit::Bytes, [], GATEWAY,
+        "what the log takes of the disk";
+    LOG_LIMIT, "kairo.log.limit", Kind::Gauge, Unit::Bytes, [], GATEWAY,
+        "what the log may take: the stream's own limit, else `gateway.log_limit_bytes`; none where neither is set";
+    LOG_MESSAGES, "kairo.log.messages", Kind::ObservedCounter, Unit::Of("{message}"), [], GATEWAY,
+        "the last sequence of the log";
+    CONSUMER_LAG, "kairo.consumer.lag", Kind::Gauge, Unit::Of("{message}"), [CONSUMER], GATEWAY,
+        "messages that a consumer was not delivered yet";
+    CONSUMER_UNACKNOWLEDGED, "kairo.consumer.unacknowledged", Kind::Gauge, Unit::Of("{message}"), [CONSUMER], GATEWAY,
+        "messages that a consumer was delivered and are not dealt with, those to be tried later included";
+    DEAD_LETTERS, "kairo.dead_letters.kept", Kind::Gauge, Unit::Of("{message}"), [], GATEWAY,
+        "dead letters there are";
+    PROJECTION_LAG, "kairo.projector.lag", Kind::Gauge, Unit::Of("{message}"), [], GATEWAY,
+        "messages of the log that the live read model has not taken in";
+    CONSENT_WAITING, "kairo.consent.waiting", Kind::Gauge, Unit::Of("{call}"), [], GATEWAY,
+        "calls of tools that wait for a human's consent";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_have_a_name_in_common() {
+        let names: BTreeSet<String> = TABLE.iter().flat_map(|metric| metric.samples()).collect();
+        assert_eq!(names.len(), TABLE.iter().map(|metric| metric.samples().len()).sum::<usize>());
+    }
+
+    #[test]
+    fn names_of_openmetrics_are_made_of_those_of_opentelemetry() {
+        assert_eq!(LOG_SIZE.samples(), ["kairo_log_size_bytes"]);
+        assert_eq!(COST.samples(), ["kairo_model_cost_total"]);
+        assert_eq!(READY.samples(), ["kairo_service_ready"]);
+        assert_eq!(
+            MODEL_CALLS.samples(),
+            ["bucket", "count", "sum"].map(|part| format!("gen_ai_client_operation_duration_seconds_{part}"))
+        );
+        assert_eq!(CONSUMER_LAG.exposed_labels(), ["messaging_consumer_group_name"]);
+    }
+
+    #[test]
+    fn bounds_grow() {
+        for metric in TABLE {
+            if let Kind::Histogram(bounds) = metric.kind {
+                assert!(bounds.is_sorted_by(|one, other| one < other), "{}", metric.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+use kairo_proto::v1::AgentMessage;
+
+use super::{
+    table::{AGENTS_PARKED, DEAD_LETTERS_WRITTEN, DECISION, MODEL_RETRIES, PARTITIONS_TAKEN, PROJECTED, READY},
+    *,
+};
+
+fn of(service: Service, series: usize, of_agents: bool) -> (Metrics, SdkMeterProvider) {
+    let resource = Resource::builder_empty().with_service_name("it").build();
+    Wanted { service, resource, series, of_agents }.begin(|provider| provider)
+}
+
+fn lines(metrics: &Metrics) -> Vec<String> {
+    metrics.openmetrics().lines().map(str::to_owned).collect()
+}
+
+fn values(metrics: &Metrics) -> Vec<String> {
+    lines(metrics).into_iter().filter(|line| !line.starts_with(['#', 't'])).collect()
+}
+
+#[test]
+fn what_was_counted_and_what_is_are_told_in_openmetrics() {
+    let (metrics, _provider) = of(Service::AgentRuntime, 100, false);
+    metrics.from_zero(&DEAD_LETTERS_WRITTEN);
+    metrics.count(&MODEL_RETRIES, 2.0, &["heavy"]);
+    metrics.count(&MODEL_RETRIES, 1.0, &["heavy"]);
+    metrics.observe(&READY, |say| say(1.0, &[]));
+    metrics.observe(&PARTITIONS_TAKEN, |say| say(7.0, &[]));
+    let lines = lines(&metrics);
+    for line in [
+        r#"target_info{service_name="it"} 1"#,
+        "# TYPE kairo_model_retries counter",
+        r#"kairo_model_retries_total{kairo_tier="heavy"} 3.0"#,
+        "kairo_dead_letters_written_total 0.0",
+        "# TYPE kairo_service_ready gauge",
+        "kairo_service_ready 1.0",
+        "# TYPE kairo_partitions_takeovers counter",
+        "kairo_partitions_takeovers_total 7.0",
+    ] {
+        assert!(lines.iter().any(|found| found == line), "{line} is not in {lines:#?}");
+    }
+    assert_eq!(lines.last().map(String::as_str), Some("# EOF"));
+}
+
+#[test]
+fn a_duration_falls_into_the_buckets_of_its_metric() {
+    let (metrics, _provider) = of(Service::AgentRuntime, 100, false);
+    metrics.took(&DECISION, Duration::from_millis(300), &[AgentMessage::TYPE, "foreground", "a"]);
+    let labels = format!("kairo_input=\"{}\",kairo_lane=\"foreground\"", AgentMessage::TYPE);
+    let values = values(&metrics);
+    for (bound, count) in [("0.25", 0), ("0.5", 1), ("+Inf", 1)] {
+        let line = format!("kairo_agent_decision_duration_seconds_bucket{{le=\"{bound}\",{labels}}} {count}");
+        assert!(values.contains(&line), "{line} is not in {values:#?}");
+    }
+    assert!(values.contains(&format!("kairo_agent_decision_duration_seconds_sum{{{labels}}} 0.3")), "{values:#?}");
+}
+
+#[test]
+fn agents_are_told_apart_only_where_that_is_asked_for() {
+    for (of_agents, count) in [(false, 1), (true, 2)] {
+        let (metrics, _provider) = of(Service::AgentRuntime, 100, of_agents);
+        for agent in ["a", "b"] {
+            metrics.took(&DECISION, Duration::ZERO, &[AgentMessage::TYPE, "beside", agent]);
+        }
+        let values = values(&metrics);
+        assert_eq!(values.iter().filter(|line| line.contains("_count{")).count(), count, "{values:#?}");
+        assert_eq!(values.iter().any(|line| line.contains("gen_ai_agent_id")), of_agents);
+    }
+}
+
+#[test]
+fn series_are_bounded() {
+    let (metrics, _provider) = of(Service::AgentRuntime, 3, false);
+    for tier in 0..50 {
+        metrics.count(&MODEL_RETRIES, 1.0, &[&tier.to_string()]);
+    }
+    let values = values(&metrics);
+    assert_eq!(values.len(), 4, "{values:#?}");
+    assert!(values.iter().any(|line| line.contains(r#"otel_metric_overflow="true"} 47.0"#)), "{values:#?}");
+}
+
+#[test]
+fn a_service_has_the_metrics_that_are_its_own() {
+    let (metrics, _provider) = of(Service::Router, 100, false);
+    metrics.count(&PROJECTED, 1.0, &["live"]);
+    assert_eq!(values(&metrics), [""; 0]);
+    // Whatever runs within another program counts nothing.
+    let nothing = Metrics::default();
+    nothing.count(&MODEL_RETRIES, 1.0, &["heavy"]);
+    nothing.observe(&AGENTS_PARKED, |say| say(1.0, &[]));
+    assert_eq!(lines(&nothing).last().map(String::as_str), Some("# EOF"));
+    assert_eq!(values(&nothing), [""; 0]);
+}

@@ -1,0 +1,115 @@
+//! Sending traces and metrics to a collector, over OTLP.
+
+use std::{fs, time::Duration};
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use opentelemetry::KeyValue;
+use opentelemetry_otlp::{
+    MetricExporter, SpanExporter, WithExportConfig, WithTonicConfig,
+    tonic_types::{
+        metadata::MetadataMap,
+        transport::{Certificate, ClientTlsConfig},
+    },
+};
+use opentelemetry_sdk::{
+    Resource,
+    metrics::PeriodicReader,
+    trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider},
+};
+
+use super::{
+    TelemetryError,
+    config::{TLS, TelemetryConfig},
+    sampler::TraceSampler,
+};
+
+/// What tells this replica from others, the same for traces and metrics.
+pub(super) fn resource(service: &'static str, config: &TelemetryConfig) -> Resource {
+    let instance = config.instance_id.clone();
+    let instance = instance.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    Resource::builder_empty()
+        .with_service_name(service)
+        .with_attributes([
+            KeyValue::new("service.namespace", "kairo"),
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.instance.id", instance),
+        ])
+        .build()
+}
+
+/// Where exports go.
+pub(super) struct Collector<'c> {
+    config: &'c TelemetryConfig,
+    endpoint: &'c str,
+    tls: Option<ClientTlsConfig>,
+    headers: MetadataMap,
+}
+
+impl<'c> Collector<'c> {
+    /// None where no endpoint is configured.
+    pub(super) fn of(config: &'c TelemetryConfig) -> Result<Option<Self>, TelemetryError> {
+        let Some(endpoint) = config.otlp_endpoint.as_deref() else { return Ok(None) };
+        let tls = endpoint.starts_with(TLS).then(|| tls(&config.otlp_ca)).transpose()?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &config.otlp_headers {
+            let (name, value) = (HeaderName::try_from(name), HeaderValue::try_from(value.expose()));
+            let (Ok(name), Ok(mut value)) = (name, value) else { return Err(TelemetryError::Headers) };
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(Some(Self { config, endpoint, tls, headers: MetadataMap::from_headers(headers) }))
+    }
+
+    pub(super) fn spans(&self) -> Result<BatchSpanProcessor, TelemetryError> {
+        let exporter = self.with_connection(SpanExporter::builder().with_tonic());
+        let exporter = exporter.build().map_err(TelemetryError::Exporter)?;
+        let batches = BatchConfigBuilder::default()
+            .with_max_queue_size(self.config.queue_spans)
+            .with_max_export_batch_size(self.config.batch_spans)
+            .with_scheduled_delay(Duration::from_millis(self.config.export_interval_ms))
+            .build();
+        Ok(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
+    }
+
+    pub(super) fn metrics(&self) -> Result<PeriodicReader<MetricExporter>, TelemetryError> {
+        let exporter = self.with_connection(MetricExporter::builder().with_tonic());
+        let exporter = exporter.build().map_err(TelemetryError::Exporter)?;
+        let interval = Duration::from_millis(self.config.metrics_interval_ms);
+        Ok(PeriodicReader::builder(exporter).with_interval(interval).build())
+    }
+
+    fn with_connection<B: WithExportConfig + WithTonicConfig>(&self, exporter: B) -> B {
+        let timeout = Duration::from_millis(self.config.export_timeout_ms);
+        let exporter = exporter.with_endpoint(self.endpoint).with_timeout(timeout).with_metadata(self.headers.clone());
+        match &self.tls {
+            Some(tls) => exporter.with_tls_config(tls.clone()),
+            None => exporter,
+        }
+    }
+}
+
+/// Whom an encrypted endpoint must be vouched for by.
+fn tls(ca: &str) -> Result<ClientTlsConfig, TelemetryError> {
+    crate::tls::use_ring();
+    if ca.is_empty() {
+        return Ok(ClientTlsConfig::new().with_native_roots());
+    }
+    let pem = fs::read(ca).map_err(|source| TelemetryError::Ca { file: ca.to_owned(), source })?;
+    Ok(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)))
+}
+
+/// What makes spans: they are sent to the collector or, where there is none, have ids for the log.
+pub(super) fn tracer_provider(
+    collector: Option<&Collector<'_>>,
+    resource: Resource,
+    config: &TelemetryConfig,
+) -> Result<Option<SdkTracerProvider>, TelemetryError> {
+    let provider = SdkTracerProvider::builder();
+    let provider = match collector {
+        Some(collector) => provider.with_span_processor(collector.spans()?),
+        None if config.log_spans => provider,
+        None => return Ok(None),
+    };
+    let sampler = TraceSampler::new(config.sample_ratio);
+    Ok(Some(provider.with_sampler(sampler).with_resource(resource).build()))
+}

@@ -1,0 +1,41 @@
+//! What JetStream knows of the log and of who reads it.
+
+use async_nats::jetstream::{consumer::Info, context::ConsumerInfoErrorKind, stream::State};
+use futures::future::try_join_all;
+use kairo_core::{
+    bus::jetstream::JetStream,
+    subjects::{Consumer, DLQ_STREAM, EVENTS_STREAM},
+};
+
+/// How it stands.
+pub struct LogState {
+    pub events: State,
+    /// What the stream may take, in bytes; none where it has no limit of its own.
+    pub limit: Option<u64>,
+    /// Those of the durable consumers that are there.
+    pub consumers: Vec<Info>,
+    pub dead_letters: u64,
+}
+
+pub async fn ask(nats: &JetStream) -> Result<LogState, async_nats::Error> {
+    let jetstream = &nats.jetstream;
+    let stream = jetstream.get_stream_no_info(EVENTS_STREAM).await?;
+    let letters = jetstream.get_stream_no_info(DLQ_STREAM).await?;
+    let consumers = try_join_all(Consumer::DURABLE.map(async |consumer| {
+        let stream = jetstream.get_stream_no_info(consumer.stream()).await?;
+        match stream.consumer_info(consumer.name()).await {
+            Ok(info) => Ok::<_, async_nats::Error>(Some(info)),
+            // That it is missing is told as a drift of what is provisioned.
+            Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }));
+    let (events, letters, consumers) = tokio::join!(stream.get_info(), letters.get_info(), consumers);
+    let events = events?;
+    Ok(LogState {
+        limit: u64::try_from(events.config.max_bytes).ok().filter(|limit| *limit > 0),
+        events: events.state,
+        consumers: consumers?.into_iter().flatten().collect(),
+        dead_letters: letters?.state.messages,
+    })
+}
