@@ -11,6 +11,7 @@ use std::time::Duration;
 use kairo_local::Service;
 use kairo_model_sim::Delay;
 
+pub use self::rollout::Rollout;
 use super::{builds::Build, random::Random};
 
 /// How long one deck of faults lasts.
@@ -60,21 +61,18 @@ pub struct Settings {
     pub rollout: Option<Rollout>,
 }
 
-/// How an older and a newer build of all services share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rollout {
-    /// From all of the older to all of the newer, back, and there again, one replica at a time; then the fleet is promoted.
-    /// Nothing else is done to them.
-    Walk,
-    /// One replica of each service is of the older, the others of the newer, and everything is struck as ever.
-    SideBySide,
-}
-
 impl Settings {
     /// With one server, and a model that answers at once.
     pub fn new(time: Duration, seed: u64, replicas: usize) -> Self {
         Self { time, seed, replicas, servers: 1, model_delay: Delay::default(), rollout: None }
+    }
+
+    /// When the fleet is to be promoted: beyond the end where it is not.
+    pub fn promoted_at(&self) -> Duration {
+        match self.rollout {
+            Some(Rollout::Walk) => self.time * 2 / 3,
+            Some(Rollout::SideBySide) | None => Duration::MAX,
+        }
     }
 
     fn pace(&self) -> Duration {

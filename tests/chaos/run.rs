@@ -82,14 +82,20 @@ impl<'a> Run<'a> {
     /// Lets the plan happen. Returns when every fault is mended and every message accepted.
     pub async fn rage(&mut self, machine: Machine, tell: impl Fn(&str)) -> Outcome<Hands> {
         let Plan { faults, messages } = Plan::new(self.settings);
+        // What comes after a promotion waits for it, however long replacing takes.
+        let promoted = self.settings.promoted_at();
+        let (messages, after): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| message.at < promoted);
         self.begins = Instant::now();
         let tables = self.tables.clone();
-        let hands =
-            Hands::on(machine, self.folder, self.bus.clone(), tables, &faults, self.begins, self.journal.clone());
+        let (bus, journal) = (self.bus.clone(), self.journal.clone());
+        let hands = Hands::on(machine, self.folder, bus, tables, &faults, self.begins, journal);
         let sending = tokio::spawn(self.clients.clone().send(messages, self.begins));
         self.telling(hands.through(), tell).await?;
         let accepted = timeout(ACCEPTED_WITHIN, sending).await;
         accepted.map_err(|_| "messages are not accepted although everything runs")???;
+        if !after.is_empty() {
+            self.clients.clone().send(after, Instant::now() - promoted).await?;
+        }
         Ok(hands)
     }
 

@@ -219,7 +219,8 @@ async fn a_promotion_that_is_held_waits_until_it_is_released() {
     assert_eq!(epoch(&world).await, u64::from(FIRST));
     let shown = kairo(&world, &["fleet"]).await;
     let shown = lines(&shown);
-    for part in [&format!("a promotion raises it to {READER}:"), "  7  decisions carry digests", &lines(&held)[0]] {
+    let raises = format!("a promotion raises it to {READER}:");
+    for part in [raises.as_str(), "  7  decisions carry digests", lines(&held)[0]] {
         assert!(shown.iter().any(|line| line.starts_with(part)), "{part:?} is not in {shown:#?}");
     }
 
