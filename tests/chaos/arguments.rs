@@ -1,10 +1,14 @@
 //! The command line.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
 use kairo_model_sim::Delay;
-use kairo_tests::chaos::plan::Settings;
+use kairo_tests::chaos::{
+    Outcome,
+    builds::Builds,
+    plan::{Rollout, Settings},
+};
 
 /// Kills everything Kairo is made of while it works, and counts what came of it
 #[derive(Debug, Parser)]
@@ -25,6 +29,13 @@ pub struct Arguments {
     /// Milliseconds the model takes for an answer: a number, or a range from which each is drawn
     #[arg(long, value_name = "MS|LEAST-MOST", default_value_t = Delay::default())]
     model_delay: Delay,
+    /// The folder of an older build of all services and of `kairo`: every replica is replaced by one of this build, back and
+    /// there again, one at a time, and the fleet is promoted
+    #[arg(long, value_name = "DIR")]
+    older: Option<PathBuf>,
+    /// Instead, one replica of each service is of the older build all the while, and everything is killed as ever
+    #[arg(long, requires = "older")]
+    side_by_side: bool,
     /// Keep faults, log and services' logs even when all is well
     #[arg(long)]
     pub keep: bool,
@@ -34,10 +45,22 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    pub fn builds(&self) -> Outcome<Builds> {
+        match &self.older {
+            None => Builds::this(),
+            Some(older) => Builds::with_older(older.clone()),
+        }
+    }
+
     pub fn settings(&self) -> Settings {
         Settings {
             servers: if self.servers == "3" { 3 } else { 1 },
             model_delay: self.model_delay,
+            rollout: match (&self.older, self.side_by_side) {
+                (None, _) => None,
+                (Some(_), false) => Some(Rollout::Walk),
+                (Some(_), true) => Some(Rollout::SideBySide),
+            },
             ..Settings::new(Duration::from_secs(self.seconds), self.seed, usize::from(self.replicas))
         }
     }

@@ -5,6 +5,7 @@
 //! left out.
 
 use std::{
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -12,15 +13,16 @@ use std::{
 use kairo_core::bus::Bus;
 use kairo_local::{Database, Postgres, Stack};
 use tokio::{
-    sync::Semaphore,
+    sync::{Mutex, Semaphore},
     task::JoinHandle,
-    time::{sleep, sleep_until},
+    time::{sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Outcome,
-    journal::{ENDED, Journal, KILLED},
+    builds::Builds,
+    journal::{ENDED, Journal, KILLED, PROMOTED},
     machine::{Machine, Replica},
     plan::{Blow, Fault, Target},
     servers::Servers,
@@ -32,6 +34,8 @@ use super::{
 /// How often a process may fail to start before the run is given up: what supervises services in earnest tries again,
 /// too.
 const STARTS: u32 = 5;
+/// How long the replicas that are still to be replaced may take.
+const PROMOTED_WITHIN: Duration = Duration::from_secs(120);
 /// Before the next try.
 const BREATH: Duration = Duration::from_millis(500);
 
@@ -42,7 +46,22 @@ pub struct Season {
     journal: Arc<Journal>,
     /// Has a permit for each target that is through with its faults.
     through: Arc<Semaphore>,
+    /// Whose turn it is to be replaced.
+    turn: Arc<Mutex<()>>,
+    /// Has a permit for each process that is through with its faults.
+    mended: Arc<Semaphore>,
     over: CancellationToken,
+    /// Of the run.
+    folder: PathBuf,
+}
+
+/// What came of a promotion.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    /// Whether the epoch is another than before.
+    pub raised: bool,
+    /// What one build could not make of the other's incident files.
+    pub unread: Vec<String>,
 }
 
 /// The tasks at work on a machine, and what they own.
@@ -53,7 +72,9 @@ pub struct Hands {
     postgres: JoinHandle<Outcome<Postgres>>,
     store: JoinHandle<()>,
     tables: JoinHandle<()>,
+    fleet: JoinHandle<Fleet>,
     model: Stack,
+    builds: Builds,
     database: Database,
 }
 
@@ -61,15 +82,21 @@ impl Hands {
     /// Takes a machine in hand; faults come from `begins` on.
     pub fn on(
         machine: Machine,
+        folder: &Path,
         bus: Bus,
         tables: Tables,
         faults: &[Fault],
         begins: tokio::time::Instant,
         journal: Arc<Journal>,
     ) -> Self {
-        let season = Season { begins, journal, through: Arc::new(Semaphore::new(0)), over: CancellationToken::new() };
+        let [through, mended] = [Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0))];
+        let over = CancellationToken::new();
+        let folder = folder.to_owned();
+        let season = Season { begins, journal, through, turn: Arc::default(), mended, over, folder };
         let of = |target| faults.iter().filter(|fault| fault.target == target).copied().collect::<Vec<_>>();
-        let Machine { nats, postgres, database, replicas, model } = machine;
+        let Machine { nats, postgres, database, replicas, model, builds } = machine;
+        // With nats-server and Postgres.
+        let processes = u32::try_from(replicas.len() + 2).unwrap_or(u32::MAX);
         let replicas = replicas.into_iter().map(|replica| {
             let faults = of(Target::Replica(replica.service, replica.index));
             tokio::spawn(season.clone().strike(replica, faults))
@@ -79,16 +106,18 @@ impl Hands {
             nats: tokio::spawn(season.clone().strike(nats, of(Target::Nats))),
             postgres: tokio::spawn(season.clone().strike(postgres, of(Target::Postgres))),
             store: tokio::spawn(season.clone().strike_store(Store::new(bus), of(Target::Store))),
-            tables: tokio::spawn(season.clone().strike_tables(tables, of(Target::ReadModel))),
+            tables: tokio::spawn(season.clone().strike_tables(tables.clone(), of(Target::ReadModel))),
+            fleet: tokio::spawn(season.clone().strike_fleet(tables, builds.clone(), processes, of(Target::Fleet))),
             season,
             model,
+            builds,
             database,
         }
     }
 
     /// Waits until every fault was done and mended. What ends by itself is started again until [`Hands::off`].
     pub async fn through(&self) -> Outcome<()> {
-        let targets = self.replicas.len() + 4;
+        let targets = self.replicas.len() + 5;
         self.season.through.acquire_many(u32::try_from(targets)?).await?.forget();
         Ok(())
     }
@@ -98,8 +127,8 @@ impl Hands {
         &self.database.url
     }
 
-    /// Gives the machine back.
-    pub async fn off(self) -> Outcome<Machine> {
+    /// Gives the machine back, and says what came of a promotion.
+    pub async fn off(self) -> Outcome<(Machine, Fleet)> {
         self.season.over.cancel();
         let mut replicas = Vec::new();
         for replica in self.replicas {
@@ -108,7 +137,9 @@ impl Hands {
         let (nats, postgres) = (self.nats.await??, self.postgres.await??);
         self.store.await?;
         self.tables.await?;
-        Ok(Machine { nats, postgres, database: self.database, replicas, model: self.model })
+        let fleet = self.fleet.await?;
+        let Self { database, model, builds, .. } = self;
+        Ok((Machine { nats, postgres, database, replicas, model, builds }, fleet))
     }
 }
 
@@ -116,6 +147,7 @@ impl Season {
     async fn strike<V: Victim>(self, mut victim: V, faults: Vec<Fault>) -> Outcome<V> {
         let struck = self.strike_all(&mut victim, faults).await;
         self.through.add_permits(1);
+        self.mended.add_permits(1);
         struck?;
         tokio::select! {
             () = self.over.cancelled() => Ok(victim),
@@ -156,7 +188,19 @@ impl Season {
                 self.journal.count("restarted", kind, format_args!("{name} asked to end, to be started again"));
                 self.start_again(victim).await?;
             }
-            Blow::WipeOwnership | Blow::WipeSnapshots | Blow::Rebuild | Blow::PublishAgain { .. } => {}
+            Blow::Replace { build, killed } => {
+                let _turn = self.turn.lock().await;
+                // Whoever is asked to end may have begun a call that it cannot wait for; that is told, and not held against it.
+                self.journal.strike(&name);
+                if killed {
+                    victim.kill9().await?;
+                    self.journal.count(KILLED, kind, format_args!("{name} killed"));
+                }
+                victim.becomes(build);
+                self.journal.count("replaced", kind, format_args!("{name} becomes the {build:?} build"));
+                self.start_again(victim).await?;
+            }
+            Blow::WipeOwnership | Blow::WipeSnapshots | Blow::Rebuild | Blow::PublishAgain { .. } | Blow::Promote => {}
         }
         Ok(())
     }
@@ -214,5 +258,30 @@ impl Season {
             }
         }
         self.through.add_permits(1);
+    }
+
+    /// Once nothing strikes any of so many processes any more.
+    async fn strike_fleet(self, tables: Tables, builds: Builds, processes: u32, faults: Vec<Fault>) -> Fleet {
+        let mut fleet = Fleet::default();
+        for fault in faults {
+            sleep_until(self.begins + fault.at).await;
+            let promoted = timeout(PROMOTED_WITHIN, async {
+                // Nobody is down then, and nobody of the older build is left.
+                self.mended.acquire_many(processes).await?.forget();
+                self.journal.note("all replicas are of the newer build");
+                fleet.unread.extend(builds.exchange_incidents(tables.gateway(), &self.folder).await?);
+                Outcome::Ok(tables.promote(|refused| self.journal.note(refused)).await)
+            });
+            match promoted.await {
+                Ok(Ok((epoch, before))) => {
+                    fleet.raised = epoch > before;
+                    self.journal.count(PROMOTED, "fleet", format_args!("epoch {epoch} is in force, after {before}"));
+                }
+                Ok(Err(error)) => fleet.unread.push(error.to_string()),
+                Err(_) => self.journal.note("the fleet was never promoted"),
+            }
+        }
+        self.through.add_permits(1);
+        fleet
     }
 }

@@ -26,6 +26,8 @@ pub struct Journal {
 pub type Count = (&'static str, &'static str);
 
 pub const KILLED: &str = "killed";
+/// Of the fleet.
+pub const PROMOTED: &str = "promoted";
 /// Without having been asked to.
 pub const ENDED: &str = "ended by itself";
 

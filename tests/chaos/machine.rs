@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use futures::future::try_join_all;
-use kairo_local::{Database, Postgres, Service, Stack, Tools, Users, free_port};
+use kairo_local::{Database, LocalError, Postgres, Service, Stack, StackOptions, Tools, Users, free_port};
 use serde_json::json;
 
 use super::{
     Outcome,
+    builds::{Build, Builds},
     oracle::{self, Oracle},
-    plan::{SERVICES, Settings},
+    plan::{Rollout, SERVICES, Settings},
     scenario,
     servers::Servers,
 };
@@ -25,6 +26,18 @@ pub struct Replica {
     pub service: Service,
     pub index: usize,
     pub stack: Stack,
+    pub builds: Builds,
+}
+
+/// What became of a replica of the older build that was started after the promotion.
+#[derive(Clone, Debug)]
+pub enum OlderAgain {
+    /// The end of what it said.
+    Refused(String),
+    Started {
+        /// Whether it is one that should not have.
+        should_refuse: bool,
+    },
 }
 
 /// Everything that runs.
@@ -34,11 +47,14 @@ pub struct Machine {
     pub database: Database,
     pub replicas: Vec<Replica>,
     pub model: Stack,
+    pub builds: Builds,
 }
 
 /// What the settings of services are made from.
 struct Surroundings<'a> {
     folder: &'a Path,
+    builds: &'a Builds,
+    rollout: Option<Rollout>,
     oracle: &'a Oracle,
     nats: String,
     users: &'a Users,
@@ -51,7 +67,13 @@ struct Surroundings<'a> {
 
 impl Machine {
     /// Starts so many replicas of each service. `gateways` has an address for each.
-    pub async fn start(folder: &Path, settings: &Settings, oracle: &Oracle, gateways: &[String]) -> Outcome<Self> {
+    pub async fn start(
+        folder: &Path,
+        settings: &Settings,
+        builds: &Builds,
+        oracle: &Oracle,
+        gateways: &[String],
+    ) -> Outcome<Self> {
         let tools = Tools::of_this_checkout()?;
         std::fs::create_dir_all(desks(folder))?;
         let nats = Servers::start(&tools, folder, settings.servers);
@@ -62,6 +84,8 @@ impl Machine {
         let model = simulator(folder, settings, oracle).await?;
         let surroundings = Surroundings {
             folder,
+            builds,
+            rollout: settings.rollout,
             oracle,
             nats: nats.url(),
             users: nats.users(),
@@ -69,13 +93,31 @@ impl Machine {
             database: &database,
             model: model.url(Service::ModelSim).unwrap_or_default().to_owned(),
         };
-        surroundings.stack(0)?.provision().await?;
+        // The log begins as the older build makes it; the newer adds what it needs before any of its services starts.
+        let provisioning = if settings.rollout.is_some() { &[Build::Older, Build::Newer][..] } else { &[Build::Newer] };
+        for build in provisioning {
+            surroundings.stack(0, *build)?.provision().await?;
+        }
         let each = SERVICES
             .into_iter()
             .flat_map(|service| gateways.iter().zip(0..).map(move |(at, index)| (service, index, at)));
         let replicas = each.map(|(service, index, gateway)| surroundings.start(service, index, gateway));
         let replicas = try_join_all(replicas).await?;
-        Ok(Self { nats, postgres, database, replicas, model })
+        Ok(Self { nats, postgres, database, replicas, model, builds: builds.clone() })
+    }
+
+    /// Starts the older build once more, as somebody might who wants to go back, after a promotion that raised the epoch or not.
+    pub async fn older_again(&mut self, raised: bool) -> Outcome<OlderAgain> {
+        let router = self.replicas.iter_mut().find(|replica| replica.service == Service::Router).ok_or("no router")?;
+        router.stack.use_build(self.builds.folder(Build::Older));
+        match router.stack.start(Service::Router).await {
+            Ok(index) => {
+                router.stack.stop_one(Service::Router, index).await?;
+                Ok(OlderAgain::Started { should_refuse: raised && self.builds.older_refuses().await? })
+            }
+            Err(LocalError::Exited { tail, .. }) => Ok(OlderAgain::Refused(tail)),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Stops it in order.
@@ -111,14 +153,14 @@ pub fn work(folder: &Path) -> PathBuf {
     folder.join(WORK)
 }
 
-fn stack(folder: &Path, index: usize) -> Outcome<Stack> {
-    Ok(Stack::of_this_build(folder.join(format!("logs/replica-{index}")))?)
+fn stack(folder: &Path, index: usize, bin_dir: &Path) -> Stack {
+    Stack::new(StackOptions::new(bin_dir, folder.join(format!("logs/replica-{index}"))))
 }
 
 async fn simulator(folder: &Path, settings: &Settings, oracle: &Oracle) -> Outcome<Stack> {
     let file = folder.join("scenario.yaml");
     std::fs::write(&file, scenario::scenario(&oracle.host()))?;
-    let mut stack = stack(folder, 0)?;
+    let mut stack = stack(folder, 0, &StackOptions::bin_dir_of_this_build()?);
     let simulator = stack.simulator(&file);
     simulator.arg("--delay").arg(settings.model_delay.to_string()).arg("--seed").arg(settings.seed.to_string());
     simulator.arg("--number-answers").arg("--journal").arg(requests(folder).display().to_string());
@@ -128,17 +170,22 @@ async fn simulator(folder: &Path, settings: &Settings, oracle: &Oracle) -> Outco
 
 impl Surroundings<'_> {
     async fn start(&self, service: Service, index: usize, gateway: &str) -> Outcome<Replica> {
-        let mut stack = self.stack(index)?;
+        let build = match self.rollout {
+            Some(Rollout::Walk) => Build::Older,
+            Some(Rollout::SideBySide) if index == 0 => Build::Older,
+            Some(Rollout::SideBySide) | None => Build::Newer,
+        };
+        let mut stack = self.stack(index, build)?;
         for (name, value) in self.settings(service, index, gateway) {
             stack.common().env(name, value);
         }
         stack.start(service).await?;
-        Ok(Replica { service, index, stack })
+        Ok(Replica { service, index, stack, builds: self.builds.clone() })
     }
 
     /// With what all services have in common.
-    fn stack(&self, index: usize) -> Outcome<Stack> {
-        let mut stack = stack(self.folder, index)?;
+    fn stack(&self, index: usize, build: Build) -> Outcome<Stack> {
+        let mut stack = stack(self.folder, index, self.builds.folder(build));
         stack.connect(&self.nats, self.users);
         stack.use_database(self.database);
         stack

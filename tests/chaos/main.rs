@@ -16,7 +16,11 @@ const NO_VERDICT: u8 = 3;
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // To the terminal only: standard output is for results.
-    let report = chaos::run(&arguments.settings(), arguments.keep, |text| eprintln!("chaos: {text}")).await;
+    let tell = |text: &str| eprintln!("chaos: {text}");
+    let report = match arguments.builds() {
+        Ok(builds) => chaos::run(&arguments.settings(), &builds, arguments.keep, tell).await,
+        Err(error) => Err(error),
+    };
     match report.and_then(|report| show(&report, arguments.json).map(|()| report)) {
         Ok(report) if report.passed() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,

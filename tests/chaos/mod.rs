@@ -5,6 +5,7 @@
 //! outside does because of what agents decide, [`faults`] strikes the [`machine`], the [`oracle`] counts effects. In the end everything is mended and given time to come to [`rest`]; the [`verdict`]
 //! then goes by the log and the oracle only.
 
+pub mod builds;
 mod calls;
 mod faults;
 mod journal;
@@ -27,6 +28,7 @@ mod victim;
 
 use std::path::Path;
 
+use builds::Builds;
 use plan::Settings;
 use report::Report;
 use run::Run;
@@ -36,9 +38,9 @@ pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Starts a Kairo, lets the plan happen, and says what came of it. `tell` is told how far it is. What shows why is kept
 /// unless all is well, and then, too, with `keep`.
-pub async fn run(settings: &Settings, keep: bool, tell: impl Fn(&str)) -> Outcome<Report> {
+pub async fn run(settings: &Settings, builds: &Builds, keep: bool, tell: impl Fn(&str)) -> Outcome<Report> {
     let folder = tempfile::Builder::new().prefix("kairo-chaos-").tempdir()?;
-    match run_in(folder.path(), settings, tell).await {
+    match run_in(folder.path(), settings, builds, tell).await {
         Ok(report) if report.passed() && !keep => Ok(report),
         Ok(mut report) => {
             report.kept(folder.keep());
@@ -48,9 +50,9 @@ pub async fn run(settings: &Settings, keep: bool, tell: impl Fn(&str)) -> Outcom
     }
 }
 
-async fn run_in(folder: &Path, settings: &Settings, tell: impl Fn(&str)) -> Outcome<Report> {
+async fn run_in(folder: &Path, settings: &Settings, builds: &Builds, tell: impl Fn(&str)) -> Outcome<Report> {
     tell(&format!("starting a private Kairo in {}", folder.display()));
-    let (mut run, machine) = Run::start(settings, folder).await?;
+    let (mut run, machine) = Run::start(settings, builds, folder).await?;
     let hands = run.rage(machine, &tell).await?;
     tell("no more faults: everything runs, and is given time to finish");
     run.count(hands).await

@@ -4,12 +4,15 @@
 //! run of a minute has seen every kind, and ten minutes see more than three hundred kills. Messages come evenly, with
 //! bursts.
 
+mod rollout;
+
 use std::time::Duration;
 
 use kairo_local::Service;
 use kairo_model_sim::Delay;
 
-use super::random::Random;
+pub use self::rollout::Rollout;
+use super::{builds::Build, random::Random};
 
 /// How long one deck of faults lasts.
 const DECK: Duration = Duration::from_secs(40);
@@ -54,12 +57,22 @@ pub struct Settings {
     pub servers: usize,
     /// What the model takes for an answer.
     pub model_delay: Delay,
+    /// How two builds share the work; none where there is one.
+    pub rollout: Option<Rollout>,
 }
 
 impl Settings {
     /// With one server, and a model that answers at once.
     pub fn new(time: Duration, seed: u64, replicas: usize) -> Self {
-        Self { time, seed, replicas, servers: 1, model_delay: Delay::default() }
+        Self { time, seed, replicas, servers: 1, model_delay: Delay::default(), rollout: None }
+    }
+
+    /// When the fleet is to be promoted: beyond the end where it is not.
+    pub fn promoted_at(&self) -> Duration {
+        match self.rollout {
+            Some(Rollout::Walk) => self.time * 2 / 3,
+            Some(Rollout::SideBySide) | None => Duration::MAX,
+        }
     }
 
     fn pace(&self) -> Duration {
@@ -78,6 +91,8 @@ pub enum Target {
     Store,
     /// What is made from the log.
     ReadModel,
+    /// All replicas together.
+    Fleet,
 }
 
 /// What befalls it.
@@ -93,6 +108,13 @@ pub enum Blow {
     },
     /// SIGTERM, drained, and started again.
     Restart,
+    /// Ended, by -9 or else by SIGTERM, and started as another build.
+    Replace {
+        build: Build,
+        killed: bool,
+    },
+    /// The epoch is raised, as soon as that is allowed.
+    Promote,
     /// Who owns what is forgotten.
     WipeOwnership,
     WipeSnapshots,
@@ -247,7 +269,11 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(settings: &Settings) -> Self {
-        Self { faults: faults(settings), messages: messages(settings) }
+        let faults = match settings.rollout {
+            Some(Rollout::Walk) => rollout::walk(settings),
+            Some(Rollout::SideBySide) | None => faults(settings),
+        };
+        Self { faults, messages: messages(settings) }
     }
 }
 

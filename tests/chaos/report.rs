@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 use serde::Serialize;
 
 use super::{
-    journal::{ENDED, Journal, KILLED},
-    plan::Settings,
+    journal::{ENDED, Journal, KILLED, PROMOTED},
+    machine::OlderAgain,
+    plan::{Rollout, Settings},
     rest::Rest,
     verdict::{Stall, Verdict},
 };
@@ -22,6 +23,9 @@ pub struct Report {
     replicas: usize,
     servers: usize,
     model_delay_ms: String,
+    rollout: Option<Rollout>,
+    /// What became of the older build that was started after the promotion.
+    older_again: Option<String>,
     messages_in: usize,
     replies_out: usize,
     joined: usize,
@@ -99,6 +103,8 @@ impl Report {
             replicas: settings.replicas,
             servers: settings.servers,
             model_delay_ms: settings.model_delay.to_string(),
+            rollout: settings.rollout,
+            older_again: None,
             messages_in: verdict.messages,
             replies_out: verdict.replies,
             joined: verdict.joined,
@@ -148,6 +154,7 @@ impl Report {
         };
         let not_projected = (rest.not_projected > 0).then(|| format!("{} messages", rest.not_projected));
         let dead_letters = (rest.dead_letters > 0).then(|| format!("{} dead letters", rest.dead_letters));
+        let unpromoted = settings.rollout == Some(Rollout::Walk) && journal.of(PROMOTED).is_empty();
         let ended = journal.of(ENDED).into_iter().map(|(name, times)| format!("{name}, {times} times"));
         for (what, found) in [
             ("lost messages", verdict.lost),
@@ -184,6 +191,7 @@ impl Report {
             ("read models that are not what the log says", tables),
             ("messages set aside", dead_letters.into_iter().collect()),
             ("services that ended by themselves", ended.collect()),
+            ("promotions that were never granted", unpromoted.then(|| "the last".to_owned()).into_iter().collect()),
             ("invariants broken", audit),
         ] {
             if !found.is_empty() {
@@ -192,6 +200,32 @@ impl Report {
             }
         }
         report
+    }
+
+    /// The same, with what became of the older build that was started after the promotion, and what one build could not make of
+    /// the other's incident files.
+    pub fn after(mut self, older: Option<OlderAgain>, unread: Vec<String>) -> Self {
+        if !unread.is_empty() {
+            self.findings.insert("incident files of the other build", unread);
+            self.passed = false;
+        }
+        self.older_again = older.map(|older| match older {
+            OlderAgain::Refused(tail) => {
+                if !tail.contains("promoted") {
+                    self.findings.insert("older builds that end for another reason", vec![tail]);
+                    self.passed = false;
+                }
+                "refused to start".to_owned()
+            }
+            OlderAgain::Started { should_refuse } => {
+                if should_refuse {
+                    self.findings.insert("older builds that start after the promotion", vec!["a router".to_owned()]);
+                    self.passed = false;
+                }
+                "started: it reads that epoch, or is of before builds refused one".to_owned()
+            }
+        });
+        self
     }
 
     /// Whether nothing was found that must not be.
@@ -258,6 +292,9 @@ impl fmt::Display for Report {
                 writeln!(f, "{:28}{:>8.1} s ({})", format!("longest stall, {name}"), stall.seconds, stall.what)?;
             }
         }
+        if let Some(older) = &self.older_again {
+            writeln!(f, "{:28}{older}", "older build, promoted fleet")?;
+        }
         writeln!(f, "\nkills: {}", listed(&self.kills_by_kind))?;
         writeln!(f, "all faults: {}", listed(&self.faults))?;
         if !self.failed_actions.is_empty() {
@@ -281,7 +318,12 @@ impl Report {
         writeln!(
             f,
             "\n{verdict}: --seconds {seconds} --seed {seed} --replicas {replicas} --servers {servers} --model-delay \
-             {model_delay_ms}"
+             {model_delay_ms}{}",
+            match self.rollout {
+                None => "",
+                Some(Rollout::Walk) => " --older DIR",
+                Some(Rollout::SideBySide) => " --older DIR --side-by-side",
+            }
         )
     }
 }

@@ -112,7 +112,8 @@ async fn busy(bus: &Bus) -> Outcome<String> {
 async fn behind(database: &str, end: u64) -> Outcome<u64> {
     let mut postgres = PgConnection::connect(database).await?;
     let position = "SELECT coalesce(min(sequence), 0) FROM positions JOIN generations USING (generation) \
-                    WHERE projection = 'read-model' AND state = 'live'";
+                    WHERE projection = 'read-model' AND state = 'live' AND version = \
+                    (SELECT max(version) FROM generations WHERE projection = 'read-model')";
     let position: i64 = sqlx::query_scalar(position).fetch_one(&mut postgres).await?;
     postgres.close().await?;
     Ok(end.saturating_sub(u64::try_from(position)?))

@@ -15,7 +15,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Outcome, calls,
+    Outcome,
+    builds::Builds,
+    calls,
     faults::Hands,
     journal::Journal,
     load::{self, Clients},
@@ -23,7 +25,7 @@ use super::{
     machine::{self, Machine},
     oracle::Oracle,
     orders,
-    plan::{Plan, Settings},
+    plan::{Plan, Rollout, Settings},
     report::Report,
     rest,
     tables::Tables,
@@ -58,10 +60,10 @@ pub struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// Starts a Kairo of its own in `folder`, whose agents are offered the tools of the load.
-    pub async fn start(settings: &'a Settings, folder: &'a Path) -> Outcome<(Self, Machine)> {
+    pub async fn start(settings: &'a Settings, builds: &'a Builds, folder: &'a Path) -> Outcome<(Self, Machine)> {
         let oracle = Oracle::start(settings.seed, folder).await?;
         let gateways = machine::gateways(settings.replicas)?;
-        let machine = Machine::start(folder, settings, &oracle, &gateways).await?;
+        let machine = Machine::start(folder, settings, builds, &oracle, &gateways).await?;
         let bus = log::connect(&machine.nats.operator()).await?;
         tools_are_offered(&bus).await?;
         let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
@@ -80,13 +82,20 @@ impl<'a> Run<'a> {
     /// Lets the plan happen. Returns when every fault is mended and every message accepted.
     pub async fn rage(&mut self, machine: Machine, tell: impl Fn(&str)) -> Outcome<Hands> {
         let Plan { faults, messages } = Plan::new(self.settings);
+        // What comes after a promotion waits for it, however long replacing takes.
+        let promoted = self.settings.promoted_at();
+        let (messages, after): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| message.at < promoted);
         self.begins = Instant::now();
         let tables = self.tables.clone();
-        let hands = Hands::on(machine, self.bus.clone(), tables, &faults, self.begins, self.journal.clone());
+        let (bus, journal) = (self.bus.clone(), self.journal.clone());
+        let hands = Hands::on(machine, self.folder, bus, tables, &faults, self.begins, journal);
         let sending = tokio::spawn(self.clients.clone().send(messages, self.begins));
         self.telling(hands.through(), tell).await?;
         let accepted = timeout(ACCEPTED_WITHIN, sending).await;
         accepted.map_err(|_| "messages are not accepted although everything runs")???;
+        if !after.is_empty() {
+            self.clients.clone().send(after, Instant::now() - promoted).await?;
+        }
         Ok(hands)
     }
 
@@ -126,7 +135,12 @@ impl<'a> Run<'a> {
         let tables = self.tables.judge().await?;
         self.watching.0.cancel();
         self.watching.1.await?;
-        hands.off().await?.stop().await?;
+        let (mut machine, fleet) = hands.off().await?;
+        let rollout = match self.settings.rollout {
+            Some(Rollout::Walk) => Some(machine.older_again(fleet.raised).await?),
+            Some(Rollout::SideBySide) | None => None,
+        };
+        machine.stop().await?;
         let (sent, effects) = (self.clients.sent(), self.oracle.effects());
         let (requests, struck) = (calls::read(&machine::requests(self.folder))?, self.journal.struck());
         let evidence = Evidence {
@@ -139,7 +153,8 @@ impl<'a> Run<'a> {
         };
         let mut broken = audit::mistakes(&evidence.records());
         broken.extend(self.log.unreadable.iter().cloned());
-        let report = Report::new(self.settings, &self.journal, evidence.judge(), rest, tables, broken);
+        let report = Report::new(self.settings, &self.journal, evidence.judge(), rest, tables, broken)
+            .after(rollout, fleet.unread);
         std::fs::write(self.folder.join("log.txt"), self.log.text())?;
         std::fs::write(self.folder.join("findings.txt"), report.findings())?;
         Ok(report)

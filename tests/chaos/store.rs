@@ -40,7 +40,10 @@ impl Store {
             Blow::WipeSnapshots => self.wipe(&SNAPSHOTS).await,
             Blow::PublishAgain { messages, choice } => self.publish_again(messages, choice).await,
             Blow::Rebuild => Err("that is done to the read model".into()),
-            Blow::Kill { .. } | Blow::Freeze { .. } | Blow::Restart => Err("that is done to processes".into()),
+            Blow::Promote => Err("that is done to the fleet".into()),
+            Blow::Kill { .. } | Blow::Freeze { .. } | Blow::Restart | Blow::Replace { .. } => {
+                Err("that is done to processes".into())
+            }
         }
     }
 

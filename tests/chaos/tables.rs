@@ -64,6 +64,34 @@ impl Tables {
         Err(last)
     }
 
+    /// One of them.
+    pub fn gateway(&self) -> &str {
+        self.gateways.first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// Asks for a promotion until it is granted, and tells why it is not; the epoch that is in force then, and the one before.
+    pub async fn promote(&self, tell: impl Fn(&str)) -> (u64, u64) {
+        let mut last = String::new();
+        for gateway in self.gateways.iter().cycle() {
+            let asked = self.http.post(format!("http://{gateway}/v1/fleet/promote")).json(&json!({})).send().await;
+            let answer = match asked {
+                Ok(answer) => answer.json().await.unwrap_or_default(),
+                Err(error) => json!({ "detail": error.to_string() }),
+            };
+            let told = |field: &str| answer.get(field).and_then(Value::as_u64);
+            if let (Some(epoch), Some(before)) = (told("epoch"), told("before")) {
+                return (epoch, before);
+            }
+            let why = answer.get("detail").and_then(Value::as_str).unwrap_or_default().to_owned();
+            if why != last {
+                tell(&why);
+                last = why;
+            }
+            sleep(PACE).await;
+        }
+        unreachable!("there is a gateway, which is asked again and again")
+    }
+
     /// Asks one gateway after the other, until it is over, and writes down where the position went back.
     pub async fn watch(self, over: CancellationToken) {
         let mut highest: (u64, String) = Default::default();
@@ -139,8 +167,7 @@ impl Tables {
     }
 
     async fn ask(&self, path: &str, within: Duration) -> Outcome<Value> {
-        let gateway = self.gateways.first().map(String::as_str).unwrap_or_default();
-        let asked = self.http.get(format!("http://{gateway}{path}")).timeout(within).send().await?;
+        let asked = self.http.get(format!("http://{}{path}", self.gateway())).timeout(within).send().await?;
         Ok(asked.error_for_status()?.json().await?)
     }
 }

@@ -4,7 +4,10 @@ use std::future::Future;
 
 use kairo_local::{LocalError, Postgres};
 
-use super::machine::{self, Replica};
+use super::{
+    builds::Build,
+    machine::{self, Replica},
+};
 
 pub trait Victim: Send + Sync + 'static {
     /// What it is counted as.
@@ -17,6 +20,8 @@ pub trait Victim: Send + Sync + 'static {
     fn thaw(&self);
     /// Starts it anew, after asking it to drain and end if it runs; returns when it is ready.
     fn restart(&mut self) -> impl Future<Output = Result<(), LocalError>> + Send;
+    /// What it is started as from now on, if there are several builds of it.
+    fn becomes(&mut self, _build: Build) {}
     /// Waits until it ends, and says how.
     fn ended(&self) -> impl Future<Output = String> + Send;
 }
@@ -44,6 +49,10 @@ impl Victim for Replica {
 
     async fn restart(&mut self) -> Result<(), LocalError> {
         self.stack.restart(self.service, 0).await
+    }
+
+    fn becomes(&mut self, build: Build) {
+        self.stack.use_build(self.builds.folder(build));
     }
 
     async fn ended(&self) -> String {

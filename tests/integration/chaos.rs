@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use kairo_tests::chaos::{self, plan::Settings};
+use kairo_tests::chaos::{self, builds::Builds, plan::Settings};
 
 #[tokio::test]
 async fn everything_is_done_once_while_everything_is_killed() {
     let settings = Settings::new(Duration::from_secs(15), 3, 2);
-    let report = chaos::run(&settings, false, |text| println!("{text}")).await.unwrap();
+    let builds = Builds::this().unwrap();
+    let report = chaos::run(&settings, &builds, false, |text| println!("{text}")).await.unwrap();
     assert!(report.passed(), "{report}");
 }

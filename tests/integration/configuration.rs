@@ -77,6 +77,23 @@ fn every_mistake_is_named_at_once_and_the_exit_status_is_64() {
 }
 
 #[test]
+fn what_a_newer_build_may_know_is_named_and_passed_over_until_its_date() {
+    let newer = |until: &str| file(&format!("config.lenient_until = {until}\nbus.patience_ms = 5\nnewer.x = 1\n"));
+    let (open, over) = (newer("2999-12-31"), newer("2020-12-31"));
+    for service in services() {
+        let output = run(service, &["--config", open.path().to_str().unwrap(), "--print-config"], &[]);
+        assert!(output.status.success(), "{}: {}", service.binary(), told(&output));
+        for key in ["bus.patience_ms", "newer"] {
+            let said = format!(": {key} is not a known ");
+            assert!(told(&output).lines().any(|line| line.contains("passed over") && line.contains(&said)));
+        }
+        let output = run(service, &["--config", over.path().to_str().unwrap()], &[]);
+        assert_eq!(output.status.code(), Some(64), "{}: {}", service.binary(), told(&output));
+        assert!(told(&output).contains("config.lenient_until was over"), "{}", told(&output));
+    }
+}
+
+#[test]
 fn a_login_to_nats_that_is_shown_sent_in_the_clear_or_made_in_two_ways_is_refused() {
     let in_url = format!("nats://ann:{SECRET}@host");
     let mistakes: [(&str, &[(&str, &str)]); 6] = [

@@ -4,10 +4,14 @@
 //! they say. Of fields that came later there is `golden/<type>+<what>` beside it. Files are only ever added: `KAIRO_REGENERATE=1` writes the bytes of a new type from its JSON, and never
 //! touches those of an old one.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
-use kairo_proto::{Body, ContentType, v1::ReplicaRow};
+use kairo_proto::{Body, ContentType, DESCRIPTORS, v1::ReplicaRow};
 use prost::Message as _;
+use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorSet};
 use serde_json::Value;
 
 fn golden() -> PathBuf {
@@ -45,6 +49,51 @@ fn golden_bytes_of_every_version_say_what_they_always_said() {
         let Value::Object(told) = serde_json::from_slice(&text).unwrap() else { panic!("{name} is not an object") };
         assert!(written.iter().all(|(key, value)| told.get(key) == Some(value)), "{name}: {written:?}");
     }
+}
+
+/// `compat/kairo.v1.bin` is the contract as the version before had it. Fields may be added; what was there keeps its number, its
+/// name, its type and whether there are several, in messages of the log as well as in those of the HTTP interface.
+#[test]
+fn the_contract_of_the_version_before_is_kept() {
+    let before = std::fs::read(golden().join("../../compat/kairo.v1.bin")).unwrap();
+    let (before, now) = (FileDescriptorSet::decode(&*before).unwrap(), FileDescriptorSet::decode(DESCRIPTORS).unwrap());
+    let now: BTreeMap<String, Field> = fields(&now).into_iter().collect();
+    let mut checked = 0;
+    for (place, field) in fields(&before) {
+        assert_eq!(now.get(&place), Some(&field), "{place} was there before, and is another or gone");
+        checked += 1;
+    }
+    assert!(checked > 1_000, "{checked} fields are not the contract");
+}
+
+/// What must stay of a field or of a value of an enum: its name, and of a field its type and label.
+type Field = (String, Option<i32>, Option<String>, Option<i32>);
+
+/// Every field and every value, by its message or enum and its number.
+fn fields(files: &FileDescriptorSet) -> Vec<(String, Field)> {
+    let mut all = Vec::new();
+    for file in &files.file {
+        let package = file.package();
+        file.message_type.iter().for_each(|message| of_message(package, message, &mut all));
+        file.enum_type.iter().for_each(|declared| of_enum(package, declared, &mut all));
+    }
+    all
+}
+
+fn of_message(within: &str, message: &DescriptorProto, all: &mut Vec<(String, Field)>) {
+    let name = format!("{within}.{}", message.name());
+    all.extend(message.field.iter().map(|field| {
+        let kept = (field.name().to_owned(), field.r#type, field.type_name.clone(), field.label);
+        (format!("{name} {}", field.number()), kept)
+    }));
+    message.nested_type.iter().for_each(|nested| of_message(&name, nested, all));
+    message.enum_type.iter().for_each(|declared| of_enum(&name, declared, all));
+}
+
+fn of_enum(within: &str, declared: &EnumDescriptorProto, all: &mut Vec<(String, Field)>) {
+    let name = format!("{within}.{}", declared.name());
+    let values = declared.value.iter();
+    all.extend(values.map(|it| (format!("{name} {}", it.number()), (it.name().to_owned(), None, None, None))));
 }
 
 #[test]

@@ -82,6 +82,7 @@ mod tickets;
 mod timers;
 mod tools;
 mod turn_status;
+mod upgrade;
 mod usage;
 mod use_cases;
 mod validator;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use kairo_local::Service;
+use kairo_local::{Exit, Service};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
-use crate::world::{Wanted, World, raw::own_headers};
+use crate::world::{DEADLINE, Wanted, World, raw::own_headers};
 
 /// Tools, processes, thoughts and failures of every kind.
 pub const EVERYTHING: &str = r#"
@@ -226,4 +226,30 @@ async fn nobody_notices_a_rebuild() {
     }
     world.swapped("read-model", built).await;
     world.end().await;
+}
+
+/// As a job before the services of a new version are started.
+#[tokio::test]
+async fn a_projector_that_is_to_build_the_read_model_ends_when_it_is_live() {
+    let mut world = Wanted::new(EVERYTHING).start().await;
+    world.define("default").await;
+    world.ask("default", "hello").await;
+    world.projected().await;
+    world.stack.stop_one(Service::Projector, 0).await.unwrap();
+    // As if nothing of this version had been built yet.
+    let mut database = PgConnection::connect(&world.database.url).await.unwrap();
+    let older = "UPDATE generations SET version = version - 1 WHERE projection = 'read-model'";
+    assert_eq!(sqlx::query(older).execute(&mut database).await.unwrap().rows_affected(), 1);
+
+    world.stack.service(Service::Projector).env("KAIRO_PROJECTOR__UNTIL_LIVE", "true");
+    let job = world.stack.start(Service::Projector).await.unwrap();
+    let ended =
+        tokio::time::timeout(DEADLINE, world.stack.replica(Service::Projector, job).unwrap().process().exited());
+    assert_eq!(ended.await.expect("it never ended"), Exit::Code(0));
+    let states = "SELECT version::int, state FROM generations WHERE projection = 'read-model' ORDER BY version";
+    let states: Vec<(i32, String)> = sqlx::query_as(states).fetch_all(&mut database).await.unwrap();
+    let live = |(version, state): &(i32, String)| (*version, state == "live");
+    let version = states.last().unwrap().0;
+    assert_eq!(states.iter().map(live).collect::<Vec<_>>(), [(version - 1, true), (version, true)], "beside the other");
+    world.stack.stop().await.unwrap();
 }

@@ -10,22 +10,23 @@ use kairo_core::{
     ids,
     ownership::checkpoint::Checkpoint,
     subjects::{
-        AGENT_DECISION, Consumer, MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, STATUS_PING, Service as Core,
-        TOOL_INVOKE,
+        AGENT_DECISION, AGENT_MESSAGE, Consumer, EPOCH, MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, STATUS_PING,
+        Service as Core, TOOL_INVOKE,
     },
     vocabulary::{FIRST, READER, READER_HEADER},
 };
-use kairo_local::{Login, Service};
+use kairo_local::{Exit, LocalError, Login, Service};
 use kairo_proto::{
     Body,
     v1::{
-        AgentAction, AgentDecision, DecidedEvent, GivenUpCall, ReplicaRow, ToolCall, agent_action::Action,
-        decided_event::Event,
+        AgentAction, AgentDecision, AgentMessage, DecidedEvent, Epoch, GivenUpCall, ReplicaRow, ToolCall,
+        agent_action::Action, decided_event::Event,
     },
 };
 use kairo_tests::login;
 use prost::Message as _;
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use tokio::time::timeout;
 
 use crate::{
@@ -202,6 +203,90 @@ async fn the_epoch_is_raised_when_no_older_replica_is_left() {
     assert_eq!(lines(&again), [format!("epoch {READER} is in force already")]);
     replies(&world, "default").await;
     world.end().await;
+}
+
+#[tokio::test]
+async fn a_promotion_that_is_held_waits_until_it_is_released() {
+    let world = Wanted::new(USUAL).env_of_all("KAIRO_NATS__EPOCH", FIRST.to_string()).start().await;
+    let held = kairo(&world, &["fleet", "hold"]).await;
+    assert!(held.status.success() && lines(&held)[0].contains("keeps the epoch from being raised"), "{held:?}");
+    // Whoever says so again keeps what there is.
+    assert_eq!(lines(&kairo(&world, &["fleet", "hold"]).await), lines(&held));
+
+    let refused = kairo(&world, &["fleet", "promote"]).await;
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("kairo fleet release"), "{why}");
+    assert_eq!(epoch(&world).await, u64::from(FIRST));
+    let shown = kairo(&world, &["fleet"]).await;
+    let shown = lines(&shown);
+    let raises = format!("a promotion raises it to {READER}:");
+    for part in [raises.as_str(), "  7  decisions carry digests", lines(&held)[0]] {
+        assert!(shown.iter().any(|line| line.starts_with(part)), "{part:?} is not in {shown:#?}");
+    }
+
+    assert!(lines(&kairo(&world, &["fleet", "release"]).await)[0].starts_with("released: "));
+    assert!(kairo(&world, &["fleet", "promote"]).await.status.success());
+    assert_eq!(epoch(&world).await, u64::from(READER));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn after_a_promotion_a_build_that_reads_less_refuses_to_start_and_projects_nothing() {
+    let mut world = Wanted::new(USUAL).start().await;
+    world.define("default").await;
+    replies(&world, "default").await;
+    world.projected().await;
+    // As a newer gateway would.
+    let next = READER + 1;
+    let subject = EPOCH.of(&agent(Core::Gateway.name()));
+    let raised = Body::from(Epoch { epoch: next, ..Default::default() });
+    let entering = Envelope::entering(ids::entering(), Core::Gateway, Origin::System, Timestamp::now());
+    let envelope = Envelope { type_name: Epoch::TYPE.to_owned(), ..entering };
+    let at = world.publish(&subject, headers(&envelope), raised.encode()).await;
+
+    // The one that was there already has come that far, and stops before it.
+    let interrupted = async {
+        loop {
+            let (_, status) = world.get("/v1/status").await;
+            let services = status["services"].as_array().cloned().unwrap_or_default();
+            if services.iter().any(|replica| replica["service"] == "projector" && replica["ready"] == false) {
+                return;
+            }
+        }
+    };
+    timeout(DEADLINE, interrupted).await.expect("projector goes on");
+    let mut postgres = PgConnection::connect(&world.database.url).await.unwrap();
+    let position = sqlx::query_scalar::<_, i64>("SELECT max(sequence) FROM positions").fetch_one(&mut postgres).await;
+    let position = u64::try_from(position.unwrap()).unwrap();
+    assert!(position < at, "{position} is not before {at}");
+
+    for service in [
+        Service::Router,
+        Service::AgentRuntime,
+        Service::ToolRunner,
+        Service::ProcessSupervisor,
+        Service::Gateway,
+        Service::Projector,
+    ] {
+        let refused = world.stack.restart(service, 0).await.unwrap_err();
+        let LocalError::Exited { exit: Exit::Code(1), tail, .. } = &refused else { panic!("{refused:?}") };
+        let why = format!("reads messages up to epoch {READER}, and the log is in epoch {next}");
+        assert!(tail.contains(&why), "{}: {tail}", service.binary());
+    }
+    assert_eq!(world.dead_letters_so_far().await, 0);
+    world.stack.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_of_a_newer_version_of_its_type_is_waited_with_and_no_dead_letter() {
+    let world = start().await;
+    let message = Body::from(AgentMessage { text: "time please".into(), ..Default::default() }).encode();
+    let subject = AGENT_MESSAGE.of(&agent(PARKED));
+    let newer = AgentMessage::TYPE.replace("v1", "v2");
+    let at = write_newer(&world, &subject, &newer, None, message).await;
+    assert_eq!(is_parked(&world, PARKED, at).await["reader"], READER + 1);
+    replies(&world, OTHER).await;
+    assert_eq!(world.dead_letters_so_far().await, 0);
 }
 
 #[tokio::test]

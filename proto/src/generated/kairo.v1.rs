@@ -4044,6 +4044,73 @@ impl ::prost::Name for ReplicaRow {
         "/kairo.v1.ReplicaRow".into()
     }
 }
+/// A replica, by what it can read.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FleetReplicaRow {
+    #[prost(string, tag = "1")]
+    pub service: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub instance: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub version: ::prost::alloc::string::String,
+    /// The newest version of messages that it reads.
+    #[prost(uint32, tag = "4")]
+    pub reader: u32,
+}
+impl ::prost::Name for FleetReplicaRow {
+    const NAME: &'static str = "FleetReplicaRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.FleetReplicaRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.FleetReplicaRow".into()
+    }
+}
+/// Something that is written from an epoch on.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EnabledRow {
+    #[prost(uint32, tag = "1")]
+    pub epoch: u32,
+    #[prost(string, tag = "2")]
+    pub what: ::prost::alloc::string::String,
+}
+impl ::prost::Name for EnabledRow {
+    const NAME: &'static str = "EnabledRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.EnabledRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.EnabledRow".into()
+    }
+}
+/// That the epoch may not be raised.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HoldRow {
+    /// Who said so.
+    #[prost(string, tag = "1")]
+    pub by: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    #[serde(with = "crate::json::time")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for HoldRow {
+    const NAME: &'static str = "HoldRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.HoldRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.HoldRow".into()
+    }
+}
 /// A partition of the log, as its owner sees it.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -5012,6 +5079,53 @@ impl ::prost::Name for DropGenerationResponse {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetFleetRequest {}
+impl ::prost::Name for GetFleetRequest {
+    const NAME: &'static str = "GetFleetRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetFleetRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetFleetRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetFleetResponse {
+    /// The epoch in force.
+    #[prost(uint32, tag = "1")]
+    pub epoch: u32,
+    /// The one that a promotion would raise it to: what the gateway that is asked reads.
+    #[prost(uint32, tag = "2")]
+    pub reader: u32,
+    /// By name.
+    #[prost(message, repeated, tag = "3")]
+    pub replicas: ::prost::alloc::vec::Vec<FleetReplicaRow>,
+    /// Who reads less than that, and so keeps it from being raised.
+    #[prost(string, repeated, tag = "4")]
+    pub behind: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What would be written that is not yet, by epoch.
+    #[prost(message, repeated, tag = "5")]
+    pub enables: ::prost::alloc::vec::Vec<EnabledRow>,
+    /// Who keeps it from being raised; none unless it is held.
+    #[prost(message, optional, tag = "6")]
+    pub hold: ::core::option::Option<HoldRow>,
+}
+impl ::prost::Name for GetFleetResponse {
+    const NAME: &'static str = "GetFleetResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetFleetResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetFleetResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PromoteFleetRequest {}
 impl ::prost::Name for PromoteFleetRequest {
     const NAME: &'static str = "PromoteFleetRequest";
@@ -5042,6 +5156,70 @@ impl ::prost::Name for PromoteFleetResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.PromoteFleetResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HoldFleetRequest {}
+impl ::prost::Name for HoldFleetRequest {
+    const NAME: &'static str = "HoldFleetRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.HoldFleetRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.HoldFleetRequest".into()
+    }
+}
+/// From here on, or since then.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HoldFleetResponse {
+    #[prost(message, optional, tag = "1")]
+    pub hold: ::core::option::Option<HoldRow>,
+}
+impl ::prost::Name for HoldFleetResponse {
+    const NAME: &'static str = "HoldFleetResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.HoldFleetResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.HoldFleetResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReleaseFleetRequest {}
+impl ::prost::Name for ReleaseFleetRequest {
+    const NAME: &'static str = "ReleaseFleetRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ReleaseFleetRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ReleaseFleetRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReleaseFleetResponse {
+    /// The hold that there was.
+    #[prost(message, optional, tag = "1")]
+    pub released: ::core::option::Option<HoldRow>,
+}
+impl ::prost::Name for ReleaseFleetResponse {
+    const NAME: &'static str = "ReleaseFleetResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ReleaseFleetResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ReleaseFleetResponse".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -9384,14 +9562,17 @@ impl ::prost::Name for BasisPrice {
 }
 /// From here on messages of this version are written: all readers that are there understand them. Type
 /// kairo.system.epoch.v1 on kairo.system.gateway.epoch, emitted by gateway when somebody raises the epoch, under the guard
-/// of that subject. The highest one is in force; where there is none, the one that the log began in.
+/// of that subject, or wants nobody to raise it. The highest one is in force; where there is none, the one that the log began in.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Epoch {
     #[prost(uint32, tag = "1")]
     pub epoch: u32,
-    /// Version of the build that raised it.
+    /// Version of the build that wrote this.
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
+    /// Nobody may raise it, until a later one does not say so. Who does not know of this raises it no farther than they read.
+    #[prost(bool, tag = "3")]
+    pub held: bool,
 }
 impl ::prost::Name for Epoch {
     const NAME: &'static str = "Epoch";

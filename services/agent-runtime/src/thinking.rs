@@ -12,6 +12,7 @@ use kairo_core::{
     ownership::lease::Lease,
     record::Record,
     subjects::{AGENT_DECISION, Service},
+    synthetic,
     vocabulary::{HASH_CHAINS, REASONING_DETAILS},
 };
 use kairo_mind::{
@@ -150,10 +151,11 @@ impl Thinker {
     fn to_be_written(&self, decision: AgentDecision, paid: &Paid, turn: &Turn) -> AgentDecision {
         let (given_up, epoch) = (paid.given_up(&decision), self.epoch.current());
         let decision = with_given_up(decision, given_up, epoch);
-        match turn.is_chained || epoch >= HASH_CHAINS {
+        let decision = match turn.is_chained || epoch >= HASH_CHAINS {
             true => with_link(decision, turn.link.clone()),
             false => decision,
-        }
+        };
+        synthetic::marked(decision, epoch)
     }
 
     /// Commits a decision, if need be without the words of the models.

@@ -91,7 +91,7 @@ impl Options {
         let file = self.config.iter().flat_map(|file| ["--config".to_owned(), file.display().to_string()]);
         let configured = config::load(file, environment);
         let configured = configured.map_err(|error| Error::Usage(format!("the configuration of models: {error}")))?;
-        Ok((configured, has_models))
+        Ok((configured.config, has_models))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use kairo_core::{
-    config::{self, Mistake, Secret, Validate},
+    config::{self, Loaded, Mistake, Secret, Validate},
     sealing,
 };
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub fn find() -> Result<sealing::Key, Error> {
     if let Some(key) = named {
         return read(&key, VARIABLE);
     }
-    let settings: Settings = config::load(Vec::new(), config::environment())
+    let Loaded::<Settings> { config: settings, .. } = config::load(Vec::new(), config::environment())
         .map_err(|error| Error::Advice(format!("the configuration cannot be read: {error}")))?;
     if !settings.agent_runtime.secret_key.is_empty() {
         return read(settings.agent_runtime.secret_key.expose(), "agent_runtime.secret_key");
@@ -122,14 +122,14 @@ mod tests {
         let text = format!("[agent_runtime]\nmax_steps = 3\nsecret_key = \"{key}\"\n[models.heavy]\nmodel = \"x\"\n");
         fs::write(file.path(), text).unwrap();
         let environment = [("KAIRO_CONFIG".to_owned(), file.path().display().to_string())];
-        let settings: Settings = config::load(Vec::new(), environment).unwrap();
+        let settings: Settings = config::load(Vec::new(), environment).unwrap().config;
         assert_eq!(settings.agent_runtime.secret_key.expose(), key);
         let environment = [
             ("KAIRO_AGENT_RUNTIME__SECRET_KEY".to_owned(), key.clone()),
             ("KAIRO_AGENT_RUNTIME__MODEL_TRIES".to_owned(), "2".to_owned()),
             ("KAIRO_NATS__URL".to_owned(), "nats://x".to_owned()),
         ];
-        let settings: Settings = config::load(Vec::new(), environment).unwrap();
+        let settings: Settings = config::load(Vec::new(), environment).unwrap().config;
         assert_eq!(settings.agent_runtime.secret_key.expose(), key);
     }
 }

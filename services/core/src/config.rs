@@ -2,7 +2,8 @@
 //! environment.
 //!
 //! * The file is `--config FILE` or `KAIRO_CONFIG`. All services may share one: a section that
-//!   belongs to another service ([`SECTIONS`]) is passed over, anything else unknown is refused.
+//!   belongs to another service ([`SECTIONS`]) is passed over, anything else unknown is refused,
+//!   unless `config.lenient_until` says that a newer build may know it.
 //! * A variable is `KAIRO_<SECTION>__<KEY>[__<SUBKEY>]`, in either case; only names with a `__`
 //!   are configuration, and an empty value counts as unset. Lists of strings are comma separated;
 //!   any other list or table is JSON text.
@@ -14,6 +15,7 @@
 //! no field (a key that does not come back out was not read, hence unknown); no `serde(alias)`;
 //! and a hand-written `Deserialize` does not quote values in its errors.
 
+mod leniency;
 mod mistake;
 mod resolve;
 mod secret;
@@ -25,8 +27,10 @@ use std::{
     io::{self, Read},
 };
 
+use jiff::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 
+pub use leniency::ReadingConfig;
 pub use mistake::{ConfigError, Mistake, Origin, Validate, check};
 pub use resolve::resolve;
 pub use secret::Secret;
@@ -37,6 +41,7 @@ pub const SECTIONS: &[&str] = &[
     "agent_runtime",
     "bus",
     "cli",
+    "config",
     "gateway",
     "health",
     "model_sim",
@@ -58,6 +63,14 @@ pub const EXIT_STATUS: u8 = 64;
 /// Longest configuration or secret file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
+/// A configuration that can be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded<T> {
+    pub config: T,
+    /// Keys that this build does not know, which a newer one may (`config.lenient_until`).
+    pub passed_over: Vec<Mistake>,
+}
+
 /// Loads a service's configuration.
 ///
 /// `args` are those after the program's name, of which only `--config FILE` is known; a program
@@ -68,7 +81,7 @@ pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 pub fn load<T>(
     args: impl IntoIterator<Item = String>,
     environment: impl IntoIterator<Item = (String, String)>,
-) -> Result<T, ConfigError>
+) -> Result<Loaded<T>, ConfigError>
 where
     T: Serialize + DeserializeOwned + Default + Validate,
 {
@@ -85,8 +98,8 @@ where
             None
         }
     });
-    match resolve(file.as_ref(), &environment, &read_bounded) {
-        Ok(config) if mistakes.is_empty() => Ok(config),
+    match resolve(file.as_ref(), &environment, &read_bounded, Timestamp::now()) {
+        Ok(loaded) if mistakes.is_empty() => Ok(loaded),
         Ok(_) => Err(ConfigError::from(mistakes)),
         Err(error) => {
             mistakes.extend(error.into_mistakes());

@@ -21,6 +21,6 @@ pub mod watch;
 
 pub use kairo_events::{
     address, commands, consent, dates, decider, envelope, event_json, hash_chain, hooks, imports, log_message, media,
-    outside, partition, permissions, personal, prices, principal, schema, sealing, subjects, threads, vocabulary,
-    workers,
+    outside, partition, permissions, personal, prices, principal, schema, sealing, subjects, synthetic, threads,
+    vocabulary, workers,
 };

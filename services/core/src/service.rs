@@ -17,7 +17,7 @@ pub use mimalloc::MiMalloc;
 use crate::{
     bus::{Bus, BusConfig, BusError, NatsConfig},
     closed,
-    config::{self, Validate},
+    config::{self, Loaded, Mistake, Validate},
     ids::Name,
     metrics::Metrics,
     privacy::PrivacyConfig,
@@ -42,6 +42,8 @@ macro_rules! service_config {
         #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct $name {
+            /// How the configuration is read.
+            pub config: $crate::config::ReadingConfig,
             /// How to reach NATS.
             pub nats: $crate::bus::NatsConfig,
             /// Limits of consuming and publishing.
@@ -58,6 +60,7 @@ macro_rules! service_config {
         impl $crate::config::Validate for $name {
             fn mistakes(&self) -> Vec<$crate::config::Mistake> {
                 let mut mistakes = Vec::new();
+                $crate::service::section(&mut mistakes, "config", &self.config);
                 $crate::service::section(&mut mistakes, "nats", &self.nats);
                 $crate::service::section(&mut mistakes, "bus", &self.bus);
                 $crate::service::section(&mut mistakes, "privacy", &self.privacy);
@@ -79,7 +82,7 @@ macro_rules! service_config {
 }
 
 /// Adds a section's mistakes under the section's name.
-pub fn section(mistakes: &mut Vec<config::Mistake>, name: &str, section: &impl Validate) {
+pub fn section(mistakes: &mut Vec<Mistake>, name: &str, section: &impl Validate) {
     mistakes.extend(section.mistakes().into_iter().map(|mut mistake| {
         mistake.key = format!("{name}.{}", mistake.key);
         mistake
@@ -151,14 +154,16 @@ where
         }
     };
     let file = arguments.config.map(|file| ["--config".to_owned(), file]);
-    let config: C = match config::load(file.into_iter().flatten(), config::environment()) {
-        Ok(config) => config,
+    let loaded = config::load::<C>(file.into_iter().flatten(), config::environment());
+    let Loaded { config, passed_over } = match loaded {
+        Ok(loaded) => loaded,
         Err(error) => {
             eprintln!("kairo-{}: {error}", service.name());
             return ExitCode::from(config::EXIT_STATUS);
         }
     };
     if arguments.print_config {
+        passed_over.iter().for_each(|unknown| eprintln!("kairo-{}: passed over: {unknown}", service.name()));
         println!("{}", serde_json::to_string_pretty(&config).unwrap_or_default());
         return ExitCode::SUCCESS;
     }
@@ -168,7 +173,7 @@ where
         eprintln!("kairo-{}: there will be no core dumps: {error}", service.name());
     }
     let outcome = match Runtime::new() {
-        Ok(runtime) => runtime.block_on(run(service, config, body)),
+        Ok(runtime) => runtime.block_on(run(service, config, &passed_over, body)),
         Err(error) => Err(ServiceError::Other(format!("cannot start threads: {error}"))),
     };
     match outcome {
@@ -180,13 +185,21 @@ where
     }
 }
 
-async fn run<C, F>(service: Service, config: C, body: impl FnOnce(C, Context) -> F) -> Result<(), ServiceError>
+async fn run<C, F>(
+    service: Service,
+    config: C,
+    passed_over: &[Mistake],
+    body: impl FnOnce(C, Context) -> F,
+) -> Result<(), ServiceError>
 where
     C: ServiceConfig,
     F: Future<Output = Result<(), ServiceError>>,
 {
     let telemetry =
         telemetry::init(service, config.telemetry()).map_err(|error| ServiceError::Other(error.to_string()))?;
+    for unknown in passed_over {
+        tracing::warn!(key = unknown.key, from = %unknown.origin, "passed over: this build does not know it");
+    }
     let outcome = serve(service, config, telemetry.metrics(), body).await;
     if let Err(error) = telemetry.shutdown().await {
         eprintln!("kairo-{}: {error}", service.name());
@@ -215,11 +228,12 @@ where
     vitals::observe(&bus, &readiness);
     bus.spawn(status::answer(bus.clone(), readiness.clone(), started));
     let found = waiting_for_nats(&bus, &shutdown, async || {
-        let found = bus.find_log().await;
-        let found = match found {
-            Ok(found) => bus.check_master_key().await.map(|()| found),
-            Err(error) => Err(error),
+        let found = async {
+            bus.find_log().await?;
+            bus.check_epoch().await?;
+            bus.check_master_key().await
         };
+        let found = found.await;
         readiness.waits_for(found.as_ref().err().map(ToString::to_string));
         found
     });

@@ -11,7 +11,8 @@
 //! * [`ids`], [`address`], [`commands`], [`hooks`], [`media`], [`dates`]: what events name, and how it is written
 //! * [`sealing`]: secrets within events; [`personal`] content of users, which goes when they are forgotten; [`schema`] how large a tool's JSON Schema is; [`consent`] which calls a human must
 //!   consent to
-//! * [`vocabulary`]: which readers a message takes, and which messages may be written
+//! * [`vocabulary`]: which readers a message takes, and which messages may be written; [`synthetic`] what a next version
+//!   might bring
 //! * [`prices`]: what tokens of models cost
 //! * [`decider`]: the shape of what decides on events
 //!
@@ -41,6 +42,7 @@ pub mod record;
 pub mod schema;
 pub mod sealing;
 pub mod subjects;
+pub mod synthetic;
 pub mod threads;
 pub mod vocabulary;
 pub mod workers;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     envelope::{BadHeader, Envelope},
     partition::Partitions,
-    subjects,
+    subjects, synthetic,
 };
 
 /// An event at its place in the log.
@@ -70,6 +70,7 @@ impl Record {
         }
         let mut envelope = Envelope::from_headers(header)?;
         let (route, _) = subjects::route(subject).ok_or(Unreadable::UnknownSubject)?;
+        envelope.type_name = synthetic::read_as(envelope.type_name);
         if !route.is_entered() {
             // Only the gateway knows whom it let in.
             envelope.entered_by = None;

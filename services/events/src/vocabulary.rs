@@ -53,13 +53,30 @@ pub const HASH_CHAINS: u32 = 7;
 pub const OWNED_THREADS: u32 = 3;
 /// From this epoch on content of users is sealed, where there is a master key.
 pub const SEALING: u32 = 8;
-/// What this build reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
+/// What is written from each epoch on that was not before, in words for operators.
+const ENABLED: [(u32, &str); 7] = [
+    (2, "model calls that were given up stand in decisions"),
+    (3, "hooks are shared, ids of threads say whose they are, and calls name where consent was asked for"),
+    (4, "agents work in the background"),
+    (5, "agents have missions and teams, and ask each other"),
+    (
+        6,
+        "sessions of work have bounds, agents review what they say, keep an inner state, have submodules and members, take \
+         in what is around and states, and conversations that were had elsewhere are imported; users go on with the agent \
+         that they named last",
+    ),
+    (HASH_CHAINS, "decisions carry digests, by which a log can be verified"),
+    (SEALING, "content of users is sealed with data keys of their own, where privacy.master_key is set"),
+];
+/// What this version reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
 /// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, submodules, that users go on with the
 /// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere; version 7 hash
 /// chains, version 8 content that is sealed.
-pub const READER: u32 = if kairo_proto::READER > SEALING { kairo_proto::READER } else { SEALING };
+pub const RELEASED: u32 = if kairo_proto::READER > SEALING { kairo_proto::READER } else { SEALING };
+/// What this build reads, and writes: the same, but for the feature `synthetic` ([`crate::synthetic`]).
+pub const READER: u32 = if cfg!(feature = "synthetic") { RELEASED + 1 } else { RELEASED };
 /// What every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
 /// What a message takes to be understood; where it is missing, every reader does.
@@ -187,6 +204,12 @@ fn is_of_composites(kind: &RequestKind) -> bool {
 /// The lowest version of readers that knows a type.
 fn of_type(type_name: &str) -> u32 {
     READERS.iter().find(|(known, _)| *known == type_name).map_or(FIRST, |(_, reader)| *reader)
+}
+
+/// What raising the epoch to [`READER`] would enable in a log that is in this one.
+pub fn enabled(epoch: u32) -> impl Iterator<Item = (u32, &'static str)> {
+    let synthetic = (READER > RELEASED).then_some((READER, "what a next version might bring, to try upgrades"));
+    ENABLED.into_iter().chain(synthetic).filter(move |(from, _)| *from > epoch)
 }
 
 /// The names of those that read less than `epoch`: as long as there are any, the epoch may not be raised so far.
@@ -346,5 +369,11 @@ mod tests {
         let replicas = [("new", 2), ("old", 1), ("older", 0)];
         assert_eq!(behind(2, replicas), ["old", "older"]);
         assert!(behind(1, replicas).is_empty());
+    }
+
+    #[test]
+    fn every_epoch_says_what_it_enables() {
+        assert_eq!(enabled(FIRST).map(|(epoch, _)| epoch).collect::<Vec<_>>(), (2..=READER).collect::<Vec<_>>());
+        assert_eq!(enabled(READER).next(), None);
     }
 }

@@ -287,7 +287,10 @@ impl Validate for GatewayConfig {
         check(found, "rate_burst", self.rate_burst, 1..=1_000_000, "requests");
         self.check_connections(found);
         for (at, issuer) in self.oidc.iter().enumerate() {
-            let within = |mistake: Mistake| Mistake { key: format!("oidc[{at}].{}", mistake.key), ..mistake };
+            let within = |mut mistake: Mistake| {
+                mistake.key = format!("oidc[{at}].{}", mistake.key);
+                mistake
+            };
             found.extend(issuer.mistakes().into_iter().map(within));
         }
         check(found, "ticket_ttl_ms", self.ticket_ttl_ms, 1_000..=600_000, "milliseconds");

@@ -191,6 +191,11 @@ impl Stack {
         }
     }
 
+    /// Services started from now on are of the build whose binaries lie in this folder.
+    pub fn use_build(&mut self, bin_dir: impl Into<PathBuf>) {
+        self.options.bin_dir = bin_dir.into();
+    }
+
     /// Services started from now on may do no more than an ordinary user, also when root starts them.
     pub fn unprivileged(&mut self) {
         self.options.unprivileged = true;

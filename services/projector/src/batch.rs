@@ -2,11 +2,13 @@
 
 use kairo_core::{
     envelope::Envelope,
+    ids::Name,
     partition::Partitions,
     record::{Raw, Unreadable},
-    subjects::{Consumer, Route, TABLE, is_announcement, route},
+    subjects::{Consumer, EPOCH, Route, Service, TABLE, is_announcement, route},
+    vocabulary::{Newer, READER},
 };
-use kairo_proto::Body;
+use kairo_proto::{Body, v1::Epoch};
 use kairo_read_model::stored::{Key, Time};
 
 use crate::{
@@ -65,6 +67,19 @@ impl Batch {
     }
 }
 
+/// An epoch that this build does not read all of. Nothing that takes it stands before: from there on a newer build writes the
+/// rows.
+pub fn beyond(message: &Raw, max_body: usize) -> Option<Newer> {
+    let gateway = Name::parse(Service::Gateway.name()).ok()?;
+    if message.subject != EPOCH.of(&gateway) {
+        return None;
+    }
+    let record = message.read(max_body).ok()?;
+    let Epoch { epoch, .. } = Epoch::of(&record.body)?;
+    let why = format!("from sequence {} on the log is in epoch {epoch}", message.sequence);
+    (*epoch > READER).then_some(Newer { reader: *epoch, why })
+}
+
 fn logged(message: &Raw) -> Logged {
     Logged {
         sequence: i64::try_from(message.sequence).unwrap_or(i64::MAX),
@@ -104,10 +119,7 @@ fn is_consumed(subject: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use async_nats::HeaderMap;
-    use kairo_core::{
-        envelope::{Envelope, Origin},
-        subjects::Service,
-    };
+    use kairo_core::envelope::{Envelope, Origin};
     use kairo_proto::{
         Body,
         v1::{self, AgentThought},
@@ -185,6 +197,17 @@ mod tests {
         let sequences: Vec<_> = batch.set_aside.iter().map(|(message, _)| message.sequence).collect();
         assert_eq!(sequences, [1, 3, 4, 5]);
         assert_eq!(batch.skipped, 0);
+    }
+
+    #[test]
+    fn an_epoch_that_this_build_does_not_read_is_the_end_of_what_it_projects() {
+        let raised = |epoch| {
+            let body = Body::from(Epoch { epoch, ..Default::default() });
+            raw(4, "kairo.system.gateway.epoch", Epoch::TYPE, body.encode())
+        };
+        assert_eq!(beyond(&raised(READER), 100), None);
+        assert_eq!(beyond(&raised(READER + 1), 100).map(|newer| newer.reader), Some(READER + 1));
+        assert_eq!(beyond(&raw(3, "kairo.user.ann.message", v1::UserMessage::TYPE, Vec::new()), 100), None);
     }
 
     #[test]

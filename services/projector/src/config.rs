@@ -42,6 +42,9 @@ pub struct ProjectorConfig {
     /// How often replicas look whether they hold their share of the partitions and what is to be done about read models
     /// that are built, in milliseconds; what nobody holds any more is taken over within that time. Default 1000.
     pub rebalance_ms: u64,
+    /// End, with exit status 0, as soon as the read model of this version answers queries: for a job that builds it beside
+    /// the live one before the services of a new version are started. Default false.
+    pub until_live: bool,
 }
 
 impl Default for ProjectorConfig {
@@ -54,6 +57,7 @@ impl Default for ProjectorConfig {
             session_timeout_ms: 10_000,
             partitions: 8,
             rebalance_ms: 1_000,
+            until_live: false,
         }
     }
 }

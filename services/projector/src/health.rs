@@ -6,6 +6,7 @@ use std::{
 };
 
 use kairo_core::service::Readiness;
+use tokio::sync::watch;
 
 /// Ready while there is a live generation of this version, the registry can be read, and the work on the live one goes
 /// on: standing by is as good as writing, so that a deployment may go on to the next replica.
@@ -13,6 +14,7 @@ use kairo_core::service::Readiness;
 pub struct Health {
     readiness: Readiness,
     announced: Arc<Once>,
+    ready: watch::Sender<bool>,
     known: Arc<Mutex<Known>>,
 }
 
@@ -26,7 +28,18 @@ struct Known {
 
 impl Health {
     pub fn new(readiness: &Readiness) -> Self {
-        Self { readiness: readiness.clone(), announced: Arc::new(Once::new()), known: Arc::default() }
+        Self {
+            readiness: readiness.clone(),
+            announced: Arc::new(Once::new()),
+            ready: watch::Sender::new(false),
+            known: Arc::default(),
+        }
+    }
+
+    /// Returns when it is ready, if it is not yet.
+    pub async fn is_ready(&self) {
+        // Whoever sets it is this.
+        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
     /// The live generation, as far as that is known.
@@ -50,5 +63,6 @@ impl Health {
             self.announced.call_once(|| self.readiness.announce(""));
         }
         self.readiness.set(ready);
+        self.ready.send_replace(ready);
     }
 }

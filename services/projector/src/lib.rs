@@ -38,9 +38,14 @@ use replica::Replica;
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
-    let mut replica = Replica::new(&bus, config.clone(), Health::new(&readiness));
+    let health = Health::new(&readiness);
+    let mut replica = Replica::new(&bus, config.clone(), health.clone());
     tokio::select! {
         () = shutdown.cancelled() => Ok(()),
+        () = health.is_ready(), if config.projector.until_live => {
+            tracing::info!("the read model of this version is live");
+            Ok(())
+        }
         never = replica.run() => match never {},
         ended = search::run(&config) => ended,
     }

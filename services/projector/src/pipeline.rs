@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     ProjectorConfig,
-    batch::Batch,
+    batch::{Batch, beyond},
     partition_progress::PartitionProgress,
     reader::{Limits, Reader, ReaderError},
 };
@@ -85,6 +85,10 @@ async fn read(
                     None => continue,
                 },
             };
+            // Whoever's partition it stands in, it is meant for all.
+            if let Some(newer) = messages.iter().find_map(|message| beyond(message, bus.limits.max_body_bytes)) {
+                return Err(newer.into());
+            }
             let messages: Vec<Raw> = messages.into_iter().filter(|message| progress.takes(message)).collect();
             let batch = Batch::of(&messages, bus.limits.max_body_bytes, partitions);
             if sender.send(Ok(Stretch { to, messages, batch })).await.is_err() || end.is_some_and(|end| to >= end) {

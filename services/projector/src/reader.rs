@@ -11,7 +11,7 @@ use async_nats::jetstream::{
     stream::{Info, Stream},
 };
 use futures::StreamExt;
-use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM};
+use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM, vocabulary::Newer};
 use tokio::{
     task::unconstrained,
     time::{Instant, timeout_at},
@@ -36,6 +36,9 @@ pub enum ReaderError {
          with POST /v1/projections/rebuild"
     )]
     BeyondEnd { position: u64, end: u64 },
+    /// A newer replica goes on from there.
+    #[error(transparent)]
+    Newer(#[from] Newer),
 }
 
 /// What a reader takes at once, and where it stops.

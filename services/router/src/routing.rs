@@ -76,7 +76,7 @@ impl Router {
                 Ok(true) => {
                     let own = self.epoch.current() >= OWNED_THREADS;
                     let told = if own { input.in_own_thread(agent) } else { input.clone() };
-                    Ok(delivered(record, agent, &told, now))
+                    Ok(delivered(record, agent, &told, self.epoch.current(), now))
                 }
                 Ok(false) => {
                     let name = agent.as_str();
@@ -119,12 +119,12 @@ fn add_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-fn delivered(record: &Record, agent: &Name, input: &Input, now: Timestamp) -> Outgoing {
+fn delivered(record: &Record, agent: &Name, input: &Input, epoch: u32, now: Timestamp) -> Outgoing {
     let position = format!("{}.{}", input.route.noun, input.route.verb);
     let envelope = follow(record, &position, Origin::User, now).in_thread(&input.thread_id);
     let Envelope { modality, entered_by, .. } = record.envelope.clone();
     let envelope = Envelope { modality, entered_by, ..envelope };
-    Outgoing::new(input.route, agent, envelope, input.told.clone())
+    Outgoing::new(input.route, agent, envelope, input.told.clone()).written_in(epoch)
 }
 
 fn undelivered(record: &Record, input: &Input, reason: &str, now: Timestamp) -> Result<Outgoing, String> {

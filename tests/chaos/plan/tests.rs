@@ -89,3 +89,25 @@ fn a_slower_model_is_asked_less() {
     assert!(slow.messages.len() * 3 < quick.messages.len() && slow.messages.len() > 30, "{}", slow.messages.len());
     assert_eq!(slow.faults, quick.faults);
 }
+
+#[test]
+fn a_walk_takes_every_replica_there_and_back_and_there_again_and_then_promotes() {
+    let settings = Settings { rollout: Some(Rollout::Walk), ..settings(60, 7) };
+    let plan = Plan::new(&settings);
+    assert_eq!(plan.faults, Plan::new(&settings).faults);
+    for service in SERVICES {
+        for index in 0..settings.replicas {
+            let of_it = plan.faults.iter().filter(|fault| fault.target == Target::Replica(service, index));
+            let builds = of_it.map(|fault| match fault.blow {
+                Blow::Replace { build, .. } => build,
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(builds.collect::<Vec<_>>(), [Build::Newer, Build::Older, Build::Newer]);
+        }
+    }
+    assert_eq!(plan.faults.last().map(|fault| (fault.target, fault.blow)), Some((Target::Fleet, Blow::Promote)));
+    for killed in [true, false] {
+        let is_so = |fault: &&Fault| matches!(fault.blow, Blow::Replace { killed: it, .. } if it == killed);
+        assert!(plan.faults.iter().filter(is_so).count() > 6, "both ways of ending are tried");
+    }
+}

@@ -87,6 +87,41 @@ async fn what_is_narrower_is_widened_and_what_the_operator_chose_is_only_told() 
 }
 
 #[tokio::test]
+async fn what_differs_is_mended_by_name_or_all_of_it_and_what_cannot_be_is_told() {
+    let server = Server::start().await;
+    let bus = server.bus().await;
+    let jetstream = &bus.nats().unwrap().jetstream;
+    let letters = jetstream.get_stream(DLQ_STREAM).await.unwrap().cached_info().config.clone();
+    let chosen =
+        stream::Config { max_messages: 7, max_bytes: 1 << 20, description: Some("ours".to_owned()), ..letters };
+    jetstream.update_stream(chosen).await.unwrap();
+    let there = async || jetstream.get_stream(DLQ_STREAM).await.unwrap().cached_info().config.clone();
+
+    let mended = answer(&provision(&server.nats, &["--mend", "max_msgs"]));
+    assert_eq!(mended["done"], serde_json::json!([{ "part": "stream KAIRO_DLQ", "done": "mended" }]));
+    assert_eq!(mended["drift"][0]["problem"], "max_bytes is 1048576, not null", "{mended}");
+    let letters = there().await;
+    assert_eq!((letters.max_messages, letters.description.as_deref()), (100_000, Some("ours")));
+
+    let all = answer(&provision(&server.nats, &["--mend", "all"]));
+    assert_eq!(all["drift"], serde_json::json!([]), "{all}");
+    assert_eq!(there().await.max_bytes, -1);
+
+    let unknown = provision(&server.nats, &["--mend", "replicas"]);
+    let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(!unknown.status.success() && told.contains("num_replicas"), "{told}");
+    // What was denied once cannot be allowed again, and a stream in memory is none in a file.
+    let name = "KV_KAIRO_MEMBERS";
+    jetstream.delete_stream(name).await.unwrap();
+    let in_file =
+        stream::Config { name: name.to_owned(), subjects: vec!["$KV.KAIRO_MEMBERS.>".into()], ..Default::default() };
+    jetstream.create_stream(in_file).await.unwrap();
+    let refused = provision(&server.nats, &["--mend", "storage"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("stream KV_KAIRO_MEMBERS cannot be mended"), "{told}");
+}
+
+#[tokio::test]
 async fn a_service_says_that_there_is_no_log_until_somebody_makes_it() {
     let server = Server::start().await;
     let folder = tempfile::tempdir().unwrap();

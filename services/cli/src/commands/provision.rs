@@ -9,7 +9,7 @@ use kairo_core::{
         jetstream::JetStream,
         provision::{Done, Drift, Part},
     },
-    config::{self, Mistake, Validate},
+    config::{self, Loaded, Mistake, ReadingConfig, Validate},
     ids::{self, Name},
     permissions::Identity,
     service::section,
@@ -24,13 +24,19 @@ const EXAMPLES: &str = "\
 Examples:
   kairo provision            make what is missing, before services of a new version start
   kairo provision --check    only tell how what is there differs from what is wanted
+  kairo provision --mend num_replicas   also change that where it differs, as after nats.replicas was changed
+  kairo provision --mend all   also change everything that differs
 
 Configured like services, by --config, KAIRO_CONFIG and KAIRO_NATS__…, KAIRO_BUS__…; the user is `provision` unless
 nats.user names another. What is there already stays as it is, except that streams take, and consumers are delivered,
-what this version adds.
+what this version adds, and except what --mend names. Some settings of a stream cannot be changed any more: then
+nats-server says so, and that is told. What was decided on a server's own account, such as max_bytes of KAIRO_EVENTS, is
+among what differs, so name what you mean.
 
 Exit status: 0 if all is there (with --check: and nothing differs), 64 for a bad configuration, else 1.";
 
+/// Every setting.
+const ALL: &str = "all";
 /// Between two times that the servers are asked.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -44,6 +50,9 @@ pub(super) struct Arguments {
     /// Change nothing, and tell how what is there differs
     #[arg(long)]
     check: bool,
+    /// Change settings of streams that differ: these, by the names under which they are told, or `all`
+    #[arg(long, value_name = "SETTING", value_delimiter = ',', conflicts_with = "check")]
+    mend: Vec<String>,
     /// How long the servers may take to answer
     #[arg(long, default_value = "60s", value_parser = super::duration, value_name = "TIME")]
     wait: Duration,
@@ -53,6 +62,7 @@ pub(super) struct Arguments {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Settings {
+    config: ReadingConfig,
     nats: NatsConfig,
     bus: BusConfig,
 }
@@ -60,6 +70,7 @@ struct Settings {
 impl Validate for Settings {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
+        section(&mut mistakes, "config", &self.config);
         section(&mut mistakes, "nats", &self.nats);
         section(&mut mistakes, "bus", &self.bus);
         mistakes
@@ -88,10 +99,13 @@ impl Reached {
 
 fn settings(config: Option<PathBuf>) -> Result<Settings, ExitCode> {
     let file = config.map(|file| ["--config".to_owned(), file.display().to_string()]);
-    config::load(file.into_iter().flatten(), config::environment()).map_err(|error| {
+    let loaded = config::load(file.into_iter().flatten(), config::environment());
+    let Loaded { config, passed_over } = loaded.map_err(|error| {
         eprintln!("kairo: {error}");
         ExitCode::from(config::EXIT_STATUS)
-    })
+    })?;
+    passed_over.iter().for_each(|unknown| eprintln!("kairo: passed over: {unknown}"));
+    Ok(config)
 }
 
 pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
@@ -101,10 +115,14 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
     };
     let deadline = Instant::now() + arguments.wait;
     let nats = connect(&settings).await?;
-    let done = match arguments.check {
+    let mut done = match arguments.check {
         true => Vec::new(),
         false => in_time(deadline, async || nats.provision().await).await?,
     };
+    if !arguments.mend.is_empty() {
+        let named = if arguments.mend == [ALL] { &[][..] } else { &arguments.mend };
+        done.extend(in_time(deadline, async || nats.mend(named).await).await?);
+    }
     let drift = in_time(deadline, async || nats.drift().await).await?;
     tell(&done, &drift, json)?;
     Ok(if arguments.check && !drift.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -157,5 +175,6 @@ fn word(done: Done) -> &'static str {
     match done {
         Done::Made => "made",
         Done::Widened => "widened",
+        Done::Mended => "mended",
     }
 }

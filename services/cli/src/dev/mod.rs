@@ -18,6 +18,7 @@ mod words;
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
+use kairo_proto::v1::GetFleetResponse;
 use serde_json::{Value, json};
 
 use crate::{Error, client::Client, endpoint::Published, exchange::Exchange, terminal, turn::Ending};
@@ -110,7 +111,11 @@ async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options
 
 async fn first_turn(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), Error> {
     // All services are of this version.
-    client.post::<Value>("v1/fleet/promote", &json!({})).await?;
+    let GetFleetResponse { hold, .. } = client.get("v1/fleet", &[]).await?;
+    match hold {
+        Some(hold) => say(format!("the epoch stays as it is: {} holds it (kairo fleet release)", hold.by)),
+        None => drop(client.post::<Value>("v1/fleet/promote", &json!({})).await?),
+    }
     first_turn::define_agent(client).await?;
     step("first reply", first_turn::take(client, text), |_| String::new()).await
 }

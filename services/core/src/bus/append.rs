@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{HeaderName, HeaderValue};
-use kairo_events::{hash_chain::Content, personal::Whose};
+use kairo_events::{hash_chain::Content, personal::Whose, synthetic};
 use kairo_proto::Body;
 use uuid::Uuid;
 
@@ -47,6 +47,13 @@ impl Outgoing {
             ..envelope
         };
         Self { subject: route.of(owner), envelope, body }
+    }
+
+    /// The same as it is written in this epoch.
+    #[must_use]
+    pub fn written_in(self, epoch: u32) -> Self {
+        let type_name = synthetic::written_as(self.envelope.type_name, epoch);
+        Self { envelope: Envelope { type_name, ..self.envelope }, ..self }
     }
 
     /// The same, of which the body itself does not say whose it is.

@@ -1,6 +1,7 @@
 //! The epoch of the log: the newest version of messages that is written ([`crate::vocabulary`]). It begins with the one that
-//! the log was made in, and is raised by what stands on one subject.
+//! the log was made in, and is raised by what stands on one subject. There it stands, too, that nobody may raise it.
 
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -18,45 +19,128 @@ use kairo_proto::v1::Epoch;
 /// Several may raise it at the same time; whoever comes later looks again.
 const RACES: u32 = 16;
 
+/// The epoch in force, and whether it may be raised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announced {
+    pub epoch: u32,
+    pub hold: Option<Hold>,
+    /// Where it was announced last, 0 for never.
+    last: u64,
+}
+
+/// An order that the epoch stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub by: Option<Principal>,
+    pub since: Timestamp,
+}
+
+/// What came of raising the epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Promotion {
+    /// It is in force; which one was before.
+    InForce {
+        before: u32,
+    },
+    Held(Hold),
+}
+
 impl Bus {
     /// The epoch in force.
     pub async fn epoch(&self) -> Result<u32, BusError> {
-        Ok(self.announced().await?.1)
+        Ok(self.announced().await?.epoch)
     }
 
-    /// Raises the epoch at somebody's word; what it was before. One that is as high already stays.
-    pub async fn raise_epoch(&self, epoch: u32, by: Principal) -> Result<u32, BusError> {
-        let Ok(owner) = Name::parse(Service::Gateway.name()) else { return self.epoch().await };
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let mut conflict = None;
-        for _ in 0..RACES {
-            let (last, before) = self.announced().await?;
-            if before >= epoch {
-                return Ok(before);
-            }
+    /// Refuses a log that this build cannot read all of.
+    ///
+    /// # Errors
+    /// [`BusError::Refused`] where the epoch was raised beyond what this build reads.
+    pub async fn check_epoch(&self) -> Result<(), BusError> {
+        match self.epoch().await? {
+            epoch if epoch > READER => Err(BusError::Refused(too_old(epoch))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Raises the epoch at somebody's word. One that is as high already stays.
+    pub async fn raise_epoch(&self, epoch: u32, by: &Principal) -> Result<Promotion, BusError> {
+        self.announce(by, |there| match &there.hold {
+            _ if there.epoch >= epoch => Err(Promotion::InForce { before: there.epoch }),
+            Some(hold) => Err(Promotion::Held(hold.clone())),
+            None => Ok((Epoch { epoch, held: false, ..said() }, Promotion::InForce { before: there.epoch })),
+        })
+        .await
+    }
+
+    /// Keeps everybody from raising the epoch; the hold that there was before.
+    pub async fn hold_epoch(&self, by: &Principal) -> Result<Option<Hold>, BusError> {
+        self.announce(by, |there| match &there.hold {
+            Some(hold) => Err(Some(hold.clone())),
+            None => Ok((Epoch { epoch: there.epoch, held: true, ..said() }, None)),
+        })
+        .await
+    }
+
+    /// Lets it be raised again; the hold that there was.
+    pub async fn release_epoch(&self, by: &Principal) -> Result<Option<Hold>, BusError> {
+        self.announce(by, |there| match &there.hold {
+            None => Err(None),
+            Some(hold) => Ok((Epoch { epoch: there.epoch, held: false, ..said() }, Some(hold.clone()))),
+        })
+        .await
+    }
+
+    /// The epoch, and whether it may be raised.
+    pub async fn announced(&self) -> Result<Announced, BusError> {
+        let mut announced = Announced { epoch: self.log()?.epoch, hold: None, last: 0 };
+        self.read_all(&subject(), 0, |raw| {
+            announced.last = raw.sequence;
+            let Ok(record) = raw.read(self.limits.max_body_bytes) else { return };
+            let Some(Epoch { epoch, held, .. }) = Epoch::of(&record.body) else { return };
+            announced.epoch = announced.epoch.max(*epoch);
+            let hold = Hold { by: record.envelope.entered_by.clone(), since: record.envelope.time };
+            announced.hold = held.then_some(hold);
+        })
+        .await?;
+        Ok(announced)
+    }
+
+    /// Announces what `decide` makes of what stands there, or nothing where it says so with an error. It may be asked again.
+    async fn announce<T>(
+        &self,
+        by: &Principal,
+        decide: impl Fn(&Announced) -> Result<(Epoch, T), T>,
+    ) -> Result<T, BusError> {
+        let owner = Name::parse(Service::Gateway.name()).map_err(|error| BusError::Refused(error.to_string()))?;
+        for race in 1.. {
+            let there = self.announced().await?;
+            let (epoch, outcome) = match decide(&there) {
+                Ok(decided) => decided,
+                Err(outcome) => return Ok(outcome),
+            };
             let envelope = Envelope::entering(self.new_id(), Service::Gateway, Origin::System, self.now());
             let envelope = Envelope { entered_by: Some(by.clone()), ..envelope };
-            let raised = Outgoing::new(&EPOCH, &owner, envelope, Epoch { epoch, version: version.clone() });
-            match self.append(&raised, last).await {
-                Ok(_) => return Ok(before),
-                Err(error @ BusError::Conflict { .. }) => conflict = Some(error),
+            match self.append(&Outgoing::new(&EPOCH, &owner, envelope, epoch), there.last).await {
+                Ok(_) => return Ok(outcome),
+                Err(BusError::Conflict { .. }) if race < RACES => {}
                 Err(error) => return Err(error),
             }
         }
-        conflict.map_or(Ok(epoch), Err)
+        unreachable!("the last race ends it")
     }
+}
 
-    /// Where it was announced last, 0 for never, and the highest that was.
-    async fn announced(&self) -> Result<(u64, u32), BusError> {
-        let (mut last, mut highest) = (0, self.log()?.epoch);
-        self.read_all(&subject(), 0, |raw| {
-            last = raw.sequence;
-            let announced = raw.read(self.limits.max_body_bytes).ok();
-            highest = highest.max(announced.as_ref().map_or(0, said));
-        })
-        .await?;
-        Ok((last, highest))
-    }
+fn said() -> Epoch {
+    Epoch { version: env!("CARGO_PKG_VERSION").to_owned(), ..Epoch::default() }
+}
+
+fn too_old(epoch: u32) -> String {
+    format!(
+        "this build ({}) reads messages up to epoch {READER}, and the log is in epoch {epoch}: the fleet was promoted, and \
+         builds that read less would leave alone what they do not understand. Start the version that the others are of \
+         (kairo fleet names it)",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 /// The epoch in force, as far as it was seen: whoever writes asks at every message.
@@ -74,11 +158,11 @@ impl EpochInForce {
 
     /// What may be written, which this build may not know all of.
     pub fn current(&self) -> u32 {
-        self.began.max(self.seen.borrow().as_ref().map_or(0, said)).min(READER)
+        self.began.max(self.seen.borrow().as_ref().map_or(0, raised)).min(READER)
     }
 }
 
-fn said(record: &Record) -> u32 {
+fn raised(record: &Record) -> u32 {
     Epoch::of(&record.body).map_or(0, |announced| announced.epoch)
 }
 

@@ -44,6 +44,8 @@ pub enum Done {
     Made,
     /// It takes, or is delivered, what it was not.
     Widened,
+    /// What differed was changed, as it was asked for.
+    Mended,
 }
 
 /// How a part differs from what is wanted.

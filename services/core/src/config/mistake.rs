@@ -40,12 +40,20 @@ pub struct Mistake {
     pub problem: String,
     /// What to do about it.
     pub advice: String,
+    /// Whether nothing else is wrong than that this build does not know the key, and the rest was read without it.
+    pub(super) is_unknown: bool,
 }
 
 impl Mistake {
     /// A mistake in the value of `key`, for use in [`Validate::mistakes`].
     pub fn new(key: impl Into<String>, problem: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { origin: Origin::Default, key: key.into(), problem: problem.into(), advice: advice.into() }
+        Self {
+            origin: Origin::Default,
+            key: key.into(),
+            problem: problem.into(),
+            advice: advice.into(),
+            is_unknown: false,
+        }
     }
 
     pub(super) fn from(self, origin: Origin) -> Self {
@@ -66,7 +74,7 @@ impl Mistake {
             [] => "remove it".to_owned(),
             known => format!("remove it, or use one of: {}", known.join(", ")),
         };
-        Self::new(key, "is not a known key", advice)
+        Self { is_unknown: true, ..Self::new(key, "is not a known key", advice) }
     }
 }
 

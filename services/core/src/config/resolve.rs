@@ -2,18 +2,24 @@
 
 use std::{collections::BTreeMap, io};
 
+use jiff::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
 use super::{
+    Loaded,
+    leniency::Leniency,
     mistake::{ConfigError, Mistake, Origin, Validate},
     secret::REDACTED,
     sources::{ConfigFile, Setting, from_environment, from_file},
 };
 
+/// How serde tells of a field that a type does not have.
+const UNKNOWN: &str = "unknown field";
+
 /// As [`load`](super::load), with the file's text at hand; `read_file` is asked for `file:PATH`
-/// secrets only.
+/// secrets only. What is unknown is passed over at `now` if the settings say so.
 ///
 /// # Errors
 /// [`ConfigError`] names every mistake of every source.
@@ -21,7 +27,8 @@ pub fn resolve<T>(
     file: Option<&ConfigFile>,
     environment: &BTreeMap<String, String>,
     read_file: &dyn Fn(&str) -> io::Result<String>,
-) -> Result<T, ConfigError>
+    now: Timestamp,
+) -> Result<Loaded<T>, ConfigError>
 where
     T: Serialize + DeserializeOwned + Default + Validate,
 {
@@ -30,8 +37,10 @@ where
     let mut settings = file.map_or_else(Vec::new, |f| from_file(f, &defaults, &mut mistakes));
     settings.extend(from_environment(environment, &defaults, &mut mistakes));
 
+    let leniency = Leniency::of(&settings, now);
+
     let defaults = Value::Object(defaults);
-    let (config, mut merged) = fit::<T>(&defaults, &mut settings, &mut mistakes)?;
+    let (config, mut merged) = fit::<T>(&defaults, &mut settings, leniency, &mut mistakes)?;
     let written = Value::Object(tree(&config)?);
     report_unread(&settings, &merged, &written, &mut mistakes);
 
@@ -45,7 +54,8 @@ where
     };
 
     report_invalid(&config, &settings, &mut mistakes);
-    if mistakes.is_empty() { Ok(config) } else { Err(ConfigError::from(mistakes)) }
+    let (passed_over, mistakes) = leniency.judge(mistakes);
+    if mistakes.is_empty() { Ok(Loaded { config, passed_over }) } else { Err(ConfigError::from(mistakes)) }
 }
 
 fn tree<T: Serialize>(config: &T) -> Result<Map<String, Value>, ConfigError> {
@@ -66,6 +76,7 @@ fn defect(reason: &dyn std::fmt::Display) -> ConfigError {
 fn fit<T: DeserializeOwned>(
     defaults: &Value,
     settings: &mut Vec<Setting>,
+    leniency: Leniency,
     mistakes: &mut Vec<Mistake>,
 ) -> Result<(T, Value), ConfigError> {
     loop {
@@ -81,6 +92,16 @@ fn fit<T: DeserializeOwned>(
             return Err(ConfigError::from(std::mem::take(mistakes)));
         }
         let message = error.inner().to_string();
+        if leniency == Leniency::InForce
+            && message.starts_with(UNKNOWN)
+            && let [culprit] = culprits[..]
+            && let Some(setting) = settings.get_mut(culprit)
+            && setting.leave_out(&at)
+        {
+            let unknown = Mistake::unknown_key(key(&at), &[]);
+            mistakes.push(unknown.from(setting.origin.clone()));
+            continue;
+        }
         for &i in &culprits {
             // What is wrong with the likeliest reading explains more than the last resort's.
             if let Some(setting) = settings.get_mut(i).filter(|s| s.first_misfit.is_none()) {
@@ -137,8 +158,10 @@ fn merge<'a>(defaults: &Value, settings: impl IntoIterator<Item = &'a Setting>) 
 fn misfit(at: &[String], setting: &Setting, message: &str, defaults: &Value) -> Mistake {
     let missing = message.starts_with("missing field");
     let path = if missing || at.len() > setting.path.len() { at } else { &setting.path };
-    let mistake = if message.starts_with("unknown field") {
-        Mistake::unknown_key(key(path), &siblings(defaults, path))
+    let mistake = if message.starts_with(UNKNOWN) {
+        // Where only a part of the setting is unknown, all of it is left out now.
+        let is_unknown = at == setting.path;
+        Mistake { is_unknown, ..Mistake::unknown_key(key(path), &siblings(defaults, path)) }
     } else {
         let advice = match setting.origin {
             Origin::Variable(_) => "correct or unset it (lists are comma separated, other lists and tables JSON)",

@@ -37,6 +37,18 @@ impl Setting {
     fn new(origin: Origin, path: Vec<String>, readings: Vec<Value>) -> Self {
         Self { origin, path, readings, first_misfit: None }
     }
+
+    /// Takes out what lies at `at` within its likeliest reading. False if that is all of it, or not there.
+    pub fn leave_out(&mut self, at: &[String]) -> bool {
+        let within = at.strip_prefix(self.path.as_slice()).and_then(<[String]>::split_last);
+        let (Some((field, parents)), Some(reading)) = (within, self.readings.first_mut()) else { return false };
+        let parent = parents.iter().try_fold(reading, |value, name| match value {
+            Value::Object(fields) => fields.get_mut(name),
+            Value::Array(items) => items.get_mut(name.parse::<usize>().ok()?),
+            _ => None,
+        });
+        parent.and_then(Value::as_object_mut).is_some_and(|fields| fields.remove(field).is_some())
+    }
 }
 
 /// The file that `--config` names, and what is wrong with the arguments.
@@ -149,7 +161,7 @@ fn owner(section: &str, defaults: &Map<String, Value>) -> Owner {
 fn unknown_section(section: impl Into<String>, origin: Origin) -> Mistake {
     let known = SECTIONS.join(", ");
     let advice = format!("remove it, or use one of: {known}");
-    Mistake::new(section, "is not a known section", advice).from(origin)
+    Mistake { is_unknown: true, ..Mistake::new(section, "is not a known section", advice) }.from(origin)
 }
 
 /// Splits a table into one setting per key, so that each mistake is found on its own, but only as

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::*;
 
+mod lenient;
 mod mistakes;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -81,7 +82,7 @@ fn resolve_with(toml: &str, environment: &[(&str, &str)]) -> Result<Config, Conf
         "/run/secrets/nats" => Ok("from a file\n".to_owned()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
-    resolve(Some(&file), &owned(environment).collect(), &read_file)
+    resolve(Some(&file), &owned(environment).collect(), &read_file, Timestamp::UNIX_EPOCH).map(|loaded| loaded.config)
 }
 
 fn owned(environment: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
@@ -230,7 +231,7 @@ fn load_reads_the_file_it_is_pointed_to() {
         (vec![format!("--config={name}")], Vec::new()),
         (Vec::new(), by_variable),
     ] {
-        let config: Config = load(args, environment).unwrap();
+        let config: Config = load(args, environment).unwrap().config;
         assert_eq!(config.bus.ack_wait_ms, 1234);
     }
     std::fs::remove_file(path).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_nats::jetstream::{
-    ErrorCode,
+    Error as ServerError, ErrorCode,
     consumer::{self, pull},
     context::{ConsumerInfoError, ConsumerInfoErrorKind},
     response::Response,
@@ -19,7 +19,9 @@ use crate::{
         port::{Cause, StoreError},
         provision::{
             Done, Drift, Part, identity,
-            wanted::{Wanted, consumer_differences, differences, filters, undelivered},
+            wanted::{
+                Wanted, compared, consumer_differences, differences, filters, mended, undelivered, unknown_settings,
+            },
         },
     },
     subjects::{Consumer, EVENTS_STREAM},
@@ -73,11 +75,41 @@ impl JetStream {
         Ok(())
     }
 
-    /// How what is there differs from what is wanted; nothing is changed.
-    pub async fn drift(&self) -> Result<Vec<Drift>, BusError> {
+    /// Changes these settings of all streams where they differ, by their names, or without any all that differ.
+    ///
+    /// # Errors
+    /// [`BusError::Refused`] where a setting is unknown, or cannot be changed any more.
+    pub async fn mend(&self, settings: &[String]) -> Result<Vec<(Part, Done)>, BusError> {
+        let unknown = unknown_settings(settings);
+        if !unknown.is_empty() {
+            let known = compared();
+            return Err(BusError::Refused(format!("{} cannot be mended: name some of {known}", unknown.join(", "))));
+        }
+        let mut done = Vec::new();
+        for wanted in self.as_is().await?.streams() {
+            let Some(there) = self.raw_config(&wanted.name).await.map_err(BusError::unavailable(PROVISIONING))? else {
+                continue;
+            };
+            let Some(mended) = mended(&wanted, &there, settings) else { continue };
+            let part = Part::Stream(wanted.name.clone());
+            match self.update(&wanted.name, &mended).await.map_err(failed(&part))? {
+                Ok(()) => done.push((part, Done::Mended)),
+                Err(why) => return Err(BusError::Refused(format!("{part} cannot be mended: {why}"))),
+            }
+        }
+        Ok(done)
+    }
+
+    /// What is wanted of the log that is there.
+    async fn as_is(&self) -> Result<Wanted, BusError> {
         let log = self.found(EVENTS_STREAM).await?;
         let known = log.and_then(|log| identity(|key| log.metadata.get(key)).ok());
-        let wanted = known.map_or_else(|| self.wanted.clone(), |log| self.wanted.of_partitions(log.partitions.count()));
+        Ok(known.map_or_else(|| self.wanted.clone(), |log| self.wanted.of_partitions(log.partitions.count())))
+    }
+
+    /// How what is there differs from what is wanted; nothing is changed.
+    pub async fn drift(&self) -> Result<Vec<Drift>, BusError> {
+        let wanted = self.as_is().await?;
         let streams = try_join_all(wanted.streams().into_iter().map(|stream| self.stream_drift(stream)));
         let consumers = try_join_all(Consumer::DURABLE.map(|consumer| self.consumer_drift(&wanted, consumer)));
         let (streams, consumers) = try_join(streams, consumers).await?;
@@ -152,10 +184,16 @@ impl JetStream {
         if let Some(config) = widened.as_object_mut() {
             config.insert("subjects".to_owned(), json!(both));
         }
-        match self.jetstream.request(format!("STREAM.UPDATE.{name}"), &widened).await? {
-            Response::Ok::<Value>(_) => Ok(Some(Done::Widened)),
-            Response::Err { error } => Err(error.into()),
-        }
+        self.update(&name, &widened).await??;
+        Ok(Some(Done::Widened))
+    }
+
+    /// Changes a stream; the inner error is what the server has against it.
+    async fn update(&self, name: &str, config: &Value) -> Result<Result<(), ServerError>, Cause> {
+        Ok(match self.jetstream.request(format!("STREAM.UPDATE.{name}"), config).await? {
+            Response::Ok::<Value>(_) => Ok(()),
+            Response::Err { error } => Err(error),
+        })
     }
 
     async fn make_consumer(&self, consumer: Consumer) -> Result<Option<Done>, Cause> {

@@ -264,6 +264,35 @@ pub fn differences(wanted: &stream::Config, there: &stream::Config) -> Vec<Strin
     found
 }
 
+/// The configuration that is there with these settings as they are wanted, without any with all that are compared; none
+/// where they are so already. What the client library does not know of it stays.
+pub fn mended(wanted: &stream::Config, there: &Value, settings: &[String]) -> Option<Value> {
+    let wanted = serde_json::to_value(wanted).ok()?;
+    let mut mended = there.clone();
+    let fields = mended.as_object_mut()?;
+    let meant = |name: &&str| settings.is_empty() || settings.iter().any(|setting| setting == name);
+    for name in COMPARED.into_iter().filter(meant) {
+        if told(&wanted, name) == told(there, name) {
+            continue;
+        }
+        match wanted.get(name) {
+            Some(value) => fields.insert(name.to_owned(), value.clone()),
+            None => fields.remove(name),
+        };
+    }
+    (mended != *there).then_some(mended)
+}
+
+/// Those that are no setting of a stream that is compared.
+pub fn unknown_settings(settings: &[String]) -> Vec<&str> {
+    settings.iter().map(String::as_str).filter(|setting| !COMPARED.contains(setting)).collect()
+}
+
+/// The settings that are compared.
+pub fn compared() -> String {
+    COMPARED.join(", ")
+}
+
 /// How a consumer differs from what is wanted, each in words.
 pub fn consumer_differences(wanted: &pull::Config, there: &consumer::Config) -> Vec<String> {
     let mut found: Vec<String> = undelivered(&wanted.filter_subjects, there)
@@ -337,6 +366,22 @@ mod tests {
         other.max_bytes = 7;
         let told = differences(&log, &other).join("; ");
         assert_eq!(told, "it does not take kairo.system.>; max_bytes is 7, not null; deny_delete is null, not true");
+    }
+
+    #[test]
+    fn only_what_is_meant_is_mended_and_the_rest_of_the_configuration_stays() {
+        let log = wanted().events();
+        let mut there = serde_json::to_value(&log).unwrap();
+        there["num_replicas"] = serde_json::json!(3);
+        there["max_bytes"] = serde_json::json!(7);
+        there["of_a_newer_server"] = serde_json::json!(true);
+        let replicas = mended(&log, &there, &["num_replicas".to_owned()]).unwrap();
+        assert_eq!((&replicas["num_replicas"], &replicas["max_bytes"]), (&serde_json::json!(1), &serde_json::json!(7)));
+        let all = mended(&log, &there, &[]).unwrap();
+        assert!(differences(&log, &serde_json::from_value(all.clone()).unwrap()).is_empty());
+        assert_eq!(all["of_a_newer_server"], serde_json::json!(true));
+        assert_eq!(mended(&log, &all, &[]), None);
+        assert_eq!(unknown_settings(&["max_age".to_owned(), "replicas".to_owned()]), ["replicas"]);
     }
 
     #[test]

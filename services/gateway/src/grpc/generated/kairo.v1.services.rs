@@ -291,15 +291,41 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::DropGenerationResponse>,
             tonic::Status,
         >;
-        /// Have everything written that this version can write. What a version adds to the log is written only in an epoch whose
-        /// readers are all there. After a release every replica is replaced, and then the epoch is raised to that of the gateway
-        /// that is asked. There is no way back: a replica of an older version leaves what it does not understand to others. Refused
-        /// while replicas of an older version answer; the detail names them.
+        /// Which versions are there, and what raising the epoch would enable. What a version adds to the log is written only in an
+        /// epoch whose readers are all there.
+        async fn get_fleet(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetFleetResponse>,
+            tonic::Status,
+        >;
+        /// Have everything written that this version can write. After a release every replica is replaced, and then the epoch is
+        /// raised to that of the gateway that is asked. There is no way back: a replica of an older version refuses to start, and
+        /// one that runs leaves what it does not understand to others. Refused while replicas of an older version answer, which the
+        /// detail names, and while it is held.
         async fn promote_fleet(
             &self,
             request: tonic::Request<::kairo_proto::v1::PromoteFleetRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::PromoteFleetResponse>,
+            tonic::Status,
+        >;
+        /// Keep everybody from raising the epoch, kairo dev included, until it is released: the way back to the older version stays
+        /// open. It stands in the log.
+        async fn hold_fleet(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::HoldFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::HoldFleetResponse>,
+            tonic::Status,
+        >;
+        /// Let the epoch be raised again.
+        async fn release_fleet(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ReleaseFleetRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ReleaseFleetResponse>,
             tonic::Status,
         >;
         /// Have a user forgotten: what was said to agents in their name, and all that agents made of it. Their data key is destroyed, so
@@ -871,6 +897,51 @@ pub mod administration_server {
                     };
                     Box::pin(fut)
                 }
+                "/kairo.v1.Administration/GetFleet" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetFleetSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<::kairo_proto::v1::GetFleetRequest>
+                    for GetFleetSvc<T> {
+                        type Response = ::kairo_proto::v1::GetFleetResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::GetFleetRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::get_fleet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetFleetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/kairo.v1.Administration/PromoteFleet" => {
                     #[allow(non_camel_case_types)]
                     struct PromoteFleetSvc<T: Administration>(pub Arc<T>);
@@ -903,6 +974,98 @@ pub mod administration_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PromoteFleetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/HoldFleet" => {
+                    #[allow(non_camel_case_types)]
+                    struct HoldFleetSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<::kairo_proto::v1::HoldFleetRequest>
+                    for HoldFleetSvc<T> {
+                        type Response = ::kairo_proto::v1::HoldFleetResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::HoldFleetRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::hold_fleet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = HoldFleetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/ReleaseFleet" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReleaseFleetSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<::kairo_proto::v1::ReleaseFleetRequest>
+                    for ReleaseFleetSvc<T> {
+                        type Response = ::kairo_proto::v1::ReleaseFleetResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ReleaseFleetRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::release_fleet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReleaseFleetSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

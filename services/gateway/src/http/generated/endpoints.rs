@@ -10,7 +10,10 @@ pub const REBUILD_PROJECTION: &str = "/v1/projections/{projection}/rebuild";
 pub const SWAP_PROJECTION: &str = "/v1/projections/{projection}/swap";
 pub const DIGEST_PROJECTION: &str = "/v1/projections/{projection}/digests";
 pub const DROP_GENERATION: &str = "/v1/projections/{projection}/generations/{generation}";
+pub const GET_FLEET: &str = "/v1/fleet";
 pub const PROMOTE_FLEET: &str = "/v1/fleet/promote";
+pub const HOLD_FLEET: &str = "/v1/fleet/hold";
+pub const RELEASE_FLEET: &str = "/v1/fleet/release";
 pub const FORGET_USER: &str = "/v1/users/{user}/forget";
 pub const GET_FORGETTING: &str = "/v1/users/{user}/forget";
 pub const EXPORT_USER: &str = "/v1/users/{user}/export";
@@ -70,7 +73,10 @@ pub const ACCESS: &[Access] = &[
     row("POST", SWAP_PROJECTION, ADMIN, Closed, Closed),
     row("GET", DIGEST_PROJECTION, ADMIN, Closed, Closed),
     row("DELETE", DROP_GENERATION, ADMIN, Closed, Closed),
+    row("GET", GET_FLEET, ADMIN, Closed, Closed),
     row("POST", PROMOTE_FLEET, ADMIN, Closed, Closed),
+    row("POST", HOLD_FLEET, ADMIN, Closed, Closed),
+    row("POST", RELEASE_FLEET, ADMIN, Closed, Closed),
     row("POST", FORGET_USER, ADMIN, Closed, Closed),
     row("GET", GET_FORGETTING, ADMIN, Closed, Closed),
     row("GET", EXPORT_USER, ADMIN, Closed, Closed),
@@ -131,7 +137,10 @@ pub struct Handlers {
     pub swap_projection: MethodRouter<Gateway>,
     pub digest_projection: MethodRouter<Gateway>,
     pub drop_generation: MethodRouter<Gateway>,
+    pub get_fleet: MethodRouter<Gateway>,
     pub promote_fleet: MethodRouter<Gateway>,
+    pub hold_fleet: MethodRouter<Gateway>,
+    pub release_fleet: MethodRouter<Gateway>,
     pub forget_user: MethodRouter<Gateway>,
     pub get_forgetting: MethodRouter<Gateway>,
     pub export_user: MethodRouter<Gateway>,
@@ -193,7 +202,10 @@ impl Handlers {
             .route(SWAP_PROJECTION, self.swap_projection)
             .route(DIGEST_PROJECTION, self.digest_projection)
             .route(DROP_GENERATION, self.drop_generation)
+            .route(GET_FLEET, self.get_fleet)
             .route(PROMOTE_FLEET, self.promote_fleet)
+            .route(HOLD_FLEET, self.hold_fleet)
+            .route(RELEASE_FLEET, self.release_fleet)
             .route(FORGET_USER, self.forget_user)
             .route(GET_FORGETTING, self.get_forgetting)
             .route(EXPORT_USER, self.export_user)

@@ -1,0 +1,79 @@
+//! Passing over what an older build does not know, while builds of two versions are given one configuration.
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    mistake::{Mistake, Validate},
+    sources::Setting,
+};
+
+const SECTION: &str = "config";
+const KEY: &str = "lenient_until";
+
+/// How the configuration is read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReadingConfig {
+    /// Until when keys that this build does not know are passed over and named in the log: the end of a day in UTC, such as
+    /// 2026-12-31, or a time of RFC 3339. For rollouts; afterwards, and by default, they are refused.
+    pub lenient_until: String,
+}
+
+impl Validate for ReadingConfig {
+    fn mistakes(&self) -> Vec<Mistake> {
+        match self.lenient_until.is_empty() || end(&self.lenient_until).is_some() {
+            true => Vec::new(),
+            false => vec![Mistake::new(KEY, "expected a date such as 2026-12-31, or a time of RFC 3339", "correct it")],
+        }
+    }
+}
+
+/// Whether unknown keys are passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leniency {
+    Never,
+    InForce,
+    Over(Timestamp),
+}
+
+impl Leniency {
+    /// What the settings say, of which the last has the word.
+    pub fn of(settings: &[Setting], now: Timestamp) -> Self {
+        let last = settings.iter().rfind(|setting| setting.path == [SECTION, KEY]);
+        let said = last.and_then(|setting| setting.readings.iter().find_map(|reading| reading.as_str()));
+        match said.and_then(end) {
+            None => Self::Never,
+            Some(end) if now < end => Self::InForce,
+            Some(end) => Self::Over(end),
+        }
+    }
+
+    /// What is passed over, and what is refused.
+    pub fn judge(self, mistakes: Vec<Mistake>) -> (Vec<Mistake>, Vec<Mistake>) {
+        match self {
+            Self::Never => (Vec::new(), mistakes),
+            Self::InForce => mistakes.into_iter().partition(|mistake| mistake.is_unknown),
+            Self::Over(end) => {
+                let told = |mistake: Mistake| match mistake.is_unknown {
+                    true => {
+                        let advice = format!("{} ({SECTION}.{KEY} was over at {end})", mistake.advice);
+                        Mistake { advice, ..mistake }
+                    }
+                    false => mistake,
+                };
+                (Vec::new(), mistakes.into_iter().map(told).collect())
+            }
+        }
+    }
+}
+
+/// When it is over: a day, with its end.
+fn end(text: &str) -> Option<Timestamp> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    let day: Date = text.parse().ok()?;
+    let next = day.tomorrow().ok()?;
+    next.to_zoned(TimeZone::UTC).ok().map(|midnight| midnight.timestamp())
+}

@@ -1,0 +1,42 @@
+//! What a next version of Kairo might bring, so that upgrades can be tried between builds that differ although nobody has
+//! written the next one yet: from one more epoch on, messages that agents are told have a new version of their type, and
+//! decisions take newer readers.
+//!
+//! Only with the feature `synthetic`, which no release has; without it everything here says that nothing is new.
+
+use kairo_proto::v1::{AgentDecision, AgentMessage};
+
+use crate::vocabulary::{READER, RELEASED};
+
+/// The type that a message is written as in this epoch.
+pub fn written_as(type_name: String, epoch: u32) -> String {
+    match is_new(epoch) && type_name == AgentMessage::TYPE {
+        true => next_version(),
+        false => type_name,
+    }
+}
+
+/// The type that a message is read as.
+pub fn read_as(type_name: String) -> String {
+    match is_new(READER) && type_name == next_version() {
+        true => AgentMessage::TYPE.to_owned(),
+        false => type_name,
+    }
+}
+
+/// The decision as it is written in this epoch.
+pub fn marked(decision: AgentDecision, epoch: u32) -> AgentDecision {
+    match is_new(epoch) {
+        true => AgentDecision { reader: READER, ..decision },
+        false => decision,
+    }
+}
+
+/// The type that takes the place of the first, and says the same.
+fn next_version() -> String {
+    AgentMessage::TYPE.replace("v1", "v2")
+}
+
+fn is_new(epoch: u32) -> bool {
+    cfg!(feature = "synthetic") && epoch > RELEASED
+}
