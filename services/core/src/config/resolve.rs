@@ -105,7 +105,7 @@ fn fit<T: DeserializeOwned>(
         for &i in &culprits {
             // What is wrong with the likeliest reading explains more than the last resort's.
             if let Some(setting) = settings.get_mut(i).filter(|s| s.first_misfit.is_none()) {
-                setting.first_misfit = Some(misfit(&at, setting, &message, defaults));
+                setting.first_misfit = Some(misfit(&at, setting, &message, defaults, leniency));
             }
         }
         let has_more = |&i: &usize| settings.get(i).is_some_and(|s| s.readings.len() > 1);
@@ -155,12 +155,12 @@ fn merge<'a>(defaults: &Value, settings: impl IntoIterator<Item = &'a Setting>) 
     merged
 }
 
-fn misfit(at: &[String], setting: &Setting, message: &str, defaults: &Value) -> Mistake {
+fn misfit(at: &[String], setting: &Setting, message: &str, defaults: &Value, leniency: Leniency) -> Mistake {
     let missing = message.starts_with("missing field");
     let path = if missing || at.len() > setting.path.len() { at } else { &setting.path };
     let mistake = if message.starts_with(UNKNOWN) {
-        // Where only a part of the setting is unknown, all of it is left out now.
-        let is_unknown = at == setting.path;
+        // Where only a part of the setting is unknown, all of it is left out now, which nobody is lenient about.
+        let is_unknown = at == setting.path || leniency != Leniency::InForce;
         Mistake { is_unknown, ..Mistake::unknown_key(key(path), &siblings(defaults, path)) }
     } else {
         let advice = match setting.origin {
