@@ -45,7 +45,10 @@ fn conversation(user: &str, freshness: &str) -> String {
 
 /// The position of an answer, which header and body both name.
 async fn positioned(answer: Response) -> (u64, Value) {
-    let header = answer.headers().get("kairo-position").expect("no header").to_str().unwrap().parse().unwrap();
+    let Some(header) = answer.headers().get("kairo-position").cloned() else {
+        panic!("no position: {} {}", answer.status(), answer.text().await.unwrap());
+    };
+    let header = header.to_str().unwrap().parse().unwrap();
     let body: Value = answer.json().await.unwrap();
     assert_eq!(body["position"].as_u64(), Some(header), "{body}");
     (header, body)

@@ -238,16 +238,39 @@ async fn rebuild(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, S
     for projection in [Some(READ_MODEL), search].into_iter().flatten() {
         let generation = begun(gateway, kept, projection).await?;
         swapped_in(gateway, kept, projection, generation).await?;
-        for older in gateway.read_model.generations().await? {
-            let is_there = GenerationState::from(older.state.as_str()) != GenerationState::Dropping;
-            if is_there && older.projection == projection.name && older.generation < generation {
-                gateway.read_model.request_drop(older.generation).await?;
-            }
-        }
+        alone(gateway, kept, projection, generation).await?;
     }
     // Nobody names them any more; the sweep would let them wait.
     sweep::stored_for(gateway, &kept.order.user, kept.order.given()).await?;
     Ok(ForgettingStep::Done)
+}
+
+/// Drops the generations before, and waits until they are gone.
+async fn alone(gateway: &Gateway, kept: &mut Kept, projection: Projection, generation: i64) -> Result<(), Stuck> {
+    let mut said = Instant::now();
+    loop {
+        let mut older = gateway.read_model.generations().await?;
+        older.retain(|it| it.projection == projection.name && it.generation < generation);
+        if older.is_empty() {
+            return Ok(());
+        }
+        for older in older {
+            if GenerationState::from(older.state.as_str()) != GenerationState::Dropping {
+                gateway.read_model.request_drop(older.generation).await?;
+            }
+        }
+        look_again(gateway, kept, &mut said).await?;
+    }
+}
+
+/// A pause, in which it is said that somebody is at it.
+async fn look_again(gateway: &Gateway, kept: &mut Kept, said: &mut Instant) -> Result<(), Stuck> {
+    sleep(LOOK).await;
+    if said.elapsed() > breath(gateway) {
+        *said = Instant::now();
+        claim(gateway, kept).await?;
+    }
+    Ok(())
 }
 
 /// The generation that is built for the order.
@@ -281,11 +304,7 @@ async fn swapped_in(gateway: &Gateway, kept: &mut Kept, projection: Projection, 
             }
             Some(_) => {}
         }
-        sleep(LOOK).await;
-        if said.elapsed() > breath(gateway) {
-            said = Instant::now();
-            claim(gateway, kept).await?;
-        }
+        look_again(gateway, kept, &mut said).await?;
     }
 }
 
