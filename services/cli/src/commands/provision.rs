@@ -138,10 +138,19 @@ async fn connect(settings: &Settings) -> Result<JetStream, Error> {
 
 /// Asks until there is an answer: servers that have just started may need a moment.
 async fn in_time<T>(deadline: Instant, mut ask: impl AsyncFnMut() -> Result<T, BusError>) -> Result<T, Error> {
+    let mut told = String::new();
     loop {
         match ask().await {
             Ok(answer) => return Ok(answer),
-            Err(BusError::Unavailable { .. }) if Instant::now() < deadline => sleep(ASK_AGAIN).await,
+            Err(error @ BusError::Unavailable { .. }) if Instant::now() < deadline => {
+                let why = error.to_string();
+                // A server that is still starting, or has no room for a stream: whoever waits knows for what.
+                if why != told {
+                    eprintln!("kairo: waiting: {why}");
+                    told = why;
+                }
+                sleep(ASK_AGAIN).await;
+            }
             Err(error @ BusError::Unavailable { .. }) => {
                 return Err(Error::Advice(format!(
                     "{error}; look whether nats.url is reached, and whether nats.user may make streams"
