@@ -101,14 +101,12 @@ async fn a_command_that_nobody_declares_is_for_the_current_agent_which_is_told_o
     world.end().await;
 }
 
-/// As if the router had never written down how far it was.
+/// As if the router, which is dead, had never written down how far it was. It may not have come to that.
 async fn forget_checkpoints(world: &World) {
     let jetstream = &world.bus.nats().unwrap().jetstream;
     let bucket = jetstream.get_key_value(SNAPSHOTS_BUCKET).await.unwrap();
     let keys: Vec<String> = bucket.keys().await.unwrap().map(Result::unwrap).collect().await;
-    let written: Vec<_> = keys.into_iter().filter(|key| key.starts_with("checkpoint.router.")).collect();
-    assert!(!written.is_empty());
-    for key in written {
+    for key in keys.into_iter().filter(|key| key.starts_with("checkpoint.router.")) {
         bucket.delete(&key).await.unwrap();
     }
 }
