@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kairo_core::subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, TIMERS_STREAM};
+use kairo_replay::format;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -36,8 +37,8 @@ pub struct Kept {
 pub const BEFORE: [Kept; 2] = [kept(TIMERS_STREAM, Keeping::Whole), kept(HOOKS_STREAM, Keeping::Whole)];
 pub const LOG: Kept = kept(EVENTS_STREAM, Keeping::Grown);
 pub const BEHIND: [Kept; 5] = [
-    kept("KV_KAIRO_DATA_KEYS", Keeping::Replaced),
-    kept("KV_KAIRO_KEYS", Keeping::Replaced),
+    kept(DATA_KEYS, Keeping::Replaced),
+    kept(API_KEYS, Keeping::Replaced),
     kept(DLQ_STREAM, Keeping::Grown),
     Kept { name: OBJECTS, stream: OBJECTS_STREAM, filter: "$O.KAIRO_OBJECTS.C.>", keeping: Keeping::Grown },
     Kept { name: OBJECT_NAMES, stream: OBJECTS_STREAM, filter: "$O.KAIRO_OBJECTS.M.>", keeping: Keeping::Whole },
@@ -144,14 +145,8 @@ impl Manifest {
     /// # Errors
     /// Where it is none, of a newer build, or its parts do not follow each other.
     pub fn read(text: &str) -> Result<Self, Unusable> {
-        #[derive(Deserialize)]
-        struct Told {
-            #[serde(rename = "kairo")]
-            _kairo: Kind,
-            format: u32,
-        }
         let not_one = |error: serde_json::Error| Unusable::NotOne(error.to_string());
-        let Told { format: found, .. } = serde_json::from_str(text).map_err(not_one)?;
+        let found = format::version::<Kind>(text.as_bytes()).map_err(not_one)?;
         if found > FORMAT {
             return Err(Unusable::Newer { found });
         }

@@ -71,18 +71,32 @@ pub struct Place {
     pub length: usize,
 }
 
+/// The manifest of an incident file, without looking whether the rest of it is as it was exported; none for a file that is none.
+///
+/// # Errors
+/// Where it cannot be read.
+pub fn manifest(path: &Path) -> Result<Option<Manifest>, Error> {
+    Ok(begun(path)?.map(|(manifest, _)| manifest))
+}
+
+/// The same, and the lines behind it.
+fn begun(path: &Path) -> Result<Option<(Manifest, Lines<'_>)>, Error> {
+    if path.is_dir() {
+        return Ok(None);
+    }
+    let mut lines = Lines::open(path)?;
+    let Some(first) = lines.next()?.filter(|line| incident::is_manifest(line)) else { return Ok(None) };
+    let manifest = Manifest::read(first).map_err(|wrong| Error::Damaged(format!("{}, {wrong}", path.display())))?;
+    Ok(Some((manifest, lines)))
+}
+
 /// The manifest of an incident file that is as it was exported, and where its objects stand; none for a file that is none.
 ///
 /// # Errors
 /// Where it cannot be read, or is not as it was exported, with the place.
 pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
-    if path.is_dir() {
-        return Ok(None);
-    }
     let damaged = |wrong: Wrong| Error::Damaged(format!("{}, {wrong}", path.display()));
-    let mut lines = Lines::open(path)?;
-    let Some(first) = lines.next()?.filter(|line| incident::is_manifest(line)) else { return Ok(None) };
-    let manifest = Manifest::read(first).map_err(damaged)?;
+    let Some((manifest, mut lines)) = begun(path)? else { return Ok(None) };
     let (mut verifying, mut objects) = (Verifying::new(&manifest), BTreeMap::new());
     loop {
         let line = match verifying.is_behind_messages() {

@@ -194,17 +194,19 @@ impl Server {
         }
         if name == EVENTS_STREAM && self.records.is_some() {
             let record = self.opened(stored.raw()).read(MAX_BODY).ok();
-            self.records.iter_mut().for_each(|records| records.extend(record.clone()));
+            if let Some(records) = &mut self.records {
+                records.extend(record);
+            }
         }
     }
 
     /// As whoever has the keys reads it.
     fn opened(&self, raw: Raw) -> Raw {
-        let keys = self.streams.get(&format!("KV_{DATA_KEYS_BUCKET}")).filter(|_| raw.is_sealed());
+        let keys = self.streams.get(&data_keys::stream()).filter(|_| raw.is_sealed());
         let Some(keys) = keys else { return raw };
         let key = |owner: &str, generation: u32| {
             let holder = Holder::of(owner);
-            let stored = keys.last(&format!("$KV.{DATA_KEYS_BUCKET}.{holder}.{generation}"), Instant::now());
+            let stored = keys.last(&data_keys::stored_as(&format!("{holder}.{generation}")), Instant::now());
             let known = stored.map(|stored| data_keys::known(&self.privacy, holder, generation, &stored.payload));
             known.and_then(Result::ok).unwrap_or(Known::Destroyed)
         };

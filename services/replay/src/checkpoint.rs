@@ -8,6 +8,8 @@ use kairo_events::{hash_chain::Content, ids::Name};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::format;
+
 /// The version of the format that is written, and the newest that is read.
 pub const FORMAT: u32 = 1;
 /// Messages of a section.
@@ -118,14 +120,8 @@ impl Checkpoint {
     /// # Errors
     /// Where it is none, or of a newer build.
     pub fn read(text: &str) -> Result<Self, Unusable> {
-        #[derive(Deserialize)]
-        struct Told {
-            #[serde(rename = "kairo")]
-            _kairo: Kind,
-            format: u32,
-        }
         let not_one = |error: serde_json::Error| Unusable::NotOne(error.to_string());
-        let Told { format: found, .. } = serde_json::from_str(text).map_err(not_one)?;
+        let found = format::version::<Kind>(text.as_bytes()).map_err(not_one)?;
         if found > FORMAT {
             return Err(Unusable::Newer { found });
         }

@@ -21,7 +21,7 @@ pub use self::{
     verifying::{Taken, Verifying},
     writing::{Summing, Writing},
 };
-use crate::report::Range;
+use crate::{format, report::Range};
 
 /// The newest version of the format, which files with objects have. Builds that read the first one know none of those.
 pub const FORMAT: u32 = 2;
@@ -135,12 +135,8 @@ impl Manifest {
     /// # Errors
     /// Where it is none, is of a newer build, or was edited.
     pub fn read(line: &[u8]) -> Result<Self, Wrong> {
-        #[derive(Deserialize)]
-        struct Told {
-            format: u32,
-        }
         let unreadable = |error: serde_json::Error| Wrong::Manifest(error.to_string());
-        let Told { format: found } = serde_json::from_slice(line).map_err(unreadable)?;
+        let found = format::version::<Kind>(line).map_err(unreadable)?;
         if found > FORMAT {
             return Err(Wrong::Newer { found });
         }

@@ -12,6 +12,7 @@
 //! * [`replaying`]: the decisions of a log made again, within a range, as they stand or with changes; [`sharing`] by several
 //! * [`lanes`]: decisions that models are asked for again, as they were asked then and with changes; [`deeds`]: what one does
 //! * [`report`]: what came of that, as it is kept; [`diff`]: in what two of these differ
+//! * [`format`]: which version of its format a document is of
 //! * [`incident`]: all of that in one file that needs no server; [`accepted`]: what may come out otherwise
 
 pub mod accepted;
@@ -21,6 +22,7 @@ pub mod deeds;
 pub mod diff;
 pub mod difference;
 pub mod expression;
+pub mod format;
 pub mod incident;
 pub mod lanes;
 pub mod proving;

@@ -28,7 +28,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-pub use self::entries::{EntryOf, destroyed, entry, order_key, order_subject};
+pub use self::entries::{EntryOf, destroyed, entry, order_key, order_subject, stored_as, stream};
 use super::{
     Bus, BusError,
     kv::Entry,
@@ -131,8 +131,7 @@ impl DataKeys {
         {
             return Ok(read.generations.clone());
         }
-        let filter = format!("$KV.{DATA_KEYS_BUCKET}.{name}.*");
-        let entries = port.last_of_each(&format!("KV_{DATA_KEYS_BUCKET}"), &[filter]).await?;
+        let entries = port.last_of_each(&stream(), &[stored_as(&format!("{name}.*"))]).await?;
         let mut generations = BTreeMap::new();
         for raw in entries {
             let Some(number) = raw.subject.rsplit('.').next().and_then(|number| number.parse().ok()) else { continue };
@@ -351,7 +350,7 @@ impl Bus {
 
     /// Drops the marks of generations that were destroyed, up to this one: nobody comes back to what was sealed with them.
     pub async fn drop_data_keys(&self, holder: Holder<'_>, newest: u32) -> Result<(), BusError> {
-        let stream = format!("KV_{DATA_KEYS_BUCKET}");
+        let stream = stream();
         let destroyed = |it: &&Generation| it.is_destroyed && it.number <= newest;
         for generation in self.generations(holder).await?.iter().filter(destroyed) {
             let erased = self.port.erase(&stream, generation.entry.revision).await;
@@ -365,8 +364,7 @@ impl Bus {
     /// # Errors
     /// [`BusError::Refused`] where there are data keys and no master key for them.
     pub async fn check_master_key(&self) -> Result<(), BusError> {
-        let (stream, filter) = (format!("KV_{DATA_KEYS_BUCKET}"), format!("$KV.{DATA_KEYS_BUCKET}.user.>"));
-        let last = match self.port.last(&stream, &filter, Asked::Leader).await {
+        let last = match self.port.last(&stream(), &stored_as("user.>"), Asked::Leader).await {
             // Of a log that an older version has made.
             Err(StoreError::NoStream) if !self.seals() => return Ok(()),
             Err(StoreError::NoStream) => {
@@ -376,7 +374,7 @@ impl Bus {
         };
         let Some(last) = last else { return Ok(()) };
         let Some(keys) = &self.data_keys else { return Err(BusError::Refused(NO_MASTER_KEY.to_owned())) };
-        let name = last.subject.strip_prefix(&format!("$KV.{DATA_KEYS_BUCKET}.")).unwrap_or_default();
+        let name = last.subject.strip_prefix(&stored_as("")).unwrap_or_default();
         let Some((name, Ok(number))) = name.rsplit_once('.').map(|(name, number)| (name, number.parse())) else {
             return Ok(());
         };

@@ -166,7 +166,7 @@ pub(in crate::commands) async fn run(arguments: Arguments, session: &Session) ->
 /// For how many values of each kind tokens stand in an incident file that is redacted already; none for another source.
 fn redacted_before(file: Option<&Path>, again: bool) -> Result<Option<BTreeMap<String, u64>>, Error> {
     let Some(path) = file else { return Ok(None) };
-    let manifest = agent_log::opened(path)?.map(|opened| opened.manifest).filter(|manifest| manifest.redacted);
+    let manifest = agent_log::manifest(path)?.filter(|manifest| manifest.redacted);
     if let (Some(_), true) = (&manifest, again) {
         // Tokens are counted from one: another's would be taken for those that are there.
         let shown = path.display();

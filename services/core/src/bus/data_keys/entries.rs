@@ -18,7 +18,7 @@ pub enum EntryOf {
 
 /// What the entry on this subject is of; none where it is neither.
 pub fn entry(subject: &str) -> Option<EntryOf> {
-    let key = subject.strip_prefix("$KV.")?.strip_prefix(DATA_KEYS_BUCKET)?.strip_prefix('.')?;
+    let key = subject.strip_prefix(&stored_as(""))?;
     let mut tokens = key.split('.');
     let (whose, name) = (tokens.next()?, Name::parse(tokens.next()?).ok()?);
     match (whose, tokens.next(), tokens.next()) {
@@ -30,12 +30,22 @@ pub fn entry(subject: &str) -> Option<EntryOf> {
 
 /// Where the order to forget a user stands.
 pub fn order_subject(user: &Name) -> String {
-    format!("$KV.{DATA_KEYS_BUCKET}.{}", order_key(user))
+    stored_as(&order_key(user))
 }
 
 /// The same as a key of the bucket.
 pub fn order_key(user: &Name) -> String {
     format!("{ORDER}.{user}")
+}
+
+/// The stream that the bucket is.
+pub fn stream() -> String {
+    format!("KV_{DATA_KEYS_BUCKET}")
+}
+
+/// The subject of a key of the bucket, or of a filter of keys.
+pub fn stored_as(key: &str) -> String {
+    format!("$KV.{DATA_KEYS_BUCKET}.{key}")
 }
 
 /// What stands in the place of a key that is destroyed.

@@ -2,7 +2,10 @@
 
 use kairo_events::personal::Known;
 
-use super::{DataKeys, Stored};
+use super::{
+    DataKeys, Stored,
+    entries::{stored_as, stream},
+};
 use crate::{
     bus::{Bus, BusError},
     subjects::DATA_KEYS_BUCKET,
@@ -68,13 +71,4 @@ impl Bus {
         }
         Ok(())
     }
-}
-
-fn stream() -> String {
-    format!("KV_{DATA_KEYS_BUCKET}")
-}
-
-/// The subject of a key of the bucket, or of a filter of keys.
-fn stored_as(key: &str) -> String {
-    format!("$KV.{DATA_KEYS_BUCKET}.{key}")
 }
