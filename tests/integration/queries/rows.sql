@@ -93,7 +93,7 @@ FROM generate_series(1, 20000) AS i;
 INSERT INTO model_calls (event_id, call, sequence, agent, thread_id, user_id, tier, model, module, decided_at, input_tokens,
                          output_tokens, latency_ms)
 SELECT gen_random_uuid(), 0, i, 'a' || i % 200, 't' || i % 2000, 'u' || i % 500, 'heavy', 'm', 'c' || i % 3, '2026-01-01'::timestamptz
-       + i * interval '10 min', 1, 1, 1
+       + i * interval '2 min', 1, 1, 1
 FROM generate_series(1, 40000) AS i;
 
 -- What an index still has to sort in costs a query as much as a table.
