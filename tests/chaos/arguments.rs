@@ -7,7 +7,7 @@ use kairo_model_sim::Delay;
 use kairo_tests::chaos::{
     Outcome,
     builds::Builds,
-    plan::{Rollout, Settings},
+    plan::{Course, Settings},
 };
 
 /// Kills everything Kairo is made of while it works, and counts what came of it
@@ -36,6 +36,11 @@ pub struct Arguments {
     /// Instead, one replica of each service is of the older build all the while, and everything is killed as ever
     #[arg(long, requires = "older")]
     side_by_side: bool,
+    /// One thing alone that befalls it: `restarts` of every replica and then every server in order, the log's leader killed every
+    /// 30 s (`leaders`), each server cut off from the others (`partition`), each server's disk full (`disk-full`, as root), the log
+    /// at its limit (`log-full`)
+    #[arg(long, value_name = "WHAT", conflicts_with = "older", value_parser = ["restarts", "leaders", "partition", "disk-full", "log-full"])]
+    only: Option<String>,
     /// Keep faults, log and services' logs even when all is well
     #[arg(long)]
     pub keep: bool,
@@ -56,12 +61,21 @@ impl Arguments {
         Settings {
             servers: if self.servers == "3" { 3 } else { 1 },
             model_delay: self.model_delay,
-            rollout: match (&self.older, self.side_by_side) {
-                (None, _) => None,
-                (Some(_), false) => Some(Rollout::Walk),
-                (Some(_), true) => Some(Rollout::SideBySide),
-            },
+            course: self.course(),
             ..Settings::new(Duration::from_secs(self.seconds), self.seed, usize::from(self.replicas))
+        }
+    }
+
+    fn course(&self) -> Course {
+        match (self.only.as_deref(), &self.older, self.side_by_side) {
+            (Some("restarts"), ..) => Course::Restarts,
+            (Some("leaders"), ..) => Course::Leaders,
+            (Some("partition"), ..) => Course::Partition,
+            (Some("disk-full"), ..) => Course::DiskFull,
+            (Some(_), ..) => Course::LogFull,
+            (None, None, _) => Course::Chaos,
+            (None, Some(_), false) => Course::Walk,
+            (None, Some(_), true) => Course::SideBySide,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Every answer says the number of its request, and a decision holds the completions it was made from: so it is known of
 //! every request whether it was needed. One that was not is excused if it was given up for a newer message, where its
-//! agent wants that. The others may be no more than were unsettled in what was killed or frozen: asked for, and in no
+//! agent wants that, or if it was about what an agent works on beside its conversations: that is prepared on the state that
+//! there was, and once more where another one has come about. The others may be no more than were unsettled in what was killed or frozen: asked for, and in no
 //! decision yet.
 
 use std::{
@@ -16,7 +17,7 @@ use kairo_core::subjects::route;
 use kairo_proto::Body;
 use serde::Deserialize;
 
-use super::{Outcome, log::Entry};
+use super::{Outcome, log::Entry, scenario};
 use crate::audit::decision;
 
 /// How long an answer may wait for its decision: for a further answer, and until the log takes the decision.
@@ -37,6 +38,9 @@ pub struct Request {
     pub number: u64,
     /// The replica that asked.
     pub caller: Option<String>,
+    /// What the scenario took it for.
+    #[serde(default)]
+    pub rule: Option<String>,
     pub text: String,
     begun_us: i64,
     ended_us: i64,
@@ -60,6 +64,8 @@ pub struct Calls {
     pub needed: usize,
     /// Given up for a newer message.
     pub given_up: usize,
+    /// Made for work, which was then prepared once more.
+    pub prepared_again: usize,
     /// Neither.
     pub extra: usize,
     /// Requests that were unsettled in what was killed or frozen, at those instants.
@@ -106,6 +112,10 @@ impl Request {
         self.ended() + if self.outcome == ANSWERED { UNSETTLED } else { UNNOTICED }
     }
 
+    fn is_for_work(&self) -> bool {
+        self.rule.as_deref().is_some_and(scenario::is_for_work)
+    }
+
     /// The first word of its text that is the id of a message.
     fn agent<'a>(&self, agents: &'a BTreeMap<String, String>) -> Option<&'a String> {
         self.text.split(|letter: char| !letter.is_ascii_alphanumeric()).find_map(|word| agents.get(word))
@@ -143,6 +153,10 @@ impl Bill<'_> {
             }
             if self.is_given_up(request, &inputs) {
                 calls.given_up += 1;
+                continue;
+            }
+            if !is_struck && request.is_for_work() {
+                calls.prepared_again += 1;
                 continue;
             }
             calls.extra += 1;

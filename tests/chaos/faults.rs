@@ -11,7 +11,7 @@ use std::{
 };
 
 use kairo_core::bus::Bus;
-use kairo_local::{Database, Postgres, Stack};
+use kairo_local::{Database, Postgres, Service, Stack};
 use tokio::{
     sync::{Mutex, Semaphore},
     task::JoinHandle,
@@ -50,6 +50,8 @@ pub struct Season {
     turn: Arc<Mutex<()>>,
     /// Has a permit for each process that is through with its faults.
     mended: Arc<Semaphore>,
+    /// Replicas that ask models, where there are several servers.
+    owners: Arc<Vec<String>>,
     over: CancellationToken,
     /// Of the run.
     folder: PathBuf,
@@ -92,7 +94,10 @@ impl Hands {
         let [through, mended] = [Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0))];
         let over = CancellationToken::new();
         let folder = folder.to_owned();
-        let season = Season { begins, journal, through, turn: Arc::default(), mended, over, folder };
+        let owners = machine.replicas.iter().filter(|replica| replica.service == Service::AgentRuntime);
+        let owners = if machine.nats.len() > 1 { owners.map(Victim::name).collect() } else { Vec::new() };
+        let owners = Arc::new(owners);
+        let season = Season { begins, journal, through, turn: Arc::default(), mended, owners, over, folder };
         let of = |target| faults.iter().filter(|fault| fault.target == target).copied().collect::<Vec<_>>();
         let Machine { nats, postgres, database, replicas, model, builds } = machine;
         // With nats-server and Postgres.
@@ -171,6 +176,7 @@ impl Season {
         match blow {
             Blow::Kill { down } => {
                 self.journal.strike(&name);
+                self.strike_with(kind);
                 victim.kill9().await?;
                 self.journal.count(KILLED, kind, format_args!("{name} killed, down for {down:?}"));
                 sleep(down).await;
@@ -200,9 +206,45 @@ impl Season {
                 self.journal.count("replaced", kind, format_args!("{name} becomes the {build:?} build"));
                 self.start_again(victim).await?;
             }
-            Blow::WipeOwnership | Blow::WipeSnapshots | Blow::Rebuild | Blow::PublishAgain { .. } | Blow::Promote => {}
+            Blow::RestartInTurn => {
+                let _turn = self.turn.lock().await;
+                self.journal.count("restarted", kind, format_args!("{name} asked to end, to be started again"));
+                self.start_again(victim).await?;
+            }
+            Blow::LameDuck { server } => {
+                let _turn = self.turn.lock().await;
+                self.journal.count("restarted", kind, format_args!("{name} {server} is a lame duck"));
+                victim.suffer(blow).await?;
+                self.journal.note(format_args!("{name} {server} is there again"));
+            }
+            Blow::CutOff { server, lasts } => {
+                self.strike_with(kind);
+                self.journal.count("cut off", kind, format_args!("{name} {server} is cut off for {lasts:?}"));
+                victim.suffer(blow).await?;
+                self.journal.note(format_args!("{name} {server} hears the others again"));
+            }
+            Blow::FillDisk { server, lasts } => {
+                self.strike_with(kind);
+                self.journal.count("disk full", kind, format_args!("{name} {server} has a full disk for {lasts:?}"));
+                victim.suffer(blow).await?;
+                self.journal.note(format_args!("{name} {server} has room again"));
+            }
+            Blow::WipeOwnership
+            | Blow::WipeSnapshots
+            | Blow::Rebuild
+            | Blow::PublishAgain { .. }
+            | Blow::FillLog { .. }
+            | Blow::Promote => {}
         }
         Ok(())
+    }
+
+    /// A server of several that is lost takes with it what owners of partitions knew: another one leads only after their leases
+    /// have ended.
+    fn strike_with(&self, kind: &str) {
+        if kind == Servers::KIND {
+            self.owners.iter().for_each(|owner| self.journal.strike(owner));
+        }
     }
 
     /// Starts whatever ends without having been asked to. Returns when that cannot be done.

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,6 +20,7 @@ use tokio::{
 
 use super::{
     Outcome,
+    balancer::Balancer,
     journal::{Journal, locked},
     plan::{self, AGENTS, Message, PLANNERS, TEAMS},
     scenario::{WORKER, words},
@@ -50,7 +54,9 @@ pub struct Sent {
 #[derive(Clone)]
 pub struct Clients {
     http: Client,
-    gateways: Arc<Vec<String>>,
+    gateways: Balancer,
+    /// Requests that were not answered, or with an error that is not the client's: they were made again.
+    failed: Arc<AtomicUsize>,
     sent: Arc<Mutex<BTreeMap<String, Sent>>>,
     journal: Arc<Journal>,
 }
@@ -97,14 +103,14 @@ pub fn restarting() -> BTreeSet<String> {
 }
 
 impl Clients {
-    pub fn new(gateways: Vec<String>, journal: Arc<Journal>) -> Outcome<Self> {
+    pub fn new(gateways: Balancer, journal: Arc<Journal>) -> Outcome<Self> {
         let http = Client::builder().no_proxy().timeout(PATIENCE).build()?;
-        Ok(Self { http, gateways: Arc::new(gateways), sent: Arc::default(), journal })
+        Ok(Self { http, gateways, failed: Arc::default(), sent: Arc::default(), journal })
     }
 
     /// Defines every agent and team of the plan.
     pub async fn define_agents(&self) -> Outcome<()> {
-        let gateway = self.gateways.first().map(String::as_str).unwrap_or_default();
+        let gateway = self.gateways.next();
         for ((agent, planning, threads), interjection) in agents() {
             let mut profile = json!({
                 "agent": agent,
@@ -144,8 +150,8 @@ impl Clients {
             sleep_until(begins + message.at).await;
             let sent = Sent { agent: message.agent.clone(), tried: Timestamp::now(), ..Sent::default() };
             locked(&self.sent).insert(message.id.clone(), sent);
-            for copy in 0..message.copies {
-                sending.spawn(self.clone().insist(message.clone(), copy));
+            for _ in 0..message.copies {
+                sending.spawn(self.clone().insist(message.clone()));
             }
         }
         while let Some(sent) = sending.join_next().await {
@@ -183,13 +189,32 @@ impl Clients {
     }
 
     async fn insist_on(&self, path: &str, body: &Value) {
-        for gateway in self.gateways.iter().cycle() {
+        loop {
+            let gateway = self.gateways.next();
             let answer = self.http.post(format!("http://{gateway}/v1/{path}")).json(body).send().await;
+            self.count(&answer);
             if answer.is_ok_and(|answer| answer.status() == StatusCode::ACCEPTED) {
                 return;
             }
             sleep(PAUSE.1).await;
         }
+    }
+
+    /// Whether a request failed for a reason that is not its own: an agent may have too much to do, or not know yet what is asked.
+    fn count(&self, answer: &reqwest::Result<reqwest::Response>) {
+        let failed = match answer {
+            Ok(answer) => answer.status().is_server_error().then(|| answer.status().to_string()),
+            Err(error) => Some(format!("{error:?}")),
+        };
+        if let Some(why) = failed {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            self.journal.note(format_args!("a request failed: {why}"));
+        }
+    }
+
+    /// Requests that failed so far.
+    pub fn failed(&self) -> usize {
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// The ids of the messages that were accepted so far.
@@ -204,13 +229,14 @@ impl Clients {
     }
 
     /// Copies go to different gateways, if there are several.
-    async fn insist(self, message: Message, copy: u64) {
+    async fn insist(self, message: Message) {
         let text = words(message.wish, &message.id);
         let body = json!({ "user": message.user, "agent": message.agent, "text": text, "message_id": message.id });
-        let first = usize::try_from(copy).unwrap_or(0);
         let mut pause = PAUSE.0;
-        for gateway in self.gateways.iter().cycle().skip(first) {
+        loop {
+            let gateway = self.gateways.next();
             let answer = self.http.post(format!("http://{gateway}/v1/messages")).json(&body).send().await;
+            self.count(&answer);
             // That there is no answer says nothing: it may have been accepted all the same.
             if let Ok(answer) = answer
                 && self.settled(&message.id, answer).await

@@ -11,13 +11,15 @@ use super::{
     Outcome,
     builds::{Build, Builds},
     oracle::{self, Oracle},
-    plan::{Rollout, SERVICES, Settings},
+    plan::{Course, SERVICES, Settings},
     scenario,
     servers::Servers,
 };
 
 /// Where in the run's folder agents' processes start.
 const WORK: &str = "work";
+/// How long a gateway serves on that is to end, in milliseconds: longer than clients take to look again who is ready.
+const LAME_DUCK_MS: &str = "2000";
 /// Where in it agents' own folders are.
 const DESKS: &str = "desks";
 
@@ -54,7 +56,7 @@ pub struct Machine {
 struct Surroundings<'a> {
     folder: &'a Path,
     builds: &'a Builds,
-    rollout: Option<Rollout>,
+    course: Course,
     oracle: &'a Oracle,
     nats: String,
     users: &'a Users,
@@ -76,7 +78,7 @@ impl Machine {
     ) -> Outcome<Self> {
         let tools = Tools::of_this_checkout()?;
         std::fs::create_dir_all(desks(folder))?;
-        let nats = Servers::start(&tools, folder, settings.servers);
+        let nats = Servers::start(&tools, folder, settings);
         let postgres = Postgres::start(tools.ephemeral_postgres_in(folder.join("postgres"))?);
         let (nats, postgres) = tokio::join!(nats, postgres);
         let (nats, postgres) = (nats?, postgres?);
@@ -85,7 +87,7 @@ impl Machine {
         let surroundings = Surroundings {
             folder,
             builds,
-            rollout: settings.rollout,
+            course: settings.course,
             oracle,
             nats: nats.url(),
             users: nats.users(),
@@ -94,7 +96,8 @@ impl Machine {
             model: model.url(Service::ModelSim).unwrap_or_default().to_owned(),
         };
         // The log begins as the older build makes it; the newer adds what it needs before any of its services starts.
-        let provisioning = if settings.rollout.is_some() { &[Build::Older, Build::Newer][..] } else { &[Build::Newer] };
+        let provisioning =
+            if settings.course.has_older() { &[Build::Older, Build::Newer][..] } else { &[Build::Newer] };
         for build in provisioning {
             surroundings.stack(0, *build)?.provision().await?;
         }
@@ -170,10 +173,10 @@ async fn simulator(folder: &Path, settings: &Settings, oracle: &Oracle) -> Outco
 
 impl Surroundings<'_> {
     async fn start(&self, service: Service, index: usize, gateway: &str) -> Outcome<Replica> {
-        let build = match self.rollout {
-            Some(Rollout::Walk) => Build::Older,
-            Some(Rollout::SideBySide) if index == 0 => Build::Older,
-            Some(Rollout::SideBySide) | None => Build::Newer,
+        let build = match self.course {
+            Course::Walk => Build::Older,
+            Course::SideBySide if index == 0 => Build::Older,
+            _ => Build::Newer,
         };
         let mut stack = self.stack(index, build)?;
         for (name, value) in self.settings(service, index, gateway) {
@@ -200,9 +203,12 @@ impl Surroundings<'_> {
 
     fn settings(&self, service: Service, index: usize, gateway: &str) -> Vec<(&'static str, String)> {
         match service {
-            Service::Gateway => {
-                vec![("KAIRO_GATEWAY__LISTEN", gateway.to_owned())]
-            }
+            // Those that are asked to end in other courses have nobody who sends clients elsewhere.
+            Service::Gateway if self.course == Course::Restarts => vec![
+                ("KAIRO_GATEWAY__LISTEN", gateway.to_owned()),
+                ("KAIRO_GATEWAY__LAME_DUCK_MS", LAME_DUCK_MS.to_owned()),
+            ],
+            Service::Gateway => vec![("KAIRO_GATEWAY__LISTEN", gateway.to_owned())],
             Service::Projector => vec![("KAIRO_PROJECTOR__SESSION_TIMEOUT_MS", "2000".to_owned())],
             // Each asks under the name by which it is struck.
             Service::AgentRuntime => {

@@ -5,6 +5,7 @@
 //! outside does because of what agents decide, [`faults`] strikes the [`machine`], the [`oracle`] counts effects. In the end everything is mended and given time to come to [`rest`]; the [`verdict`]
 //! then goes by the log and the oracle only.
 
+mod balancer;
 pub mod builds;
 mod calls;
 mod faults;
@@ -15,6 +16,7 @@ mod machine;
 mod oracle;
 mod orders;
 pub mod plan;
+mod probe;
 mod random;
 pub mod report;
 mod rest;

@@ -5,13 +5,14 @@
 //! bursts.
 
 mod rollout;
+mod trials;
 
 use std::time::Duration;
 
 use kairo_local::Service;
 use kairo_model_sim::Delay;
+use serde::Serialize;
 
-pub use self::rollout::Rollout;
 use super::{builds::Build, random::Random};
 
 /// How long one deck of faults lasts.
@@ -57,22 +58,49 @@ pub struct Settings {
     pub servers: usize,
     /// What the model takes for an answer.
     pub model_delay: Delay,
-    /// How two builds share the work; none where there is one.
-    pub rollout: Option<Rollout>,
+    pub course: Course,
+}
+
+/// What befalls Kairo in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Course {
+    /// Everything is killed and frozen.
+    #[default]
+    Chaos,
+    /// From all of an older build to all of the newer, back, and there again, one replica at a time; then the fleet is promoted.
+    /// Nothing else is done to them.
+    Walk,
+    /// One replica of each service is of an older build, the others of the newer, and everything is struck as ever.
+    SideBySide,
+    /// Every replica is restarted in order, and then every server, while clients go to gateways that say they are ready.
+    Restarts,
+    /// Whichever server leads the log is killed, again and again.
+    Leaders,
+    /// One server after the other is cut off from the others, and reaches its clients all the while.
+    Partition,
+    /// One server after the other has no room on its disk.
+    DiskFull,
+    /// The log is at its limit for a while.
+    LogFull,
+}
+
+impl Course {
+    /// Whether there are two builds.
+    pub fn has_older(self) -> bool {
+        matches!(self, Self::Walk | Self::SideBySide)
+    }
 }
 
 impl Settings {
     /// With one server, and a model that answers at once.
     pub fn new(time: Duration, seed: u64, replicas: usize) -> Self {
-        Self { time, seed, replicas, servers: 1, model_delay: Delay::default(), rollout: None }
+        Self { time, seed, replicas, servers: 1, model_delay: Delay::default(), course: Course::default() }
     }
 
     /// When the fleet is to be promoted: beyond the end where it is not.
     pub fn promoted_at(&self) -> Duration {
-        match self.rollout {
-            Some(Rollout::Walk) => self.time * 2 / 3,
-            Some(Rollout::SideBySide) | None => Duration::MAX,
-        }
+        if self.course == Course::Walk { self.time * 2 / 3 } else { Duration::MAX }
     }
 
     fn pace(&self) -> Duration {
@@ -108,6 +136,26 @@ pub enum Blow {
     },
     /// SIGTERM, drained, and started again.
     Restart,
+    /// The same, while nobody else is.
+    RestartInTurn,
+    /// One of the servers moves its clients and leaders to the others, ends, and is started again.
+    LameDuck {
+        server: usize,
+    },
+    /// One of the servers hears nothing of the others for a while.
+    CutOff {
+        server: usize,
+        lasts: Duration,
+    },
+    /// One of the servers has no room on its disk for a while.
+    FillDisk {
+        server: usize,
+        lasts: Duration,
+    },
+    /// The log takes no more for a while.
+    FillLog {
+        lasts: Duration,
+    },
     /// Ended, by -9 or else by SIGTERM, and started as another build.
     Replace {
         build: Build,
@@ -269,9 +317,10 @@ pub struct Plan {
 
 impl Plan {
     pub fn new(settings: &Settings) -> Self {
-        let faults = match settings.rollout {
-            Some(Rollout::Walk) => rollout::walk(settings),
-            Some(Rollout::SideBySide) | None => faults(settings),
+        let faults = match settings.course {
+            Course::Chaos | Course::SideBySide => faults(settings),
+            Course::Walk => rollout::walk(settings),
+            _ => trials::faults(settings),
         };
         Self { faults, messages: messages(settings) }
     }

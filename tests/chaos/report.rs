@@ -1,13 +1,13 @@
 //! What a run came to, for people and as JSON.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use serde::Serialize;
 
 use super::{
     journal::{ENDED, Journal, KILLED, PROMOTED},
     machine::OlderAgain,
-    plan::{Rollout, Settings},
+    plan::{Course, Settings},
     rest::Rest,
     verdict::{Stall, Verdict},
 };
@@ -23,7 +23,7 @@ pub struct Report {
     replicas: usize,
     servers: usize,
     model_delay_ms: String,
-    rollout: Option<Rollout>,
+    course: Course,
     /// What became of the older build that was started after the promotion.
     older_again: Option<String>,
     messages_in: usize,
@@ -38,6 +38,7 @@ pub struct Report {
     /// Requests whose answers decisions hold.
     model_requests_needed: usize,
     model_requests_given_up: usize,
+    model_requests_prepared_again: usize,
     model_requests_extra: usize,
     /// Requests that were unsettled in what was killed or frozen, at those instants: there may be as many extra ones.
     model_requests_in_struck: usize,
@@ -67,6 +68,10 @@ pub struct Report {
     processes_left: usize,
     dead_letters: u64,
     not_projected: u64,
+    /// Requests that were not answered, or with an error that is not the client's.
+    requests_failed: usize,
+    /// The longest time in which nats-server took nothing, in seconds.
+    longest_without_write: f64,
     longest_stall: Stalls,
     kills: u64,
     kills_by_kind: BTreeMap<&'static str, u64>,
@@ -79,6 +84,13 @@ pub struct Report {
     passed: bool,
     /// Where everything is that shows why, unless all is well.
     kept: Option<PathBuf>,
+}
+
+/// What clients see.
+#[derive(Clone, Copy, Debug)]
+pub struct Outside {
+    pub requests_failed: usize,
+    pub longest_without_write: Duration,
 }
 
 #[derive(Debug, Serialize)]
@@ -103,7 +115,7 @@ impl Report {
             replicas: settings.replicas,
             servers: settings.servers,
             model_delay_ms: settings.model_delay.to_string(),
-            rollout: settings.rollout,
+            course: settings.course,
             older_again: None,
             messages_in: verdict.messages,
             replies_out: verdict.replies,
@@ -115,6 +127,7 @@ impl Report {
             decisions_with_model: verdict.calls.decisions,
             model_requests_needed: verdict.calls.needed,
             model_requests_given_up: verdict.calls.given_up,
+            model_requests_prepared_again: verdict.calls.prepared_again,
             model_requests_extra: verdict.calls.extra,
             model_requests_in_struck: verdict.calls.in_struck,
             effects_asked: verdict.asked,
@@ -143,6 +156,8 @@ impl Report {
             processes_left: rest.processes_left.len(),
             dead_letters: rest.dead_letters,
             not_projected: rest.not_projected,
+            requests_failed: 0,
+            longest_without_write: 0.0,
             longest_stall: Stalls { reply: verdict.longest_reply, silence: verdict.longest_silence },
             kills: kills_by_kind.values().sum(),
             kills_by_kind,
@@ -154,7 +169,7 @@ impl Report {
         };
         let not_projected = (rest.not_projected > 0).then(|| format!("{} messages", rest.not_projected));
         let dead_letters = (rest.dead_letters > 0).then(|| format!("{} dead letters", rest.dead_letters));
-        let unpromoted = settings.rollout == Some(Rollout::Walk) && journal.of(PROMOTED).is_empty();
+        let unpromoted = settings.course == Course::Walk && journal.of(PROMOTED).is_empty();
         let ended = journal.of(ENDED).into_iter().map(|(name, times)| format!("{name}, {times} times"));
         for (what, found) in [
             ("lost messages", verdict.lost),
@@ -228,6 +243,18 @@ impl Report {
         self
     }
 
+    /// The same, with what clients saw. Where nothing is killed, no request may fail.
+    pub fn seen_from_outside(mut self, course: Course, outside: Outside) -> Self {
+        self.requests_failed = outside.requests_failed;
+        self.longest_without_write = outside.longest_without_write.as_secs_f64();
+        if course == Course::Restarts && outside.requests_failed > 0 {
+            let failed = format!("{} of them, see the journal", outside.requests_failed);
+            self.findings.insert("requests that failed", vec![failed]);
+            self.passed = false;
+        }
+        self
+    }
+
     /// Whether nothing was found that must not be.
     pub fn passed(&self) -> bool {
         self.passed
@@ -258,6 +285,7 @@ impl fmt::Display for Report {
         line("  needed", &self.model_requests_needed)?;
         line("  by so many decisions", &self.decisions_with_model)?;
         line("  given up for a message", &self.model_requests_given_up)?;
+        line("  for work, once more", &self.model_requests_prepared_again)?;
         line("  extra", &self.model_requests_extra)?;
         line("  allowed: in struck ones", &self.model_requests_in_struck)?;
         line("effects asked", &self.effects_asked)?;
@@ -286,7 +314,9 @@ impl fmt::Display for Report {
         line("processes left", &self.processes_left)?;
         line("dead letters", &self.dead_letters)?;
         line("not in the read model", &self.not_projected)?;
+        line("requests that failed", &self.requests_failed)?;
         line("kills", &self.kills)?;
+        writeln!(f, "{:28}{:>8.2} s", "longest without a write", self.longest_without_write)?;
         for (name, stall) in [("reply", &self.longest_stall.reply), ("silence", &self.longest_stall.silence)] {
             if let Some(stall) = stall {
                 writeln!(f, "{:28}{:>8.1} s ({})", format!("longest stall, {name}"), stall.seconds, stall.what)?;
@@ -319,10 +349,15 @@ impl Report {
             f,
             "\n{verdict}: --seconds {seconds} --seed {seed} --replicas {replicas} --servers {servers} --model-delay \
              {model_delay_ms}{}",
-            match self.rollout {
-                None => "",
-                Some(Rollout::Walk) => " --older DIR",
-                Some(Rollout::SideBySide) => " --older DIR --side-by-side",
+            match self.course {
+                Course::Chaos => "",
+                Course::Walk => " --older DIR",
+                Course::SideBySide => " --older DIR --side-by-side",
+                Course::Restarts => " --only restarts",
+                Course::Leaders => " --only leaders",
+                Course::Partition => " --only partition",
+                Course::DiskFull => " --only disk-full",
+                Course::LogFull => " --only log-full",
             }
         )
     }

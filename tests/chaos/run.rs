@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Outcome,
+    balancer::Balancer,
     builds::Builds,
     calls,
     faults::Hands,
@@ -25,8 +26,9 @@ use super::{
     machine::{self, Machine},
     oracle::Oracle,
     orders,
-    plan::{Plan, Rollout, Settings},
-    report::Report,
+    plan::{Course, Plan, Settings},
+    probe::Probe,
+    report::{Outside, Report},
     rest,
     tables::Tables,
     verdict::Evidence,
@@ -53,6 +55,8 @@ pub struct Run<'a> {
     tables: Tables,
     /// Ends when the run is over.
     watching: (CancellationToken, JoinHandle<()>),
+    /// The longest time in which nothing could be written.
+    probe: JoinHandle<Duration>,
     log: Log,
     orders: JoinHandle<()>,
     begins: Instant,
@@ -69,13 +73,19 @@ impl<'a> Run<'a> {
         let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
         let tables = Tables::new(gateways.clone())?;
         let over = CancellationToken::new();
-        let watching = (over.clone(), tokio::spawn(tables.clone().watch(over)));
+        let watching = (over.clone(), tokio::spawn(tables.clone().watch(over.clone())));
+        let gateways = Balancer::new(gateways);
+        if settings.course == Course::Restarts {
+            tokio::spawn(gateways.clone().look(over.clone()));
+        }
+        let probe = tokio::spawn(Probe::connect(&machine.nats).await?.watch(over.clone()));
         let clients = Clients::new(gateways, journal.clone())?;
         clients.define_agents().await?;
         let orders = tokio::spawn(orders::give(clients.clone(), bus.clone(), machine::desks(folder)));
         let begins = Instant::now();
         let log = Log::default();
-        let run = Self { settings, folder, oracle, bus, journal, clients, tables, watching, log, orders, begins };
+        let run =
+            Self { settings, folder, oracle, bus, journal, clients, tables, watching, probe, log, orders, begins };
         Ok((run, machine))
     }
 
@@ -135,10 +145,11 @@ impl<'a> Run<'a> {
         let tables = self.tables.judge().await?;
         self.watching.0.cancel();
         self.watching.1.await?;
+        let outside = Outside { requests_failed: self.clients.failed(), longest_without_write: self.probe.await? };
         let (mut machine, fleet) = hands.off().await?;
-        let rollout = match self.settings.rollout {
-            Some(Rollout::Walk) => Some(machine.older_again(fleet.raised).await?),
-            Some(Rollout::SideBySide) | None => None,
+        let older_again = match self.settings.course {
+            Course::Walk => Some(machine.older_again(fleet.raised).await?),
+            _ => None,
         };
         machine.stop().await?;
         let (sent, effects) = (self.clients.sent(), self.oracle.effects());
@@ -154,7 +165,8 @@ impl<'a> Run<'a> {
         let mut broken = audit::mistakes(&evidence.records());
         broken.extend(self.log.unreadable.iter().cloned());
         let report = Report::new(self.settings, &self.journal, evidence.judge(), rest, tables, broken)
-            .after(rollout, fleet.unread);
+            .after(older_again, fleet.unread)
+            .seen_from_outside(self.settings.course, outside);
         std::fs::write(self.folder.join("log.txt"), self.log.text())?;
         std::fs::write(self.folder.join("findings.txt"), report.findings())?;
         Ok(report)

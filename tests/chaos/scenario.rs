@@ -37,6 +37,11 @@ pub fn answers(reply: &str, id: &str) -> bool {
     reply.split_whitespace().any(|word| word == id)
 }
 
+/// Whether a rule is for what agents work on beside their conversations.
+pub fn is_for_work(rule: &str) -> bool {
+    ["work ", "learn", "sum up work", "begin", "brief"].iter().any(|begin| rule.starts_with(begin))
+}
+
 /// The scenario of the simulator. `oracle` is the host of effects under a key.
 pub fn scenario(oracle: &str) -> String {
     // Whoever was spoken to in between is told which message to answer.

@@ -1,4 +1,8 @@
-//! nats-server, or three of them that are a cluster. What strikes a cluster strikes the one that leads the log.
+//! nats-server, or three of them that are a cluster. What strikes a cluster strikes the one that leads the log, or the one that
+//! it names.
+
+mod disk;
+mod links;
 
 use std::{path::Path, time::Duration};
 
@@ -8,7 +12,12 @@ use kairo_core::{permissions::Identity, subjects::EVENTS_STREAM};
 use kairo_local::{ClusterMember, LocalError, Login, NatsServer, Tools, Users, free_port};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Outcome, victim::Victim};
+use self::{disk::Disk, links::Links};
+use super::{
+    Outcome,
+    plan::{Blow, Course, Settings},
+    victim::Victim,
+};
 use crate::login;
 
 /// How long it may take until a cluster that has just started answers.
@@ -17,37 +26,55 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// The longest that a cluster is asked who leads: it may be without a leader.
 const LEADER_WITHIN: Duration = Duration::from_secs(2);
+/// The longest that a lame duck takes until it ends: the least that the server can be given, and time to close its files.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 pub struct Servers {
     all: Vec<NatsServer>,
     users: Users,
     /// Asks who leads; none where there is nobody else.
     cluster: Option<jetstream::Context>,
+    /// Between them, where they can be cut.
+    links: Option<Links>,
+    /// Of each, where they can be filled.
+    disks: Vec<Disk>,
 }
 
 impl Servers {
+    /// What they are counted as.
+    pub const KIND: &str = "nats-server";
+
     /// Starts so many in `folder`, and waits until they answer.
-    pub async fn start(tools: &Tools, folder: &Path, servers: usize) -> Outcome<Self> {
+    pub async fn start(tools: &Tools, folder: &Path, settings: &Settings) -> Outcome<Self> {
         let users = Users::in_dir(folder.join("users"))?;
-        if servers == 1 {
+        let is_trial = !matches!(settings.course, Course::Chaos | Course::Walk | Course::SideBySide);
+        if settings.servers == 1 {
             let mut options = tools.nats_in(folder.join("nats"))?;
             options.users = Some(users.clone());
             let server = NatsServer::start(options).await?;
-            return Ok(Self { all: vec![server], users, cluster: None });
+            return Ok(Self { all: vec![server], users, cluster: None, links: None, disks: Vec::new() });
         }
-        let ports = (0..servers).map(|_| free_port(None)).collect::<Result<Vec<_>, _>>()?;
-        let mut all = Vec::new();
+        let ports = (0..settings.servers).map(|_| free_port(None)).collect::<Result<Vec<_>, _>>()?;
+        let links = if settings.course == Course::Partition { Some(Links::between(&ports).await?) } else { None };
+        let (mut all, mut disks) = (Vec::new(), Vec::new());
         for (index, port) in ports.iter().enumerate() {
             let name = name(index);
             let mut options = tools.nats_in(folder.join(&name))?;
+            if settings.course == Course::DiskFull {
+                disks.push(Disk::mount(&options.data_dir.join("jetstream"))?);
+            }
             options.users = Some(users.clone());
-            options.cluster = Some(ClusterMember { name, port: *port, routes: ports.clone() });
+            // As in earnest.
+            options.sync_always = is_trial;
+            options.monitor = true;
+            // One that names nobody is none of a cluster.
+            let routes =
+                links.as_ref().map_or_else(|| ports.clone(), |links| [links.routes_of(index), vec![*port]].concat());
+            options.cluster = Some(ClusterMember { name, port: *port, routes, is_relayed: links.is_some() });
             all.push(NatsServer::start(options).await?);
         }
-        let urls: Vec<String> = all.iter().map(NatsServer::url).collect();
-        let operator = all.first().map(NatsServer::operator).ok_or("no servers")?;
-        let client = login::options(&operator).retry_on_initial_connect().connect(urls).await?;
-        let mut cluster = jetstream::new(client);
+        let mut this = Self { all, users, cluster: None, links, disks };
+        let mut cluster = jetstream::new(this.client().await?);
         cluster.set_timeout(LEADER_WITHIN);
         let deadline = Instant::now() + ANSWERS_WITHIN;
         while let Err(error) = cluster.query_account().await {
@@ -56,7 +83,8 @@ impl Servers {
             }
             sleep(ASK_AGAIN).await;
         }
-        Ok(Self { all, users, cluster: Some(cluster) })
+        this.cluster = Some(cluster);
+        Ok(this)
     }
 
     /// All of them, as services are told.
@@ -68,6 +96,12 @@ impl Servers {
     pub fn operator(&self) -> Login {
         let password = self.users.password(Identity::Provision).to_owned();
         Login { url: self.url(), user: Identity::Provision.name().to_owned(), password }
+    }
+
+    /// A client that may do everything.
+    pub async fn client(&self) -> Outcome<async_nats::Client> {
+        let urls: Vec<String> = self.all.iter().map(NatsServer::url).collect();
+        Ok(login::options(&self.operator()).retry_on_initial_connect().connect(urls).await?)
     }
 
     /// Who may do what.
@@ -91,6 +125,20 @@ impl Servers {
     }
 }
 
+/// Waits until a server says that it has all that the others have, as whoever restarts one after the other must.
+async fn caught_up(server: &NatsServer) -> Outcome<()> {
+    let url = format!("{}/healthz", server.monitor_url().ok_or("it is not monitored")?);
+    let http = reqwest::Client::builder().no_proxy().timeout(LEADER_WITHIN).build()?;
+    let deadline = Instant::now() + ANSWERS_WITHIN;
+    while !http.get(&url).send().await.is_ok_and(|answer| answer.status().is_success()) {
+        if Instant::now() > deadline {
+            return Err("a nats-server does not catch up with the others".into());
+        }
+        sleep(ASK_AGAIN).await;
+    }
+    Ok(())
+}
+
 fn name(index: usize) -> String {
     format!("nats-{index}")
 }
@@ -101,7 +149,7 @@ async fn leader(cluster: &jetstream::Context) -> Option<String> {
 
 impl Victim for Servers {
     fn kind(&self) -> &'static str {
-        "nats-server"
+        Self::KIND
     }
 
     fn name(&self) -> String {
@@ -131,6 +179,36 @@ impl Victim for Servers {
             if server.process().exit().is_some() {
                 server.restart().await?;
             }
+        }
+        Ok(())
+    }
+
+    async fn suffer(&mut self, blow: Blow) -> Outcome<()> {
+        match blow {
+            Blow::LameDuck { server } => {
+                let server = self.all.get_mut(server).ok_or("no such server")?;
+                server.leave(ENDS_WITHIN).await?;
+                server.restart().await?;
+                caught_up(server).await?;
+            }
+            Blow::CutOff { server, lasts } => {
+                let links = self.links.as_ref().ok_or("their links cannot be cut")?;
+                links.cut(server, true);
+                sleep(lasts).await;
+                links.cut(server, false);
+                caught_up(self.all.get(server).ok_or("no such server")?).await?;
+            }
+            Blow::FillDisk { server, lasts } => {
+                let disk = self.disks.get(server).ok_or("its disk cannot be filled")?;
+                disk.fill()?;
+                sleep(lasts).await;
+                disk.free()?;
+                // It has given up its store, and takes it up again when it is started.
+                let server = self.all.get_mut(server).ok_or("no such server")?;
+                server.restart().await?;
+                caught_up(server).await?;
+            }
+            _ => {}
         }
         Ok(())
     }

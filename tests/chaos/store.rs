@@ -1,13 +1,18 @@
 //! Faults of what nats-server keeps: buckets that are emptied, messages that come once more.
 
+use std::time::Duration;
+
 use async_nats::{
     HeaderMap,
     jetstream::{
         ErrorCode,
         context::{GetStreamError, GetStreamErrorKind},
+        stream,
     },
 };
 use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM};
+
+use tokio::time::sleep;
 
 use super::{Outcome, plan::Blow, random::Random};
 
@@ -18,6 +23,8 @@ const SNAPSHOTS: [&str; 1] = ["KAIRO_SNAPSHOTS"];
 const MARK: &str = "chaos-published-again";
 /// How far back in the log messages are chosen.
 const REACH: u64 = 400;
+/// Before something is tried again that the server did not do.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Whether a message is one of ours.
 pub fn published_again(message: &Raw) -> bool {
@@ -41,9 +48,8 @@ impl Store {
             Blow::PublishAgain { messages, choice } => self.publish_again(messages, choice).await,
             Blow::Rebuild => Err("that is done to the read model".into()),
             Blow::Promote => Err("that is done to the fleet".into()),
-            Blow::Kill { .. } | Blow::Freeze { .. } | Blow::Restart | Blow::Replace { .. } => {
-                Err("that is done to processes".into())
-            }
+            Blow::FillLog { lasts } => self.fill_log(lasts).await,
+            _ => Err("that is done to processes".into()),
         }
     }
 
@@ -63,6 +69,23 @@ impl Store {
             true => Err(format!("none of {buckets:?} is there").into()),
             false => Ok(("bucket wiped", format!("{} wiped", wiped.join(", ")))),
         }
+    }
+
+    /// Has the log take no more than it holds, for so long.
+    async fn fill_log(&self, lasts: Duration) -> Outcome<(&'static str, String)> {
+        let jetstream = &self.bus.nats()?.jetstream;
+        let stream = jetstream.get_stream(EVENTS_STREAM).await?;
+        let info = stream.cached_info();
+        let (before, held) = (info.config.clone(), info.state.bytes);
+        let max_bytes = i64::try_from(held)?;
+        jetstream.update_stream(&stream::Config { max_bytes, ..before.clone() }).await?;
+        sleep(lasts).await;
+        // However long it takes: a log that stays full is no trial.
+        while let Err(error) = jetstream.update_stream(&before).await {
+            eprintln!("chaos: the log's limit cannot be raised yet: {error}");
+            sleep(AGAIN).await;
+        }
+        Ok(("log full", format!("the log held no more than {held} bytes for {lasts:?}")))
     }
 
     async fn publish_again(&self, messages: u64, choice: u64) -> Outcome<(&'static str, String)> {

@@ -5,8 +5,10 @@ use std::future::Future;
 use kairo_local::{LocalError, Postgres};
 
 use super::{
+    Outcome,
     builds::Build,
     machine::{self, Replica},
+    plan::Blow,
 };
 
 pub trait Victim: Send + Sync + 'static {
@@ -22,6 +24,10 @@ pub trait Victim: Send + Sync + 'static {
     fn restart(&mut self) -> impl Future<Output = Result<(), LocalError>> + Send;
     /// What it is started as from now on, if there are several builds of it.
     fn becomes(&mut self, _build: Build) {}
+    /// What befalls only some; returns when it is put right.
+    fn suffer(&mut self, _blow: Blow) -> impl Future<Output = Outcome<()>> + Send {
+        async { Ok(()) }
+    }
     /// Waits until it ends, and says how.
     fn ended(&self) -> impl Future<Output = String> + Send;
 }

@@ -11,6 +11,7 @@ mod catalogue;
 mod config;
 pub mod effects;
 mod given_up;
+mod handed_over;
 mod live;
 mod measures;
 mod models;

@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use self::working::Work;
 use crate::{
+    handed_over::Answered,
     measures,
     snapshots::Loaded,
     turn::{Lane, Paid, Stage, Turn},
@@ -163,13 +164,13 @@ impl Resident {
         let mut log = loaded.log;
         log.hold_at_most(HELD);
         if self.paid.is_nothing()
-            && let Some(answers) = loaded.answers
+            && let Some(answers) = loaded.paid.answers
         {
             (self.deciding, self.paid) = (answers.input, Paid::of(answers));
             self.work.paid.given_up = self.paid.given_up.of_work();
         }
         if self.work.paid.is_empty()
-            && let Some(answers) = loaded.work_answers
+            && let Some(answers) = loaded.paid.work_answers
         {
             (self.work.deciding, self.work.paid) = (answers.input, Paid::of_work(Some(answers), &self.paid));
         }
@@ -417,6 +418,11 @@ impl Resident {
         }
     }
 
+    /// What models have answered for decisions that do not stand yet.
+    pub fn answers(&self) -> Answered {
+        Answered { answers: self.paid.save(self.deciding), work_answers: self.work.save() }
+    }
+
     /// What is to be saved; none of what may rest on more than was understood.
     pub fn snapshot(&mut self, log: Uuid) -> Option<Snapshot> {
         let read = self.log.as_ref().map_or(0, |log| log.read);
@@ -426,8 +432,8 @@ impl Resident {
         let answered = self.paid.is_unsaved() || self.work.paid.is_unsaved();
         let snapshot = self.log.as_ref().filter(|_| self.dirty || answered)?.snapshot(log);
         self.dirty = false;
-        let work_answers = self.work.save();
-        Some(Snapshot { answers: self.paid.save(self.deciding), work_answers, ..snapshot })
+        let Answered { answers, work_answers } = self.answers();
+        Some(Snapshot { answers, work_answers, ..snapshot })
     }
 }
 

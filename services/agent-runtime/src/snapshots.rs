@@ -22,22 +22,24 @@ use kairo_core::{
     subjects::{self, AGENT_DECISION, AGENT_DEFINED, AGENT_FORGOTTEN, AGENT_MESSAGE, SNAPSHOTS_BUCKET},
     vocabulary::{Newer, NotUnderstood, READER},
 };
-use kairo_mind::log::{Answers, Log, SNAPSHOT_VERSION, Snapshot};
+use kairo_mind::log::{Log, SNAPSHOT_VERSION, Snapshot};
 use kairo_proto::Body;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
+use crate::handed_over::Answered;
+
 /// What it is sealed as.
 const PLACE: &str = "snapshot";
 /// What is written as one entry, in bytes: nats takes a megabyte by default, headers included.
-const PART: usize = 700_000;
+pub(crate) const PART: usize = 700_000;
 /// Parts of a snapshot at most; far above what the bounds of a state allow.
 const PARTS: usize = 64;
 /// First byte of an entry: the snapshot itself, or the number of its parts and what they add up to.
-const WHOLE: u8 = 1;
+pub(crate) const WHOLE: u8 = 1;
 const IN_PARTS: u8 = 2;
 /// Added where it is sealed with the agent's data key.
-const SEALED: u8 = 64;
+pub(crate) const SEALED: u8 = 64;
 /// Messages that are read at once of what lies ahead.
 const READS_AT_ONCE: usize = 32;
 /// What a snapshot may unpack to, in bytes.
@@ -52,10 +54,8 @@ pub struct Loaded {
     pub log: Log,
     /// Where it ends before its time: what stands there takes a newer reader.
     pub newer: Option<(u64, Newer)>,
-    /// What models have answered for the next decision.
-    pub answers: Option<Answers>,
-    /// The same, for the next one of work.
-    pub work_answers: Option<Answers>,
+    /// What models have answered for the next decision, and the next one of work.
+    pub paid: Answered,
     /// The revision to save the next snapshot under.
     pub revision: u64,
 }
@@ -79,8 +79,10 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result
         Some(head) => read::<Snapshot>(bus, agent, &head.value).await?.filter(|snapshot| snapshot.log == id),
         None => None,
     };
-    let answers = snapshot.as_ref().and_then(|snapshot| snapshot.answers.clone());
-    let work_answers = snapshot.as_ref().and_then(|snapshot| snapshot.work_answers.clone());
+    let paid = snapshot.as_ref().map_or_else(Answered::default, |snapshot| Answered {
+        answers: snapshot.answers.clone(),
+        work_answers: snapshot.work_answers.clone(),
+    });
     let state = match &snapshot {
         Some(snapshot) => state_of(bus, agent, snapshot, absent, known).await?,
         None => SnapshotState::Wrong,
@@ -100,7 +102,7 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result
         // One that cannot be used says that there is something.
         (None, ..) => fold(bus, agent, nothing(bus, agent).await?).await?,
     };
-    Ok(Loaded { log, newer, answers, work_answers, revision })
+    Ok(Loaded { log, newer, paid, revision })
 }
 
 /// How a snapshot stands to the log.
@@ -221,12 +223,12 @@ pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
     }
     let decided = loaded.log.state.decided;
     let (log, newer) = fold(bus, agent, loaded.log).await?;
-    let mut answers = loaded.answers;
-    if let Some(answers) = answers.as_mut().filter(|_| log.state.decided > decided) {
+    let mut paid = loaded.paid;
+    if let Some(answers) = paid.answers.as_mut().filter(|_| log.state.decided > decided) {
         // The decisions since may say them.
         answers.given_up.clear();
     }
-    Ok(Loaded { log, newer, answers, ..loaded })
+    Ok(Loaded { log, newer, paid, ..loaded })
 }
 
 /// Reads on, as far as the log goes now, or to what takes a newer reader; an error while the server that answers is behind
@@ -414,7 +416,7 @@ fn put_together(head: &[u8], parts: &[Bytes]) -> Option<Vec<u8>> {
     }
 }
 
-fn pack(snapshot: &impl Serialize) -> (Vec<u8>, usize) {
+pub(crate) fn pack(snapshot: &impl Serialize) -> (Vec<u8>, usize) {
     let json = serde_json::to_vec(snapshot).unwrap_or_default();
     let mut encoder = DeflateEncoder::new(Vec::with_capacity(json.len() / 3), Compression::fast());
     // Writing to memory does not fail.
@@ -422,7 +424,7 @@ fn pack(snapshot: &impl Serialize) -> (Vec<u8>, usize) {
     (encoder.finish().unwrap_or_default(), json.len())
 }
 
-fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
+pub(crate) fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
     let mut json = Vec::new();
     DeflateDecoder::new(packed).take(UNPACKED).read_to_end(&mut json).ok()?;
     serde_json::from_slice(&json).ok()

@@ -82,6 +82,12 @@ pub struct GatewayConfig {
     pub max_text_bytes: usize,
     /// Longest prompt of an agent's profile, in bytes. Default 65536.
     pub max_prompt_bytes: usize,
+    /// How long a request waits, beyond one try, until nats-server takes what it says, in milliseconds: after a server was lost the
+    /// others choose a leader first. Default 2000.
+    pub publish_wait_ms: u64,
+    /// How long it serves on after it was told to stop, and is no longer ready, in milliseconds: load balancers take some
+    /// time to send clients elsewhere. Default 0, for where there is none; Kubernetes sets 5000.
+    pub lame_duck_ms: u64,
     /// Largest body of a request, in bytes. Default 524288: JSON may write a byte of text as six.
     pub max_body_bytes: usize,
     /// Largest state of a message, in bytes of JSON. Default 16384.
@@ -238,6 +244,8 @@ impl Default for GatewayConfig {
             cors_origins: Vec::new(),
             max_text_bytes: 64 * 1024,
             max_prompt_bytes: 64 * 1024,
+            publish_wait_ms: 2_000,
+            lame_duck_ms: 0,
             max_body_bytes: 512 * 1024,
             max_state_bytes: 16 * 1024,
             max_part_bytes: 10 * 1024 * 1024,
@@ -297,6 +305,8 @@ impl Validate for GatewayConfig {
         check(found, "ticket_reconnect_ms", self.ticket_reconnect_ms, 1_000..=3_600_000, "milliseconds");
         check(found, "max_text_bytes", self.max_text_bytes, 1..=262_144, "bytes");
         check(found, "max_prompt_bytes", self.max_prompt_bytes, 1..=262_144, "bytes");
+        check(found, "publish_wait_ms", self.publish_wait_ms, 0..=60_000, "milliseconds");
+        check(found, "lame_duck_ms", self.lame_duck_ms, 0..=600_000, "milliseconds");
         check(found, "max_body_bytes", self.max_body_bytes, 1_024..=16_777_216, "bytes");
         check(found, "max_state_bytes", self.max_state_bytes, 0..=262_144, "bytes");
         check(found, "max_part_bytes", self.max_part_bytes, 1_024..=67_108_864, "bytes");

@@ -12,7 +12,7 @@ use axum::{
     BoxError, Router,
     body::{Body, Bytes, HttpBody},
     extract::{ConnectInfo, Request},
-    http,
+    http::{self, HeaderValue, StatusCode, Version, header::CONNECTION},
     response::Response,
 };
 use hyper_util::{
@@ -48,15 +48,23 @@ struct Patience {
     idle: Duration,
 }
 
-/// Serves every connection until shutdown, and then to the end of what was begun.
-pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, shutdown: CancellationToken) {
+/// How a gateway leaves: it is told to, and some time later takes no more connections.
+#[derive(Clone)]
+pub struct Leaving {
+    pub told: CancellationToken,
+    pub ends: CancellationToken,
+}
+
+/// Serves every connection until it takes no more, and then to the end of what was begun. From when it is told to leave on,
+/// connections of HTTP/1 end with their next answer, so that none is closed under a request.
+pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, leaving: Leaving) {
     let shares = Shares::new(config.max_connections, config.max_connections_per_peer);
     let patience = Patience {
         header: Duration::from_millis(config.header_timeout_ms),
         idle: Duration::from_millis(config.idle_timeout_ms),
     };
     let connections = TaskTracker::new();
-    while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
+    while let Some(accepted) = leaving.ends.run_until_cancelled(listener.accept()).await {
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -69,7 +77,7 @@ pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, s
             tracing::debug!(%peer, "no more connections are taken from there, or at all");
             continue;
         };
-        connections.spawn(connection(stream, peer, app.clone(), patience, shutdown.clone(), permit));
+        connections.spawn(connection(stream, peer, app.clone(), patience, leaving.clone(), permit));
     }
     connections.close();
     connections.wait().await;
@@ -90,14 +98,14 @@ async fn connection(
     peer: SocketAddr,
     app: Router,
     patience: Patience,
-    shutdown: CancellationToken,
+    leaving: Leaving,
     _permit: Permit,
 ) {
     // A piece of a stream is sent when it is written: without this it would wait for the client to acknowledge the one
     // before, which clients put off.
     drop(stream.set_nodelay(true));
     let activity = Arc::new(Activity::default());
-    let service = answering(app, peer, activity.clone());
+    let service = answering(app, peer, activity.clone(), leaving.told);
     let mut builder = Builder::new(TokioExecutor::new());
     // WebSockets over HTTP/2 need it.
     builder.http2().enable_connect_protocol();
@@ -105,7 +113,7 @@ async fn connection(
     let mut served = pin!(builder.serve_connection_with_upgrades(stream, TowerToHyperService::new(service)));
     let silent = tokio::select! {
         _ = served.as_mut() => return,
-        () = shutdown.cancelled() => false,
+        () = leaving.ends.cancelled() => false,
         () = activity.silence(patience.header, patience.idle) => true,
     };
     served.as_mut().graceful_shutdown();
@@ -121,6 +129,7 @@ fn answering<B>(
     app: Router,
     peer: SocketAddr,
     activity: Arc<Activity>,
+    told_to_leave: CancellationToken,
 ) -> impl Service<http::Request<B>, Response = Response, Error = Infallible, Future: Send> + Clone + Send
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
@@ -128,13 +137,18 @@ where
 {
     service_fn(move |request: http::Request<B>| {
         let dealt_with = activity.begin();
+        let is_http1 = request.version() < Version::HTTP_2;
+        let told_to_leave = told_to_leave.clone();
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
         let answer = app.clone().oneshot(request);
         async move {
-            let answer = answer.await;
+            let mut answer = answer.await?;
             drop(dealt_with);
-            answer
+            if is_http1 && told_to_leave.is_cancelled() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok(answer)
         }
     })
 }

@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{commands::DeclaredCommands, congestion::Congested, consume::backoff, objects::Objects},
+    bus::{Bus, commands::DeclaredCommands, congestion::Congested, consume::backoff, objects::Objects},
     service::{Context, ServiceError},
 };
 use kairo_read_model::{ReadModel, search::Search};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{limits::Limits, oidc::Oidc, shares::Shares, store::Keys, tickets::Tickets},
@@ -22,8 +23,10 @@ use crate::{
     tokens::Tokens,
 };
 
-/// Serves until shutdown, then takes no more and finishes what was begun, for `bus.drain_ms` at most.
+/// Serves until shutdown and `gateway.lame_duck_ms` on, for those who have not heard yet that it leaves; then takes no more
+/// and finishes what was begun, for `bus.drain_ms` at most.
 pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError> {
+    let ending = ending(&context, Duration::from_millis(config.gateway.lame_duck_ms));
     let read_model = ReadModel::open(&config.postgres).map_err(|error| ServiceError::Other(error.to_string()))?;
     read_model.only_of_log(context.bus.log()?.id);
     let search = Search::open(read_model.clone(), &config.postgres, &config.search);
@@ -36,20 +39,20 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let drain = Duration::from_millis(config.bus.drain_ms);
     let settings = Arc::new(config.gateway.clone());
     let streams = Shares::new(settings.max_streams, settings.max_streams_per_key);
-    let keys = Keys::open(&context.bus, &config.gateway, context.shutdown.clone()).await;
+    let keys = Keys::open(&context.bus, &config.gateway, ending.clone()).await;
     let keys = keys.map_err(|error| ServiceError::Other(error.to_string()))?;
-    let oidc = Oidc::open(&config.gateway.oidc, &context.shutdown);
+    let oidc = Oidc::open(&config.gateway.oidc, &ending);
     let oidc = oidc.map_err(|error| ServiceError::Other(format!("gateway.oidc: no HTTP client: {error}")))?;
     let limits = Limits::new(config.gateway.rate_per_s, config.gateway.rate_burst);
     let directory = Directory::new(&context.bus, config.gateway.known_agents);
-    let commands = DeclaredCommands::follow(&context.bus, config.gateway.known_commands, context.shutdown.clone());
+    let commands = DeclaredCommands::follow(&context.bus, config.gateway.known_commands, ending.clone());
     let said_again = Duration::from_millis(2 * config.gateway.openai_retry_ms);
     let recent = Recent::new(&context.bus, said_again, config.gateway.remembered_messages);
-    let Some(tail) = tail(&context, &config.gateway, &directory, &recent).await else { return Ok(()) };
-    recent.look_back(config.gateway.stream_buffer, context.shutdown.clone());
+    let Some(tail) = tail(&context.bus, &config.gateway, &directory, &recent, &ending).await else { return Ok(()) };
+    recent.look_back(config.gateway.stream_buffer, ending.clone());
     let objects = Objects::new(&context.bus);
-    let inventory = Inventory::follow(&objects, context.shutdown.clone()).await;
-    let congested = Congested::follow(&context.bus, context.shutdown.clone()).await;
+    let inventory = Inventory::follow(&objects, ending.clone()).await;
+    let congested = Congested::follow(&context.bus, ending.clone()).await;
     let gateway: Gateway = Parts {
         keys,
         oidc,
@@ -72,7 +75,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         search,
         streams: streams.clone(),
         config: settings.clone(),
-        shutdown: context.shutdown.clone(),
+        shutdown: ending.clone(),
     }
     .into();
     tokio::spawn(sweep::run(gateway.clone()));
@@ -81,20 +84,14 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let app = http::routes(gateway, &context.readiness);
     context.readiness.announce(&format!("url=http://{address}"));
 
-    let shutdown = context.shutdown.clone();
-    let readiness = context.readiness.clone();
-    let stopping = shutdown.clone();
-    tokio::spawn(async move {
-        stopping.cancelled().await;
-        readiness.set(false);
-    });
+    let leaving = connections::Leaving { told: context.shutdown, ends: ending.clone() };
     let server = async {
-        connections::serve(listener, app, &settings, shutdown).await;
+        connections::serve(listener, app, &settings, leaving).await;
         // WebSockets have left the server's hands; each holds a permit until it has said its last words.
         streams.returned().await;
     };
     let overdue = async {
-        context.shutdown.cancelled().await;
+        ending.cancelled().await;
         tokio::time::sleep(drain).await;
     };
     tokio::select! {
@@ -106,9 +103,32 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     }
 }
 
+/// Is cancelled that long after shutdown: whoever sends clients here needs some time to hear that it leaves. One that is not
+/// ready has no clients.
+fn ending(context: &Context, lame_duck: Duration) -> CancellationToken {
+    let (shutdown, readiness, ending) = (context.shutdown.clone(), context.readiness.clone(), CancellationToken::new());
+    let ends = ending.clone();
+    tokio::spawn(async move {
+        shutdown.cancelled().await;
+        if readiness.get() {
+            readiness.set(false);
+            tracing::info!(?lame_duck, "no longer ready, and serving on for those who have not heard of it");
+            tokio::time::sleep(lame_duck).await;
+        }
+        ends.cancel();
+    });
+    ending
+}
+
 /// The log, followed from here on, and what is remembered of it kept up to date; none when the gateway is told to stop
 /// before nats answers.
-async fn tail(context: &Context, config: &GatewayConfig, directory: &Directory, recent: &Recent) -> Option<Tail> {
+async fn tail(
+    bus: &Bus,
+    config: &GatewayConfig,
+    directory: &Directory,
+    recent: &Recent,
+    ending: &CancellationToken,
+) -> Option<Tail> {
     let mut failures = 0;
     loop {
         let (directory, recent) = (directory.clone(), recent.clone());
@@ -117,13 +137,13 @@ async fn tail(context: &Context, config: &GatewayConfig, directory: &Directory, 
             recent.witness(message);
         };
         let (buffer, waiting) = (config.stream_buffer, config.shared_messages);
-        let followed = Tail::follow(&context.bus, buffer, waiting, witness, context.shutdown.clone());
-        match context.shutdown.run_until_cancelled(followed).await? {
+        let followed = Tail::follow(bus, buffer, waiting, witness, ending.clone());
+        match ending.run_until_cancelled(followed).await? {
             Ok(tail) => return Some(tail),
             Err(error) => tracing::warn!(%error, "the log cannot be followed yet"),
         }
         failures += 1;
-        let pause = tokio::time::sleep(backoff(&context.bus.limits, failures));
-        context.shutdown.run_until_cancelled(pause).await?;
+        let pause = tokio::time::sleep(backoff(&bus.limits, failures));
+        ending.run_until_cancelled(pause).await?;
     }
 }

@@ -84,7 +84,7 @@ impl Stream {
         self.leaderless.is_none_or(|until| until <= Instant::now())
     }
 
-    /// Stores a message, as the leader does. Now and then it still has another guarded write of the subject in process.
+    /// Stores a message, as the leader does. Now and then it still has another guarded write of the subject, or of its id, in process.
     pub fn store(
         &mut self,
         message: Message,
@@ -98,7 +98,7 @@ impl Stream {
         if let Some(first) = message.id.as_ref().and_then(|id| self.ids.get(id)) {
             return Ok(Written { sequence: *first, duplicate: true });
         }
-        if message.guard.is_some() && chance.permille(in_process) {
+        if (message.guard.is_some() || message.id.is_some()) && chance.permille(in_process) {
             return Err(StoreError::InProcess);
         }
         if message.guard.is_some_and(|guard| guard != self.last_sequence_of(&message.subject)) {

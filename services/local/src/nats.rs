@@ -70,6 +70,8 @@ pub struct ClusterMember {
     pub port: u16,
     /// Where all of them listen for each other, itself included or not.
     pub routes: Vec<u16>,
+    /// Whether they reach each other only there: where it listens itself, nobody is told.
+    pub is_relayed: bool,
 }
 
 impl NatsOptions {
@@ -198,6 +200,18 @@ impl NatsServer {
         Ok(())
     }
 
+    /// Has it move its leaders and its clients to the others of its cluster (lame duck mode), and then end; an error when it is
+    /// still there after `deadline`.
+    pub async fn leave(&self, deadline: Duration) -> Result<Exit, LocalError> {
+        self.process.signal(Signal::USR2);
+        timeout(deadline, self.process.exited()).await.map_err(|_| LocalError::NotReady {
+            name: "nats-server".to_owned(),
+            deadline,
+            log: self.process.log().to_owned(),
+            tail: log::tail(self.process.log()),
+        })
+    }
+
     /// SIGTERM, on which it closes its files in order; SIGKILL after `grace`.
     pub async fn stop(&self, grace: Duration) -> Result<Exit, LocalError> {
         self.process.terminate(grace).await
@@ -267,10 +281,17 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
     if let Some(bytes) = options.max_payload {
         let _ = writeln!(text, "max_payload: {bytes}");
     }
-    if let Some(ClusterMember { name, port, routes }) = &options.cluster {
+    if let Some(ClusterMember { name, port, routes, is_relayed }) = &options.cluster {
         let routes: Vec<String> = routes.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
         let _ = writeln!(text, "server_name: \"{name}\"\ncluster {{\n  name: \"kairo\"");
-        let _ = writeln!(text, "  listen: \"127.0.0.1:{port}\"\n  routes: [{}]\n}}", routes.join(", "));
+        let _ = writeln!(text, "  listen: \"127.0.0.1:{port}\"\n  routes: [{}]", routes.join(", "));
+        if *is_relayed {
+            // Nobody is there, and it is nobody else's.
+            let _ = writeln!(text, "  advertise: \"127.0.0.2:{port}\"");
+        }
+        text.push_str("}\n");
+        // The least that it takes.
+        text.push_str("lame_duck_grace_period: \"1s\"\nlame_duck_duration: \"30s\"\n");
     }
     if let Some(TlsFiles { certificate, key }) = &options.tls {
         let (certificate, key) = (quoted(certificate), quoted(key));
@@ -307,11 +328,12 @@ mod tests {
     #[test]
     fn a_server_of_a_cluster_is_told_where_the_others_are() {
         let mut options = NatsOptions::new("/bin/nats-server", "/data");
-        options.cluster = Some(ClusterMember { name: "n0".to_owned(), port: 6, routes: vec![6, 7] });
+        options.cluster = Some(ClusterMember { name: "n0".to_owned(), port: 6, routes: vec![6, 7], is_relayed: false });
         assert_eq!(
             configuration(&options, 4222, None),
             "listen: \"127.0.0.1:4222\"\nserver_name: \"n0\"\ncluster {\n  name: \"kairo\"\n  \
              listen: \"127.0.0.1:6\"\n  routes: [\"nats://127.0.0.1:6\", \"nats://127.0.0.1:7\"]\n}\n\
+             lame_duck_grace_period: \"1s\"\nlame_duck_duration: \"30s\"\n\
              jetstream {\n  store_dir: \"/data/jetstream\"\n}\n"
         );
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_nats::jetstream::{
     Message,
     consumer::{AckPolicy, Consumer, DeliverPolicy, pull},
-    stream::{Info, Stream},
+    stream::{Info, RawMessageErrorKind, Stream},
 };
 use futures::StreamExt;
 use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM, vocabulary::Newer};
@@ -154,6 +154,9 @@ impl Reader {
     /// Whether the server still knows this reader, and all that it delivered arrived. To be asked now and then: what
     /// was lost last would otherwise be missed only when the next message comes. Returns the end of the log where no
     /// message is left between here and there, as when the last ones were deleted.
+    ///
+    /// Whoever leads the consumer does not say that: it may lag behind whoever leads the log, and not know yet of messages that
+    /// are to come. So the log's leader is asked for the next message.
     pub async fn check(&mut self) -> Result<Option<u64>, ReaderError> {
         let end = info(&self.stream).await?.state.last_sequence;
         let consumer = self.consumer.get_info().await.map_err(async_nats::Error::from)?;
@@ -163,11 +166,20 @@ impl Reader {
         self.quiet = true;
         self.delivered = consumer.delivered.stream_sequence;
         let is_all = consumer.num_pending == 0 && self.delivered <= self.last && self.gathered.is_empty();
-        if !is_all || end <= self.last {
+        if !is_all || end <= self.last || self.is_behind().await? {
             return Ok(None);
         }
         self.last = end;
         Ok(Some(end))
+    }
+
+    /// Whether the log has a message behind the last one.
+    async fn is_behind(&self) -> Result<bool, ReaderError> {
+        match self.stream.get_first_raw_message_by_subject(">", self.last + 1).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(false),
+            Err(error) => Err(async_nats::Error::from(error).into()),
+        }
     }
 
     fn accept<E: Into<async_nats::Error>>(&mut self, next: Option<Result<Message, E>>) -> Result<Raw, ReaderError> {

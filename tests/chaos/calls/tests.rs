@@ -33,6 +33,7 @@ fn request(number: u64, replica: &str, seconds: (i64, i64), outcome: &str) -> Re
     Request {
         number,
         caller: Some(replica.to_owned()),
+        rule: None,
         text: "chat m1 please".to_owned(),
         begun_us: microsecond(seconds.0),
         ended_us: microsecond(seconds.1),

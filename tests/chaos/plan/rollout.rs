@@ -1,20 +1,7 @@
 //! Replacing every replica by one of another build, and back.
 
-use serde::Serialize;
-
 use super::{Blow, Build, Fault, SERVICES, Settings, Target};
 use crate::chaos::random::Random;
-
-/// How an older and a newer build of all services share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rollout {
-    /// From all of the older to all of the newer, back, and there again, one replica at a time; then the fleet is promoted.
-    /// Nothing else is done to them.
-    Walk,
-    /// One replica of each service is of the older, the others of the newer, and everything is struck as ever.
-    SideBySide,
-}
 
 /// Which build all are of after each pass; they begin as the older one.
 const PASSES: [Build; 3] = [Build::Newer, Build::Older, Build::Newer];

@@ -92,7 +92,7 @@ fn a_slower_model_is_asked_less() {
 
 #[test]
 fn a_walk_takes_every_replica_there_and_back_and_there_again_and_then_promotes() {
-    let settings = Settings { rollout: Some(Rollout::Walk), ..settings(60, 7) };
+    let settings = Settings { course: Course::Walk, ..settings(60, 7) };
     let plan = Plan::new(&settings);
     assert_eq!(plan.faults, Plan::new(&settings).faults);
     for service in SERVICES {

@@ -13,7 +13,11 @@ use kairo_mind::log::Snapshot;
 use tokio::time::Instant;
 
 use super::{Shard, Told};
-use crate::{resident::Resident, snapshots};
+use crate::{
+    handed_over::{self, Answered},
+    resident::Resident,
+    snapshots,
+};
 
 /// Snapshots that are written at once.
 const AT_ONCE: usize = 32;
@@ -47,17 +51,25 @@ impl Shard {
             .values_mut()
             .filter_map(|resident| Some((resident.name.clone(), resident.revision, resident.snapshot(log)?)))
             .collect();
+        let handed_over = if last { self.answered() } else { Vec::new() };
         self.saved = Instant::now();
         self.since_saved = 0;
-        if changed.is_empty() && checkpoints.says(through, &busy) {
+        if changed.is_empty() && handed_over.is_empty() && checkpoints.says(through, &busy) {
             self.checkpoints = Some(checkpoints);
             self.all_saved = last;
             return self.forget();
         }
-        let (bus, told) = (self.shards.bus.clone(), self.told.clone());
+        let (bus, told, partition) = (self.shards.bus.clone(), self.told.clone(), self.partition);
         self.spawn(async move {
+            handed_over::write(&bus, partition, handed_over).await;
             let _ = told.send(Told::Saved(Box::new(write(&bus, checkpoints, changed, through, busy, last).await)));
         });
+    }
+
+    /// What was paid for and is for the next owner to decide with.
+    fn answered(&self) -> Vec<(Name, Answered)> {
+        let all = self.agents.values().map(|resident| (resident.name.clone(), resident.answers()));
+        all.filter(|(_, answered)| !answered.is_nothing()).collect()
     }
 
     /// Everything up to here is in a snapshot or needs none, once all that changed is saved.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_nats::{HeaderName, HeaderValue};
 use kairo_events::{hash_chain::Content, personal::Whose, synthetic};
 use kairo_proto::Body;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 pub use super::port::Written;
@@ -23,7 +24,7 @@ use crate::{
     telemetry, vocabulary,
 };
 
-/// Times a guarded write is tried that meets another one of its subject, and the pause before each.
+/// Times a write is tried that meets another one of its subject's guard or its id, and the pause before each.
 const IN_PROCESS_TRIES: usize = 200;
 const IN_PROCESS_PAUSE: Duration = Duration::from_millis(5);
 
@@ -85,6 +86,21 @@ impl Bus {
     pub async fn publish(&self, event: &Outgoing) -> Result<Written, BusError> {
         let message = self.message(event).await?.once(event.envelope.id.to_string());
         self.send(message, 0).await
+    }
+
+    /// The same, but while nobody takes it, it is tried again for so long: servers need a moment to choose another leader.
+    pub async fn publish_within(&self, event: &Outgoing, wait: Duration) -> Result<Written, BusError> {
+        let deadline = Instant::now() + wait;
+        let mut attempt = 0;
+        loop {
+            match self.publish(event).await {
+                Err(BusError::Unavailable { .. }) if Instant::now() < deadline => {
+                    attempt += 1;
+                    tokio::time::sleep_until(deadline.min(Instant::now() + backoff(&self.limits, attempt))).await;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Writes an event only if `expected` is still the last sequence of its subject (0 for none): the one fence.
@@ -183,10 +199,10 @@ impl Bus {
         Ok(Message::new(self.stored(&event.subject), headers, body))
     }
 
-    /// Stores a message. While the server has another guarded write of its subject in process, the same again will tell;
-    /// one without a guard never meets that.
+    /// Stores a message. While the server has another guarded write of its subject in process, or one with its id, the same
+    /// again will tell; one with neither never meets that.
     pub(super) async fn store(&self, message: Message) -> Result<Written, StoreError> {
-        if message.guard.is_some() {
+        if message.guard.is_some() || message.id.is_some() {
             for _ in 1..IN_PROCESS_TRIES {
                 match self.port.publish(message.clone()).await {
                     Err(StoreError::InProcess) => tokio::time::sleep(IN_PROCESS_PAUSE).await,

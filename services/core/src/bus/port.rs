@@ -182,9 +182,9 @@ pub enum StoreError {
     /// The guard failed: the subject's last message is another one (error 10071).
     #[error("the subject's last sequence is another one")]
     WrongLastSequence,
-    /// With several servers: a guarded write of this subject has not come to its end yet (error 10164). The same write
-    /// with the same guard is to be tried again; it is no conflict yet.
-    #[error("another guarded write of this subject is still in process")]
+    /// With several servers: a guarded write of this subject (error 10164), or one with this id (10158), has not come to its end
+    /// yet. The same write is to be tried again; it is no conflict, and no duplicate, yet.
+    #[error("another write of this subject, or of this very event, is still in process")]
     InProcess,
     #[error("it is larger than the server takes")]
     TooLarge,

@@ -35,7 +35,7 @@ pub struct Owner {
 pub struct Beat {
     pub number: u64,
     pub reader: u32,
-    /// It gives away what it has, and counts no longer.
+    /// It gives away what it has, and counts no longer. Until it has given it, it is its own as long as it is alive.
     pub leaving: bool,
 }
 
@@ -178,10 +178,14 @@ impl Roster {
         }
     }
 
-    /// Members alive and what each reads, this one included if it is one.
+    /// Whether a member's value has changed within one expiry.
+    fn is_fresh(&self, name: &str, now: Duration) -> bool {
+        self.members.get(name).is_some_and(|(_, seen)| now.saturating_sub(*seen) < self.expiry)
+    }
+
+    /// Members alive that stay and what each reads, this one included if it is one.
     fn alive(&self, now: Duration) -> Alive {
-        let is_fresh = |beat: &Beat, seen: Duration| !beat.leaving && now.saturating_sub(seen) < self.expiry;
-        let fresh = self.members.iter().filter(|(_, (beat, seen))| is_fresh(beat, *seen));
+        let fresh = self.members.iter().filter(|(name, (beat, _))| !beat.leaving && self.is_fresh(name, now));
         let mut alive: BTreeMap<_, _> = fresh.map(|(name, (beat, _))| (name.clone(), beat.reader)).collect();
         match self.joined && !self.closing {
             true => _ = alive.insert(self.me.clone(), self.reader),
@@ -298,7 +302,7 @@ impl Roster {
             return absent.then_some(OwnershipChange::Take { partition, revision: 0, from: None });
         };
         let watched = now.saturating_sub(self.started) > self.expiry;
-        let lapsed = |name: &String| *name == self.me || !alive.0.contains_key(name) && watched;
+        let lapsed = |name: &String| *name == self.me || !self.is_fresh(name, now) && watched;
         // What nobody understands has an owner all the same: not all agents of a partition are concerned.
         let is_able = owner.reader <= self.reader || alive.able(owner.reader) == 0;
         let may_be_taken = owner.name.as_ref().is_none_or(lapsed) && is_able;

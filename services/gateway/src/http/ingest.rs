@@ -1,6 +1,8 @@
 //! What a user says enters the log, over whatever it came: one acknowledged publish, and nothing else, when the gateway
 //! chose its id. When the client did, it may be saying it again: see [`Ingest::known`].
 
+use std::time::Duration;
+
 use axum::{
     Extension, Json,
     extract::State,
@@ -178,7 +180,8 @@ async fn publish<E: Ingest>(
     let envelope = Envelope::entering(event_id, Service::Gateway, Origin::User, Timestamp::now());
     let (modality, entered_by) = (said.modality(), Some(caller.principal()));
     let envelope = Envelope { traceparent, modality, entered_by, ..envelope.in_thread(said.thread()) };
-    match gateway.bus.publish(&Outgoing::new(&E::ROUTE, &user, envelope, said.body(id))).await {
+    let wait = Duration::from_millis(gateway.config.publish_wait_ms);
+    match gateway.bus.publish_within(&Outgoing::new(&E::ROUTE, &user, envelope, said.body(id)), wait).await {
         Ok(written) => Ok((event_id, written)),
         // It may have been written all the same, or may yet be.
         Err(error @ BusError::Unavailable { .. }) => Err(Problem {

@@ -45,7 +45,9 @@ fn refused(error: PublishError) -> StoreError {
 /// What the server's own word for it means, where that makes a difference.
 fn by_code(error: &jetstream::Error) -> Option<StoreError> {
     match error.error_code() {
-        ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT => Some(StoreError::InProcess),
+        ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT | ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT => {
+            Some(StoreError::InProcess)
+        }
         ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM => Some(StoreError::TooLarge),
         ErrorCode::INSUFFICIENT_RESOURCES
         | ErrorCode::STORAGE_RESOURCES_EXCEEDED
@@ -70,6 +72,7 @@ mod tests {
     #[test]
     fn what_makes_a_difference_is_known_by_its_code() {
         assert!(matches!(told(10_164, "wrong last sequence"), Some(StoreError::InProcess)));
+        assert!(matches!(told(10_158, "duplicate message id is in process"), Some(StoreError::InProcess)));
         assert!(matches!(told(10_054, "message size exceeds maximum allowed"), Some(StoreError::TooLarge)));
         assert!(matches!(told(10_077, "maximum messages exceeded"), Some(StoreError::Full(_))));
         assert!(told(10_077, "store is closed").is_none());

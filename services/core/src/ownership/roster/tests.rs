@@ -13,6 +13,8 @@ struct Group {
     partitions: u32,
     /// Whether nobody hears what is released.
     deaf: bool,
+    /// Whether what is to be released is still worked on.
+    busy: bool,
 }
 
 impl Group {
@@ -26,6 +28,7 @@ impl Group {
             revision: 0,
             partitions,
             deaf: false,
+            busy: false,
         }
     }
 
@@ -65,6 +68,7 @@ impl Group {
                         replica.took(partition, revision, self.now);
                     }
                 }
+                OwnershipChange::Release { .. } if self.busy => {}
                 OwnershipChange::Release { partition } => {
                     let (revision, reader) = replica.gave(partition).unwrap();
                     if !self.deaf {
@@ -248,6 +252,25 @@ fn whoever_leaves_gives_everything_and_is_not_counted() {
     group.replicas.remove(1);
     // Nobody waits for it to lapse.
     group.beats(1);
+    assert!(group.is_whole());
+}
+
+#[test]
+fn what_somebody_who_leaves_still_works_on_is_taken_only_when_it_has_gone_silent() {
+    let mut group = Group::of(8);
+    group.join("a");
+    group.join("b");
+    group.beats(14);
+    assert_eq!(group.held(), [4, 4]);
+    group.replicas[1].close();
+    group.busy = true;
+    group.beats(20);
+    assert_eq!(group.held(), [4, 4]);
+    // It was killed before it was through.
+    group.replicas.remove(1);
+    group.beats(4);
+    assert_eq!(group.held(), [4]);
+    group.beats(2);
     assert!(group.is_whole());
 }
 
