@@ -197,6 +197,8 @@ impl Surroundings<'_> {
             // A takeover takes this long, and must be shorter than a replica is frozen.
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
+            // Room is set apart for objects, on small disks, too.
+            .env("KAIRO_NATS__OBJECTS_MAX_BYTES", (1 << 24).to_string())
             .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
         Ok(stack)
     }

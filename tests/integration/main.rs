@@ -36,6 +36,7 @@ mod etag;
 mod exporting;
 mod failures;
 mod faults;
+mod fleet;
 mod forgetting;
 mod freshness;
 mod golden_path;

@@ -89,7 +89,9 @@ impl Reader {
             memory_storage: true,
             ..Default::default()
         });
-        let consumer = consumer.await.map_err(async_nats::Error::from)?;
+        let consumer = consumer.await.map_err(async_nats::Error::from);
+        nats.asked_together(consumer.is_ok()).await;
+        let consumer = consumer?;
         // A message that is larger than a whole pull would never be delivered.
         let largest = nats.client.server_info().max_payload.saturating_mul(2);
         let messages = consumer

@@ -111,3 +111,31 @@ fn a_walk_takes_every_replica_there_and_back_and_there_again_and_then_promotes()
         assert!(plan.faults.iter().filter(is_so).count() > 6, "both ways of ending are tried");
     }
 }
+
+#[test]
+fn a_rolling_restart_takes_every_replica_and_every_server_once_and_kills_nobody() {
+    let settings = Settings { course: Course::Restarts, servers: 3, ..settings(60, 7) };
+    let faults = Plan::new(&settings).faults;
+    let is_replica = |fault: &&Fault| matches!((fault.target, fault.blow), (Target::Replica(..), Blow::RestartInTurn));
+    assert_eq!(faults.iter().filter(is_replica).count(), SERVICES.len() * settings.replicas);
+    let servers = faults.iter().filter_map(|fault| match fault.blow {
+        Blow::LameDuck { server } => Some(server),
+        _ => None,
+    });
+    assert_eq!(servers.collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(faults.len(), SERVICES.len() * settings.replicas + 3);
+    assert!(faults.is_sorted_by_key(|fault| fault.at) && faults.iter().all(|fault| fault.at < settings.time));
+}
+
+#[test]
+fn a_trial_does_one_thing_to_one_after_the_other() {
+    let of = |course| Plan::new(&Settings { course, servers: 3, ..settings(95, 7) }).faults;
+    let cut_off = of(Course::Partition).into_iter().map(|fault| match fault.blow {
+        Blow::CutOff { server, .. } => server,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(cut_off.collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(of(Course::DiskFull).len(), 3);
+    assert_eq!(of(Course::Leaders).len(), 3);
+    assert_eq!(of(Course::LogFull).len(), 1);
+}

@@ -83,6 +83,9 @@ pub struct NatsConfig {
     pub tls_ca: String,
     /// Longest wait for an answer of the server, in milliseconds. Default 2000.
     pub request_timeout_ms: u64,
+    /// How long a server may do nothing of what takes the others, before another one is tried, in milliseconds: it may be cut
+    /// off from them. Only with several in `nats.url` or `nats.replicas`. Default 5000.
+    pub isolated_after_ms: u64,
     /// Copies of streams and buckets when they are first made: 1, 3 or 5. Default 1; 3 in production.
     pub replicas: usize,
     /// Partitions of the log when it is first made; it keeps them for ever. As many replicas of a service can share its
@@ -145,6 +148,7 @@ impl Default for NatsConfig {
             token: Secret::default(),
             tls_ca: String::new(),
             request_timeout_ms: 2_000,
+            isolated_after_ms: 5_000,
             replicas: 1,
             partitions: 64,
             epoch: 0,
@@ -179,6 +183,7 @@ impl Validate for NatsConfig {
         let mut mistakes = Vec::new();
         self.check_login(&mut mistakes);
         check(&mut mistakes, "request_timeout_ms", self.request_timeout_ms, 100..=60_000, "milliseconds");
+        check(&mut mistakes, "isolated_after_ms", self.isolated_after_ms, 500..=600_000, "milliseconds");
         check(&mut mistakes, "replicas", self.replicas as u64, 1..=5, "copies");
         check(&mut mistakes, "partitions", self.partitions, 1..=Partitions::MOST, "partitions");
         check(&mut mistakes, "epoch", self.epoch, 0..=READER, "as an epoch");

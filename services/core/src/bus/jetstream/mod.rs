@@ -2,6 +2,7 @@
 
 mod batch;
 mod durable;
+mod isolation;
 mod login;
 mod provision;
 mod publish;
@@ -17,8 +18,8 @@ use jiff::Timestamp;
 use kairo_events::sealing::Key;
 use uuid::Uuid;
 
-use self::batch::Inboxes;
 pub use self::login::TLS;
+use self::{batch::Inboxes, isolation::Isolation};
 use super::{
     BusConfig, NatsConfig,
     port::{Cause, Machine, Port},
@@ -39,6 +40,7 @@ pub struct JetStream {
     wanted: Wanted,
     violations: Violations,
     inboxes: Inboxes,
+    isolation: Isolation,
 }
 
 impl JetStream {
@@ -58,6 +60,9 @@ impl JetStream {
             .retry_on_initial_connect()
             .reconnect_delay_callback(|attempts| Duration::from_millis((50 << attempts.min(5)) as u64));
         let servers: Vec<&str> = nats.url.split(',').map(str::trim).collect();
+        // Several may have one name, as behind a service of Kubernetes.
+        let has_others = servers.len() > 1 || nats.replicas > 1;
+        let isolated_after = has_others.then_some(Duration::from_millis(nats.isolated_after_ms));
         let client = options.connect(servers).await?;
         let jetstream = ContextBuilder::new().timeout(timeout).ack_timeout(timeout).build(client.clone());
         Ok(Self {
@@ -69,6 +74,7 @@ impl JetStream {
             wanted: Wanted::new(nats, limits),
             violations,
             inboxes: Inboxes::default(),
+            isolation: Isolation::new(isolated_after),
         })
     }
 

@@ -25,7 +25,9 @@ impl JetStream {
             outgoing = outgoing.ttl(lifetime.max(Duration::from_secs(1)));
         }
         let stored = async { self.jetstream.send_publish(subject, outgoing).await?.await };
-        let ack = stored.await.map_err(refused)?;
+        let stored = stored.await.map_err(refused);
+        self.asked_together(!matches!(stored, Err(StoreError::NoStream | StoreError::Unavailable(_)))).await;
+        let ack = stored?;
         Ok(Written { sequence: ack.sequence, duplicate: ack.duplicate })
     }
 }

@@ -64,7 +64,9 @@ impl JetStream {
             memory_storage: true,
             ..Default::default()
         });
-        let consumer = consumer.await.map_err(|error| failed(error.into()))?;
+        let consumer = consumer.await.map_err(|error| failed(error.into()));
+        self.asked_together(consumer.is_ok()).await;
+        let consumer = consumer?;
         let messages = consumer.stream().max_messages_per_batch(PULL);
         let messages = messages.expires(PULL_EXPIRES).heartbeat(PULL_HEARTBEAT).messages().await;
         let info = consumer.cached_info();

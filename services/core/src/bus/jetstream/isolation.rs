@@ -1,0 +1,71 @@
+//! A server that is cut off from the others keeps its clients, and can do nothing for them. Nothing tells them so: what they
+//! ask for is merely not done. So after a while of that another server is tried.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::JetStream;
+
+/// Since when nothing that takes the others was done over a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Isolation {
+    /// How long that may be; none where there is no other server.
+    after: Option<Duration>,
+    since: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Isolation {
+    pub fn new(after: Option<Duration>) -> Self {
+        Self { after, since: Arc::default() }
+    }
+
+    /// Something was done or not; whether another server is to be tried now, which then has as long.
+    fn note(&self, done: bool, now: Instant) -> bool {
+        let Some(after) = self.after else { return false };
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        if done {
+            *since = None;
+            return false;
+        }
+        let is_over = now.duration_since(*since.get_or_insert(now)) >= after;
+        if is_over {
+            *since = Some(now);
+        }
+        is_over
+    }
+}
+
+impl JetStream {
+    /// Something was asked of the server that it can only do together with the others.
+    pub async fn asked_together(&self, done: bool) {
+        if !self.isolation.note(done, Instant::now()) {
+            return;
+        }
+        tracing::warn!("this server does nothing for its clients, trying another one");
+        if let Err(error) = self.client.force_reconnect().await {
+            tracing::debug!(%error, "the connection is not left");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_server_is_tried_when_nothing_was_done_for_a_while() {
+        let (isolation, start) = (Isolation::new(Some(Duration::from_secs(5))), Instant::now());
+        let later = |seconds| start + Duration::from_secs(seconds);
+        assert!(!isolation.note(false, start) && !isolation.note(false, later(4)));
+        assert!(isolation.note(false, later(5)));
+        // That one has as long.
+        assert!(!isolation.note(false, later(9)) && isolation.note(false, later(10)));
+        assert!(!isolation.note(true, later(11)) && !isolation.note(false, later(12)));
+        assert!(!isolation.note(false, later(16)) && isolation.note(false, later(17)));
+        assert!(!Isolation::new(None).note(false, later(99)));
+    }
+}
