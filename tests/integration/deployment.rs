@@ -1,6 +1,10 @@
 //! What is deployed is what the programs understand: every program is started somewhere, every setting is one that it
 //! knows. No container runs here.
 
+mod chart;
+mod image;
+mod manifests;
+mod rendered;
 mod validators;
 
 use std::{
@@ -15,6 +19,8 @@ use kairo_core::permissions::Identity;
 use kairo_local::{Postgres, Service, StackOptions, Tools};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
+
+use crate::certificates;
 
 /// What stands for whatever a deployment takes from its secrets: all of them are texts, one is a URL, one is a key.
 const SECRET: &str = "postgres://kairo:secret@database/kairo";
@@ -31,22 +37,21 @@ const DEPLOYMENTS: [(&str, &[&str], Option<&str>); 4] = [
     ("one machine", &[], Some("deploy/kairo.toml")),
     ("compose", &["docker-compose.yml"], None),
     ("demo", &["k8s/base", "k8s/overlays/demo"], Some("k8s/base/kairo.toml")),
-    ("production", &["k8s/base", "k8s/overlays/production"], Some("k8s/base/kairo.toml")),
+    ("production", &["k8s/base", "k8s/overlays/production", "k8s/components"], Some("k8s/base/kairo.toml")),
 ];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The text of a file, or of all YAML files in a folder, without comments that stand alone.
+/// The text of a file, or of all YAML files in a folder and below, without comments that stand alone.
 fn text(path: &str) -> String {
     fn collect(path: &Path, lines: &mut Vec<String>) {
         if path.is_dir() {
             let mut entries: Vec<PathBuf> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
             entries.sort();
-            entries.iter().filter(|path| path.extension().is_some_and(|end| end == "yaml")).for_each(|path| {
-                collect(path, lines);
-            });
+            let is_read = |path: &&PathBuf| path.is_dir() || path.extension().is_some_and(|end| end == "yaml");
+            entries.iter().filter(is_read).for_each(|path| collect(path, lines));
             return;
         }
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -57,19 +62,19 @@ fn text(path: &str) -> String {
     lines.join("\n")
 }
 
-/// The variables named `KAIRO_…`, with their values: `NAME: value` in compose, `name: NAME, value: value` in
+/// The variables named `KAIRO_…`, with their values: `NAME: value` in compose; `NAME=value`, or `name: NAME, value: value`, in
 /// Kubernetes, where one that comes from a secret has nothing behind its name. One to a line.
 fn variables(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for line in text.lines() {
         let Some(start) = line.find("KAIRO_") else { continue };
         let line = &line[start..];
-        let (name, rest) = line.split_at(line.find([':', ',', ' ']).unwrap_or(line.len()));
-        let rest = rest.trim_start_matches([',', ':', ' ']).trim_start_matches("value: ");
+        let (name, rest) = line.split_at(line.find([':', ',', ' ', '=']).unwrap_or(line.len()));
+        let rest = rest.trim_start_matches([',', ':', ' ', '=']).trim_start_matches("value: ");
         let value = match rest.chars().next() {
             Some(quote @ ('"' | '\'')) => rest.split(quote).nth(1).unwrap(),
             Some('$') => default_of(rest),
-            Some(_) => rest.split(' ').next().unwrap(),
+            Some(_) => rest.split([' ', '"', ']']).next().unwrap(),
             None if name.ends_with("_KEY") => KEY,
             None => SECRET,
         };
@@ -143,22 +148,35 @@ fn every_program_is_in_the_image_and_is_started_by_every_deployment() {
     }
 }
 
-/// What nats-server is told is what it understands, and what every user may do is there.
+/// What nats-server is told is what it understands, with and without TLS, and what every user may do is there.
 #[test]
 fn the_configurations_of_nats_server_are_understood() {
-    for folder in ["deploy", "k8s/base"] {
-        let config = root().join(folder).join("nats.conf");
-        let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+    let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+    for folders in [vec!["deploy"], vec!["k8s/base"], vec!["k8s/base", "k8s/components/tls"]] {
+        let together = tempfile::tempdir().unwrap();
+        let authority = certificates::authority(&together.path().join("ca.crt"));
+        let server = certificates::of_server(together.path(), &authority);
+        fs::rename(server.certificate, together.path().join("tls.crt")).unwrap();
+        fs::rename(server.key, together.path().join("tls.key")).unwrap();
+        for folder in &folders {
+            let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+            for path in files.filter(|path| path.extension().is_some_and(|end| end == "conf")) {
+                let text = fs::read_to_string(&path).unwrap();
+                let text = text.replace("/etc/nats/tls", together.path().to_str().unwrap());
+                fs::write(together.path().join(path.file_name().unwrap()), text).unwrap();
+            }
+        }
+        let config = together.path().join("nats.conf");
         let mut command = Command::new(tools.nats_server().unwrap());
         command.arg("-t").arg("--config").arg(&config).env("POD_NAME", "nats-0").env("MAX_FILE_STORE", "1GB");
         for identity in Identity::ALL {
             let (user, variable) = (identity.name(), identity.variable());
             command.env(format!("NATS_PASSWORD_{variable}"), "secret");
             let listed = format!("{{ user: {user}, password: $NATS_PASSWORD_{variable}, permissions: ${variable} }}");
-            assert!(fs::read_to_string(&config).unwrap().contains(&listed), "{folder}: {user}");
+            assert!(fs::read_to_string(&config).unwrap().contains(&listed), "{folders:?}: {user}");
         }
         let tested = command.output().unwrap();
-        assert!(tested.status.success(), "{folder}: {}", String::from_utf8_lossy(&tested.stderr));
+        assert!(tested.status.success(), "{folders:?}: {}", String::from_utf8_lossy(&tested.stderr));
     }
 }
 
@@ -189,18 +207,9 @@ async fn the_roles_of_postgres_are_made_and_can_log_in() {
         let role = format!("kairo_{}", name.to_lowercase());
         let own = url.replace(superuser, &format!("postgres://{role}:of-{name}"));
         PgConnection::connect(&own).await.unwrap_or_else(|error| panic!("{role}: {error}"));
-        for file in ["docker-compose.yml", "k8s/overlays/demo"] {
+        for file in ["docker-compose.yml", "k8s/overlays/demo", "k8s/components/cloudnative-pg"] {
             assert!(text(file).contains(&format!("postgres://{role}:")), "{role} in {file}");
         }
-    }
-}
-
-/// kustomize reads no file outside of its folder.
-#[test]
-fn what_makes_roles_in_the_demo_is_what_is_deployed() {
-    for file in ["postgres-roles.sql", "postgres-passwords.sql"] {
-        let read = |folder: &str| fs::read_to_string(root().join(folder).join(file)).unwrap();
-        assert_eq!(read("k8s/overlays/demo"), read("deploy"), "copy deploy/{file} to k8s/overlays/demo");
     }
 }
 
@@ -297,8 +306,9 @@ fn no_secret_of_compose_is_published() {
 }
 
 /// What the script makes.
-const MADE: [&str; 13] = [
+const MADE: [&str; 14] = [
     "KAIRO_API_KEY",
+    "MEILI_MASTER_KEY",
     "NATS_PASSWORD_AGENT_RUNTIME",
     "NATS_PASSWORD_GATEWAY",
     "NATS_PASSWORD_OUTSIDE",

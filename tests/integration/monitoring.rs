@@ -104,20 +104,20 @@ fn the_operator_of_prometheus_is_given_the_same_rules() {
     let rules = fs::read_to_string(monitoring().join("alerts.yaml")).unwrap();
     let groups = rules.lines().skip_while(|line| !line.starts_with("groups:"));
     let spec: String = groups.map(|line| format!("  {line}\n")).collect();
-    is_written(&root().join("k8s/monitoring/prometheus-rule.yaml"), &format!("{RULE}{spec}"));
+    is_written(&root().join("k8s/components/monitoring/prometheus-rule.yaml"), &format!("{RULE}{spec}"));
 }
 
 #[test]
 fn kubernetes_reads_metrics_where_services_serve_them() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let parse = |path: &str| -> Value { serde_saphyr::from_str(&read(path)).unwrap() };
-    let monitor = parse("k8s/monitoring/pod-monitor.yaml");
+    let monitor = parse("k8s/components/monitoring/pod-monitor.yaml");
     let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];
     assert_eq!(endpoint["path"], "/metrics");
     let service = parse("k8s/base/every-service.yaml");
     let ports = &service["spec"]["template"]["spec"]["containers"][0]["ports"];
     let port = ports.as_array().unwrap().iter().find(|port| port["name"] == endpoint["port"]).unwrap();
-    let policy = parse("k8s/monitoring/network-policy.yaml");
+    let policy = parse("k8s/components/monitoring/network-policy.yaml");
     assert_eq!(policy["spec"]["ingress"][0]["ports"][0]["port"], port["containerPort"]);
     let chosen = &monitor["spec"]["selector"]["matchLabels"];
     assert_eq!(chosen, &policy["spec"]["podSelector"]["matchLabels"]);
@@ -125,10 +125,6 @@ fn kubernetes_reads_metrics_where_services_serve_them() {
     for service in prometheus::services() {
         let file = format!("k8s/base/{}.yaml", service.binary().trim_start_matches("kairo-"));
         assert!(read(&file).contains(&format!("{label}: {}", value.as_str().unwrap())), "{file}");
-    }
-    let component = parse("k8s/monitoring/kustomization.yaml");
-    for resource in component["resources"].as_array().unwrap() {
-        assert!(root().join("k8s/monitoring").join(resource.as_str().unwrap()).exists(), "{resource}");
     }
 }
 
@@ -140,7 +136,40 @@ fn alerts() -> Vec<Value> {
     groups.flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
 }
 
-/// A query of a dashboard or an alert.
+fn dashboards() -> Vec<PathBuf> {
+    let files = fs::read_dir(monitoring().join("dashboards")).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
+}
+
+#[test]
+fn every_dashboard_is_deployed() {
+    let text = fs::read_to_string(monitoring().join("dashboards/kustomization.yaml")).unwrap();
+    let component: Value = serde_saphyr::from_str(&text).unwrap();
+    let deployed = component["configMapGenerator"][0]["files"].as_array().unwrap();
+    let deployed: BTreeSet<&str> = deployed.iter().map(|file| file.as_str().unwrap()).collect();
+    let files = dashboards();
+    assert_eq!(deployed, files.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect());
+}
+
+/// What KEDA asks for to say how many replicas there are to be.
+fn scaled() -> Vec<Asked> {
+    let text = fs::read_to_string(root().join("k8s/components/keda/scaled-objects.yaml")).unwrap();
+    let objects = text.split("\n---\n").map(|object| serde_saphyr::from_str::<Value>(object).unwrap());
+    let asked = objects.flat_map(|object| {
+        let by = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let triggers = object["spec"]["triggers"].as_array().unwrap().clone();
+        triggers.into_iter().map(move |trigger| Asked {
+            by: format!("replicas of {by}"),
+            query: trigger["metadata"]["query"].as_str().unwrap().to_owned(),
+            shown: BTreeSet::new(),
+        })
+    });
+    let asked: Vec<Asked> = asked.collect();
+    assert!(asked.len() > 4, "all that lag are scaled");
+    asked
+}
+
+/// A query of a dashboard, an alert or KEDA.
 struct Asked {
     by: String,
     query: String,
@@ -159,8 +188,8 @@ fn queries() -> Vec<Asked> {
             shown: shown.collect(),
         });
     }
-    for entry in fs::read_dir(monitoring().join("dashboards")).unwrap() {
-        let path = entry.unwrap().path();
+    asked.extend(scaled());
+    for path in dashboards() {
         let dashboard: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         for panel in dashboard["panels"].as_array().unwrap() {
             for target in panel["targets"].as_array().unwrap() {
@@ -260,7 +289,15 @@ fn prometheus_understands_the_rules_and_they_fire_when_they_should() {
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).join("\n");
         assert!(output.status.success(), "promtool {arguments:?}: {said}");
     }
-    // Each of them is tried.
+    // What KEDA asks is asked of Prometheus, too.
+    let folder = tempfile::tempdir().unwrap();
+    let asked = scaled().into_iter().map(|asked| serde_json::json!({ "record": "asked", "expr": asked.query }));
+    let rules = serde_json::json!({ "groups": [{ "name": "asked", "rules": asked.collect::<Vec<_>>() }] });
+    fs::write(folder.path().join("asked.yaml"), rules.to_string()).unwrap();
+    let output = Command::new(&promtool).args(["check", "rules", "asked.yaml"]).current_dir(folder.path()).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "promtool: {}", String::from_utf8_lossy(&output.stderr));
+    // Each alert is tried.
     let tests = fs::read_to_string(monitoring().join("alerts.test.yaml")).unwrap();
     let tests: Value = serde_saphyr::from_str(&tests).unwrap();
     let tried = tests["tests"].as_array().unwrap().iter().flat_map(|test| test["alert_rule_test"].as_array().unwrap());

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{
     error::BackupError,
-    folder::Folder,
+    folder::{Folder, is_backup},
     manifest::{BEFORE, BEHIND, FORMAT, FileEntry, Keeping, Kept, Kind, LOG, Manifest, Part, StreamPart},
     reading::{self, Info},
     segments::Writer,
@@ -60,6 +60,14 @@ pub async fn onto(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Resu
     }
     manifest.version = env!("CARGO_PKG_VERSION").to_owned();
     add(nats, &folder, &mut manifest, progress).await
+}
+
+/// Adds a part to the backup in a folder, or begins one there.
+///
+/// # Errors
+/// As [`whole`] and [`onto`].
+pub async fn into(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Result<Part, BackupError> {
+    if is_backup(path) { onto(nats, path, progress).await } else { whole(nats, path, progress).await }
 }
 
 fn log_of(info: &Info) -> Result<Uuid, BackupError> {

@@ -22,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   kairo backup -o /srv/backup               all that Kairo keeps in NATS, into a new folder
   kairo backup --onto /srv/backup           what came since, as another part of it
+  kairo backup --into /srv/backup           the one or the other, whichever it takes: for jobs
   kairo backup verify /srv/backup           is it what was written, and is the log in it what was written?
   kairo backup forgotten /srv/backup        who was forgotten, for `kairo restore --forgotten`
 
@@ -42,11 +43,20 @@ pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// Take a whole backup into this folder, which is made or is empty
-    #[arg(short, long, value_name = "FOLDER", required_unless_present = "onto", conflicts_with = "onto")]
+    #[arg(
+        short,
+        long,
+        value_name = "FOLDER",
+        required_unless_present_any = ["onto", "into"],
+        conflicts_with_all = ["onto", "into"]
+    )]
     output: Option<PathBuf>,
     /// Add to the backup in this folder what came since
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "into")]
     onto: Option<PathBuf>,
+    /// Add to the backup in this folder, or take a whole one into it if there is none yet
+    #[arg(long, value_name = "FOLDER")]
+    into: Option<PathBuf>,
     /// The file that configures services
     #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -73,7 +83,7 @@ enum Command {
 }
 
 pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let Arguments { command, output, onto, config, wait } = arguments;
+    let Arguments { command, output, onto, into, config, wait } = arguments;
     match command {
         Some(Command::Verify { folder }) => return verified(&folder, json),
         Some(Command::Forgotten { folder, output }) => return forgotten(&folder, output.as_deref()),
@@ -85,14 +95,15 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
     };
     let bar = verify::progress();
     let progress = |_: &str| bar.inc(1);
-    let taken = match (&output, &onto) {
-        (_, Some(folder)) => taking::onto(&reached.nats, folder, &progress).await,
-        (Some(folder), None) => taking::whole(&reached.nats, folder, &progress).await,
-        (None, None) => return Err(Error::Usage("expected -o FOLDER or --onto FOLDER".to_owned())),
+    let taken = match (&output, &onto, &into) {
+        (_, Some(folder), _) => taking::onto(&reached.nats, folder, &progress).await,
+        (_, _, Some(folder)) => taking::into(&reached.nats, folder, &progress).await,
+        (Some(folder), _, _) => taking::whole(&reached.nats, folder, &progress).await,
+        (None, None, None) => return Err(Error::Usage("expected -o, --onto or --into, and a FOLDER".to_owned())),
     };
     bar.finish_and_clear();
     let part = taken.map_err(told)?;
-    let folder = onto.or(output).unwrap_or_default();
+    let folder = onto.or(into).or(output).unwrap_or_default();
     show(&folder, &part, json)?;
     Ok(ExitCode::SUCCESS)
 }
