@@ -8,6 +8,7 @@
 )]
 
 mod acceptance;
+mod archive;
 mod asyncapi;
 mod background;
 mod backup;

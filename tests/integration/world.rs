@@ -262,6 +262,11 @@ impl World {
         (answer.status().as_u16(), answer.json().await.unwrap_or_default())
     }
 
+    /// Where services write their logs.
+    pub fn logs(&self) -> PathBuf {
+        self.folder.path().join("logs")
+    }
+
     /// Where nats-server has its configuration.
     pub fn nats_folder(&self) -> PathBuf {
         self.folder.path().join("nats")

@@ -4204,6 +4204,12 @@ pub struct LogRow {
     pub bytes: u64,
     #[prost(uint64, tag = "3")]
     pub last_sequence: u64,
+    /// The sequence of its first message. One that begins later than it did has lost what stood before, as by a limit of its stream.
+    #[prost(uint64, tag = "4")]
+    pub first_sequence: u64,
+    /// What it may take, in bytes: the stream's own limit, else gateway.log_limit_bytes; none where neither is set.
+    #[prost(uint64, optional, tag = "5")]
+    pub limit_bytes: ::core::option::Option<u64>,
 }
 impl ::prost::Name for LogRow {
     const NAME: &'static str = "LogRow";
@@ -5698,6 +5704,9 @@ pub struct GetAgentLogResponse {
     /// What to ask for as after to go on; none where the log ends.
     #[prost(uint64, optional, tag = "2")]
     pub next_after: ::core::option::Option<u64>,
+    /// The sequence of the log's first message, whosever it is: what stood before is gone.
+    #[prost(uint64, tag = "3")]
+    pub log_begins: u64,
 }
 impl ::prost::Name for GetAgentLogResponse {
     const NAME: &'static str = "GetAgentLogResponse";

@@ -49,6 +49,8 @@ use crate::{
 
 /// How often it is looked whether something waits for longer than it should.
 const LOOK: Duration = Duration::from_millis(250);
+/// Until an agent is looked at again of which the log does not have enough to go by: somebody has to mend that.
+const LOOK_AT_REFUSED: Duration = Duration::from_secs(10);
 
 /// What all partitions of this replica share.
 pub struct Shards {
@@ -261,13 +263,19 @@ impl Shard {
             Absent::Folded => self.read,
         };
         self.spawn(async move {
-            let Ok(_room) = shards.loads.acquire().await else { return };
+            let Ok(room) = shards.loads.acquire().await else { return };
             let loaded = match again {
                 true => snapshots::load_again(&shards.bus, &agent).await,
                 false => snapshots::load(&shards.bus, &agent, absent, known).await,
             };
-            if loaded.is_err() {
-                tokio::time::sleep(LOOK).await;
+            drop(room);
+            match &loaded {
+                Ok(_) => {}
+                Err(error @ BusError::Refused(_)) => {
+                    tracing::error!(%agent, %error, "an agent cannot be loaded");
+                    tokio::time::sleep(LOOK_AT_REFUSED).await;
+                }
+                Err(_) => tokio::time::sleep(LOOK).await,
             }
             let _ = told.send(Told::Loaded(agent, loaded.map(Box::new)));
         });

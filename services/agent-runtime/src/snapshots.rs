@@ -212,7 +212,12 @@ async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
     }
     // Nothing fences an agent that nobody decided for yet: one whose definition was missed would decide without it.
     let defined = bus.last_at_leader(&AGENT_DEFINED.of(agent)).await?;
-    Ok(defined == 0 || defined == first)
+    let is_new = defined == 0 || defined == first;
+    if is_new {
+        // Nor does anything tell of one whose messages were removed.
+        bus.has_its_beginning().await?;
+    }
+    Ok(is_new)
 }
 
 /// The agent's state as the log has it now, after something did not fit what was known of it.
@@ -232,11 +237,15 @@ pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
 }
 
 /// Reads on, as far as the log goes now, or to what takes a newer reader; an error while the server that answers is behind
-/// the leader.
+/// the leader, and where it is read from a beginning that is gone.
 async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, Newer)>), BusError> {
     let mut folded = log;
     loop {
+        let is_from_beginning = folded.read == 0;
         let read = fold_on(bus, agent, &mut folded).await?;
+        if is_from_beginning {
+            bus.has_its_beginning().await?;
+        }
         match read {
             Folded::To(newer) => return Ok((folded, newer)),
             // Nothing may be left of what was read of them.

@@ -1,4 +1,4 @@
-//! The folder of a backup. Its manifest is written last and replaced as a whole, so a part that was not finished is none.
+//! The folder of a backup or an archive. Its manifest is written last and replaced as a whole, so a part that was not finished is none.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     error::BackupError,
-    manifest::{FileEntry, Manifest},
+    manifest::{FileEntry, Kind, Manifest},
 };
 
 const MANIFEST: &str = "manifest.json";
@@ -24,7 +24,7 @@ pub struct Folder {
     _lock: File,
 }
 
-/// Whether a folder holds a backup.
+/// Whether a folder holds a backup, or an archive.
 pub fn is_backup(path: &Path) -> bool {
     path.join(MANIFEST).is_file()
 }
@@ -35,23 +35,39 @@ pub fn is_backup(path: &Path) -> bool {
 /// Where there is none, or none that can be read.
 pub fn manifest(path: &Path) -> Result<Manifest, BackupError> {
     if !is_backup(path) {
-        return Err(BackupError::damaged(path, format!("it holds no {MANIFEST}: expected the folder of a backup")));
+        return Err(BackupError::damaged(
+            path,
+            format!("it holds no {MANIFEST}: expected the folder of a backup or an archive"),
+        ));
     }
     let file = path.join(MANIFEST);
     let text = fs::read_to_string(&file).map_err(BackupError::file("read", &file))?;
     Manifest::read(&text).map_err(|unusable| BackupError::damaged(file, unusable.to_string()))
 }
 
+/// The same, where it is this.
+///
+/// # Errors
+/// Also where it is something else.
+pub fn manifest_of(path: &Path, kind: Kind) -> Result<Manifest, BackupError> {
+    let manifest = manifest(path)?;
+    if manifest.kairo != kind {
+        let (found, expected) = (manifest.kairo.noun(), kind.noun());
+        return Err(BackupError::Refused(format!("{} holds {found}: expected {expected}", path.display())));
+    }
+    Ok(manifest)
+}
+
 impl Folder {
     /// A new one, or one in which a first part was not finished. Its owner alone may read it.
     ///
     /// # Errors
-    /// Where there is a backup already, or something else.
+    /// Where there is a backup or an archive already, or something else.
     pub fn create(path: &Path) -> Result<Self, BackupError> {
         if is_backup(path) {
-            let path = path.display();
+            let (kind, path) = (manifest(path)?.kairo.noun(), path.display());
             return Err(BackupError::Refused(format!(
-                "{path} holds a backup: add to it with `kairo backup --onto {path}`, or name another folder"
+                "{path} holds {kind}: name another folder, or add to a backup with `kairo backup --onto {path}`"
             )));
         }
         let is_new = !path.exists();
@@ -69,12 +85,12 @@ impl Folder {
         Self::lock(path)
     }
 
-    /// One that holds a backup.
+    /// One that holds this.
     ///
     /// # Errors
     /// Where it does not, or somebody is writing to it.
-    pub fn open(path: &Path) -> Result<Self, BackupError> {
-        manifest(path)?;
+    pub fn open(path: &Path, kind: Kind) -> Result<Self, BackupError> {
+        manifest_of(path, kind)?;
         Self::lock(path)
     }
 
@@ -85,7 +101,7 @@ impl Folder {
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
             Err(TryLockError::WouldBlock) => {
-                Err(BackupError::Refused(format!("{}: another `kairo backup` is writing to it", path.display())))
+                Err(BackupError::Refused(format!("{}: another command is writing to it", path.display())))
             }
             Err(TryLockError::Error(source)) => Err(BackupError::File { action: "lock", path: file, source }),
         }

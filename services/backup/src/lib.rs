@@ -5,8 +5,11 @@
 //! folder to its manifest, and its log to the digests that decisions carry. [`restoring`] fills streams from it, as [`plan`] says
 //! with what: through JetStream's restore API ([`upload`]), which keeps sequences and times, in the server's own form of a stream
 //! ([`archive`]). Users whom the restored log does not know to be forgotten are forgotten again ([`forgetting`]).
+//!
+//! An archive has the same parts and files, of the log alone up to an age ([`archiving`]), and is read as log.
 
 mod archive;
+pub mod archiving;
 mod error;
 mod folder;
 pub mod forgetting;

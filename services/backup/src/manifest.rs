@@ -61,6 +61,18 @@ const fn kept(stream: &'static str, keeping: Keeping) -> Kept {
 pub enum Kind {
     #[default]
     Backup,
+    /// Of the log alone, up to an age: it is read as log, and nothing is restored from it.
+    Archive,
+}
+
+impl Kind {
+    /// As a sentence names it.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Backup => "a backup",
+            Self::Archive => "an archive",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,6 +171,12 @@ impl Manifest {
             through = *to;
         }
         Ok(manifest)
+    }
+
+    /// Where the log of which there is nothing yet in it begins: its first message is behind this one.
+    pub fn begins_behind(&self) -> u64 {
+        let first = self.parts.iter().find_map(|part| part.streams.get(LOG.name)).map(|log| log.first_sequence);
+        first.map_or(0, |first| first.saturating_sub(1))
     }
 
     /// The last message of the log that it holds.

@@ -33,7 +33,7 @@ use crate::{
     folder,
     forgetting::{self, Again, Forgotten, Known, List},
     line::Line,
-    manifest::{API_KEYS, DATA_KEYS, FileEntry, LOG, Manifest, OBJECTS_STREAM},
+    manifest::{API_KEYS, DATA_KEYS, FileEntry, Kind, LOG, Manifest, OBJECTS_STREAM},
     plan::{Cut, Filling, Plan},
     reading::{self, Info},
     segments::Lines,
@@ -93,7 +93,7 @@ pub async fn restore(
     wanted: &Wanted,
     progress: Progress<'_>,
 ) -> Result<Restored, BackupError> {
-    let manifest = folder::manifest(path)?;
+    let manifest = folder::manifest_of(path, Kind::Backup)?;
     if let Some(damaged) = verifying::damaged(path, &manifest).into_iter().next() {
         return Err(BackupError::Refused(damaged));
     }
@@ -333,7 +333,7 @@ fn known(path: &Path, files: Vec<FileEntry>, asked: &BTreeSet<Name>) -> Result<K
 /// # Errors
 /// Where its keys cannot be read.
 pub fn forgotten(path: &Path) -> Result<Vec<Forgotten>, BackupError> {
-    let manifest = folder::manifest(path)?;
+    let manifest = folder::manifest_of(path, Kind::Backup)?;
     let files = manifest.newest(DATA_KEYS).map(|part| part.files.clone()).unwrap_or_default();
     Ok(known(path, files, &BTreeSet::new())?.list().forgotten)
 }

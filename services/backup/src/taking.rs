@@ -40,7 +40,7 @@ pub async fn whole(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Res
 /// # Errors
 /// Where the folder holds no backup or one of another log, or a stream cannot be read to its end. Then the backup is what it was.
 pub async fn onto(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Result<Part, BackupError> {
-    let folder = Folder::open(path)?;
+    let folder = Folder::open(path, Kind::Backup)?;
     let mut manifest = folder.manifest()?;
     let there = found(nats, EVENTS_STREAM).await?;
     let log = log_of(&there)?;
@@ -70,7 +70,7 @@ pub async fn into(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Resu
     if is_backup(path) { onto(nats, path, progress).await } else { whole(nats, path, progress).await }
 }
 
-fn log_of(info: &Info) -> Result<Uuid, BackupError> {
+pub(crate) fn log_of(info: &Info) -> Result<Uuid, BackupError> {
     if info.metadata(RESTORING).is_some() {
         return Err(BackupError::Refused(
             "a restore of the log has not come to its end: run `kairo restore` again".into(),
@@ -80,7 +80,7 @@ fn log_of(info: &Info) -> Result<Uuid, BackupError> {
     id.ok_or_else(|| BackupError::Refused(format!("the stream {EVENTS_STREAM} is no log of Kairo's")))
 }
 
-async fn found(nats: &JetStream, stream: &str) -> Result<Info, BackupError> {
+pub(crate) async fn found(nats: &JetStream, stream: &str) -> Result<Info, BackupError> {
     let missing = || BackupError::Refused(format!("there is no stream {stream} on the server: run `kairo provision`"));
     reading::info(nats, stream).await?.ok_or_else(missing)
 }

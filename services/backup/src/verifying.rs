@@ -31,14 +31,14 @@ impl Verified {
     }
 }
 
-pub use folder::is_backup;
+pub use folder::{is_backup, manifest};
 
 /// Verifies a backup; `progress` hears of every message of the log.
 ///
 /// # Errors
 /// Where there is no backup that can be read at all.
 pub fn verify(path: &Path, progress: &dyn Fn(&str)) -> Result<Verified, BackupError> {
-    let manifest = folder::manifest(path)?;
+    let manifest = manifest(path)?;
     let mut damaged = damaged(path, &manifest);
     let mut proof = None;
     if damaged.is_empty() {
@@ -76,6 +76,15 @@ pub fn log(path: &Path, manifest: &Manifest) -> impl Iterator<Item = Result<Line
 /// # Errors
 /// Where there is no backup that can be read.
 pub fn messages(path: &Path) -> Result<impl Iterator<Item = Result<LogMessage, BackupError>> + use<>, BackupError> {
-    let manifest = folder::manifest(path)?;
+    let manifest = manifest(path)?;
     Ok(log(path, &manifest).map(|line| line.map(|line| line.to_log_message())))
+}
+
+/// The last message that a folder holds of the log.
+///
+/// # Errors
+/// Where it cannot be read.
+pub fn ending(path: &Path, manifest: &Manifest) -> Result<Option<Line>, BackupError> {
+    let last = manifest.grown(LOG.name).pop();
+    last.into_iter().flat_map(|file| Lines::of(path, vec![file])).last().transpose()
 }

@@ -1,5 +1,7 @@
 //! Agents' part of the log, from the gateway or from a file that was kept of it, message by message.
 
+mod archived;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fs::File,
@@ -34,6 +36,8 @@ pub enum Source<'s> {
     Stored(&'s Client, &'s [Name], Option<PathBuf>),
     /// The same, with all that the log has.
     Whole(&'s Client, Option<PathBuf>),
+    /// What the folder of an archive holds, and behind it what the gateway has.
+    Joined(&'s Path, Box<Source<'s>>),
 }
 
 impl<'s> Source<'s> {
@@ -42,16 +46,60 @@ impl<'s> Source<'s> {
         file.map_or_else(|| Self::Agents(client, agents, save), Self::File)
     }
 
+    /// The same behind what an archive holds, if one is named.
+    #[must_use]
+    pub fn behind(self, archive: Option<&'s Path>) -> Self {
+        match archive {
+            Some(path) => Self::Joined(path, Box::new(self)),
+            None => self,
+        }
+    }
+
+    /// The gateway that is asked; none where a file is read.
+    pub fn client(&self) -> Option<&'s Client> {
+        match self {
+            Self::File(_) => None,
+            Self::Agents(client, ..) | Self::Stored(client, ..) | Self::Whole(client, _) => Some(client),
+            Self::Joined(_, rest) => rest.client(),
+        }
+    }
+
     /// Reads it until `take` has seen enough.
     ///
     /// # Errors
     /// Where it cannot be read or kept, and whatever `take` says.
-    pub async fn read(&self, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+    pub async fn read(&self, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
+        match self {
+            Self::Joined(path, rest) => {
+                let Some(client) = rest.client() else { return rest.read_behind(0, take).await };
+                let through = archived::joined(path, client).await?;
+                match archived::read(path, archived::readable(rest.opened_for(), &mut take))? {
+                    true => Ok(()),
+                    false => rest.read_behind(through, take).await,
+                }
+            }
+            whole => whole.read_behind(0, take).await,
+        }
+    }
+
+    /// The agents whose users' words are to be read, not only proven.
+    fn opened_for(&self) -> &'s [Name] {
+        match self {
+            Self::Agents(_, agents, _) => agents,
+            _ => &[],
+        }
+    }
+
+    async fn read_behind(&self, after: u64, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
         match self {
             Self::File(path) => of_file(path, take),
-            Self::Agents(client, agents, save) => of_agents(client, agents, false, save.as_deref(), take).await,
-            Self::Stored(client, agents, save) => of_agents(client, agents, true, save.as_deref(), take).await,
-            Self::Whole(client, save) => of_whole(client, save.as_deref(), take).await,
+            Self::Agents(client, agents, save) => {
+                of_agents((client, agents, false), after, save.as_deref(), take).await
+            }
+            Self::Stored(client, agents, save) => of_agents((client, agents, true), after, save.as_deref(), take).await,
+            Self::Whole(client, save) => of_whole(client, after, save.as_deref(), take).await,
+            // Nothing stands before an archive.
+            Self::Joined(..) => Ok(()),
         }
     }
 }
@@ -129,7 +177,7 @@ pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(),
 /// As for [`of_file`], but for that.
 pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
     if path.is_dir() {
-        return of_backup(path, take);
+        return archived::read(path, take).map(drop);
     }
     let mut lines = Lines::open(path)?;
     let messages = match lines.next()?.filter(|line| incident::is_manifest(line)) {
@@ -151,15 +199,8 @@ pub fn as_it_is(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Resul
     Ok(())
 }
 
-/// Reads the log of a backup.
-fn of_backup(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
-    let damaged = |error: BackupError| Error::Damaged(error.to_string());
-    for message in kairo_backup::verifying::messages(path).map_err(damaged)? {
-        if take(&message.map_err(damaged)?)?.is_break() {
-            break;
-        }
-    }
-    Ok(())
+fn damaged(error: BackupError) -> Error {
+    Error::Damaged(error.to_string())
 }
 
 /// A file that messages are kept in, as [`of_file`] reads them.
@@ -231,9 +272,8 @@ impl<'p> Lines<'p> {
 /// Reads agents' part of the log from the gateway in the log's order, until `take` has seen enough. What is kept in `save` is
 /// kept to the end, for the build that understands it.
 async fn of_agents(
-    client: &Client,
-    agents: &[Name],
-    sealed: bool,
+    (client, agents, sealed): (&Client, &[Name], bool),
+    after: u64,
     save: Option<&Path>,
     mut take: impl FnMut(&LogMessage) -> Went,
 ) -> Result<(), Error> {
@@ -241,8 +281,8 @@ async fn of_agents(
         return Err(Error::Advice(format!("--agent: expected at most {AGENTS} agents, found {}", agents.len())));
     }
     let mut saved = save.map(Saved::create).transpose()?;
-    let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent, sealed)).collect();
-    let (mut last, mut is_enough) = (0, false);
+    let mut logs: Vec<Pages<'_>> = agents.iter().map(|agent| Pages::new(client, agent, sealed, after)).collect();
+    let (mut last, mut is_enough) = (after, false);
     while let Some(message) = first(&mut logs).await? {
         // What several decisions rest on stands in the part of each agent.
         if message.sequence <= last {
@@ -263,11 +303,12 @@ async fn of_agents(
 /// Reads all of the gateway's log, until `take` has seen enough; what is kept in `save` is kept to the end.
 async fn of_whole(
     client: &Client,
+    after: u64,
     save: Option<&Path>,
     mut take: impl FnMut(&LogMessage) -> Went,
 ) -> Result<(), Error> {
     let mut saving = Saving::begin(save)?;
-    let (mut after, mut is_enough) = (Some(0), false);
+    let (mut after, mut is_enough) = (Some(after), false);
     while let Some(from) = after {
         let page = whole_behind(client, from).await?;
         for message in &page.messages {
@@ -324,8 +365,8 @@ struct Pages<'c> {
 }
 
 impl<'c> Pages<'c> {
-    fn new(client: &'c Client, agent: &'c Name, sealed: bool) -> Self {
-        Self { client, agent, sealed, page: VecDeque::new(), after: Some(0) }
+    fn new(client: &'c Client, agent: &'c Name, sealed: bool, after: u64) -> Self {
+        Self { client, agent, sealed, page: VecDeque::new(), after: Some(after) }
     }
 
     async fn fill(&mut self) -> Result<(), Error> {
@@ -335,6 +376,14 @@ impl<'c> Pages<'c> {
             query.extend(self.sealed.then(|| ("sealed", self.sealed.to_string())));
             let path = format!("v1/agents/{}/log", self.agent);
             let page: GetAgentLogResponse = self.client.get(&path, &query).await?;
+            // Whoever only verifies finds what is missing.
+            if !self.sealed && page.log_begins > after + 1 {
+                let gone = page.log_begins - 1;
+                return Err(Error::Advice(format!(
+                    "messages {} to {gone} are no longer in the log: name an archive that has them with --archive FOLDER",
+                    after + 1
+                )));
+            }
             (self.page, self.after) = (page.messages.into(), page.next_after);
         }
         Ok(())

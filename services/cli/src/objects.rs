@@ -25,11 +25,9 @@ use crate::{
 /// # Errors
 /// Where a file cannot be read, or is not as it was exported.
 pub fn of(source: &Source<'_>) -> Result<Option<Arc<dyn Parts>>, Error> {
-    match source {
-        Source::Agents(client, ..) | Source::Stored(client, ..) | Source::Whole(client, _) => {
-            Ok(Some(Arc::new(OfGateway((*client).clone()))))
-        }
-        Source::File(path) => of_file(path),
+    match (source, source.client()) {
+        (Source::File(path), _) => of_file(path),
+        (_, client) => Ok(client.map(|client| Arc::new(OfGateway(client.clone())) as _)),
     }
 }
 

@@ -6,11 +6,14 @@ use std::{
     time::Duration,
 };
 
-use kairo_core::metrics::{
-    Metrics, Values,
-    table::{
-        CONSENT_WAITING, CONSUMER_LAG, CONSUMER_UNACKNOWLEDGED, DEAD_LETTERS, LOG_LIMIT, LOG_MESSAGES, LOG_SIZE,
-        Metric, PROJECTION_LAG,
+use kairo_core::{
+    bus::room::Room,
+    metrics::{
+        Metrics, Values,
+        table::{
+            CONSENT_WAITING, CONSUMER_LAG, CONSUMER_UNACKNOWLEDGED, DEAD_LETTERS, LOG_LIMIT, LOG_MESSAGES, LOG_SIZE,
+            Metric, PROJECTION_LAG,
+        },
     },
 };
 use kairo_read_model::ReadError;
@@ -39,12 +42,26 @@ pub async fn run(gateway: Gateway) {
     latest.observe(&gateway.bus.metrics);
     let mut looks = tokio::time::interval(Duration::from_millis(gateway.config.metrics_interval_ms));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut room = Room::default();
     while gateway.shutdown.run_until_cancelled(looks.tick()).await.is_some() {
         let found = gateway.shutdown.run_until_cancelled(look(&gateway)).await;
         let Some(found) = found else { return };
         let found = found.inspect_err(|error| tracing::debug!(%error, "the state of the log is not known")).ok();
+        if let Some(reading) = &found {
+            room = tell(room, Room::of(reading.bytes, reading.limit));
+        }
         *latest.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
+}
+
+/// Says once that the log has come to a mark, or has room again.
+fn tell(before: Room, now: Room) -> Room {
+    match now {
+        _ if !now.is_another_mark(before) => {}
+        Room::Enough => tracing::info!("the log has room again"),
+        Room::Filling(_) | Room::AlmostFull(_) => tracing::warn!("{now}; see docs/retention.md"),
+    }
+    now
 }
 
 async fn look(gateway: &Gateway) -> Result<Reading, async_nats::Error> {
@@ -55,10 +72,9 @@ async fn look(gateway: &Gateway) -> Result<Reading, async_nats::Error> {
     let consents = query::at_once(gateway, consents(gateway));
     let (log, position, consents) = tokio::join!(log, position, consents);
     let log = log??;
-    let set = gateway.config.log_limit_bytes;
     Ok(Reading {
         bytes: log.events.bytes,
-        limit: log.limit.or((set > 0).then_some(set)),
+        limit: log.limit(&gateway.config),
         last_sequence: log.events.last_sequence,
         dead_letters: log.dead_letters,
         consumers: log

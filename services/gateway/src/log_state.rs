@@ -7,14 +7,23 @@ use kairo_core::{
     subjects::{Consumer, DLQ_STREAM, EVENTS_STREAM},
 };
 
+use crate::config::GatewayConfig;
+
 /// How it stands.
 pub struct LogState {
     pub events: State,
     /// What the stream may take, in bytes; none where it has no limit of its own.
-    pub limit: Option<u64>,
+    own_limit: Option<u64>,
     /// Those of the durable consumers that are there.
     pub consumers: Vec<Info>,
     pub dead_letters: u64,
+}
+
+impl LogState {
+    /// What the log may take, in bytes; none where nobody says.
+    pub fn limit(&self, config: &GatewayConfig) -> Option<u64> {
+        self.own_limit.or(Some(config.log_limit_bytes).filter(|set| *set > 0))
+    }
 }
 
 pub async fn ask(nats: &JetStream) -> Result<LogState, async_nats::Error> {
@@ -33,7 +42,7 @@ pub async fn ask(nats: &JetStream) -> Result<LogState, async_nats::Error> {
     let (events, letters, consumers) = tokio::join!(stream.get_info(), letters.get_info(), consumers);
     let events = events?;
     Ok(LogState {
-        limit: u64::try_from(events.config.max_bytes).ok().filter(|limit| *limit > 0),
+        own_limit: u64::try_from(events.config.max_bytes).ok().filter(|limit| *limit > 0),
         events: events.state,
         consumers: consumers?.into_iter().flatten().collect(),
         dead_letters: letters?.state.messages,

@@ -264,11 +264,16 @@ impl Stream {
     }
 
     pub fn state(&self) -> StreamState {
-        let first = self.messages.iter().find(|stored| stored.gone.is_none());
+        let first_sequence = match self.messages.iter().position(|stored| stored.gone.is_none()) {
+            // Nothing was removed before it. Of a log that is here in part, as a fork has it, the rest is not gone.
+            Some(0) => 1,
+            Some(first) => self.messages.get(first).map_or(1, |first| first.sequence),
+            None => self.last_sequence() + 1,
+        };
         StreamState {
             created: self.created,
             metadata: self.metadata.clone(),
-            first_sequence: first.map_or(self.last_sequence() + 1, |first| first.sequence),
+            first_sequence,
             last_sequence: self.last_sequence(),
         }
     }

@@ -205,6 +205,10 @@ impl Term<'_> {
     /// Nothing that is in the log may be missing.
     async fn check(&mut self, building: &Building) -> Result<bool, Interrupted> {
         let (first, stored) = self.stored(building.target).await?;
+        if first > 1 {
+            let reason = format!("the log begins at message {first}: what stood before is gone; see docs/retention.md");
+            return self.fail(building, &reason).await;
+        }
         let held = generation::held(&mut self.connection, building, first).await.map_err(SessionError::from)?;
         if held < stored {
             let reason = format!("holds {held} of the {stored} messages of the log up to {}", building.target);

@@ -124,7 +124,8 @@ fn show(folder: &Path, part: &Part, json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-fn verified(folder: &Path, json: bool) -> Result<ExitCode, Error> {
+/// Holds a folder to its manifest, and its log to the digests in it.
+pub(super) fn verified(folder: &Path, json: bool) -> Result<ExitCode, Error> {
     let bar = verify::progress();
     let verified = verifying::verify(folder, &|_| bar.inc(1));
     bar.finish_and_clear();

@@ -5,6 +5,7 @@ mod agents;
 mod answer;
 mod approvals;
 mod approve;
+mod archive;
 mod ask;
 mod backup;
 mod chains;
@@ -135,6 +136,7 @@ enum Command {
     Projections(projections::Arguments),
     Provision(provision::Arguments),
     Backup(backup::Arguments),
+    Archive(archive::Arguments),
     Restore(restore::Arguments),
     Replay(replay::Arguments),
     Diff(diff::Arguments),
@@ -161,6 +163,7 @@ impl Arguments {
             Command::Example(arguments) => return example::run(arguments, json).await,
             Command::Provision(arguments) => return provision::run(arguments, json).await,
             Command::Backup(arguments) => return backup::run(arguments, json).await,
+            Command::Archive(arguments) => return archive::run(arguments, json).await,
             Command::Restore(arguments) => return restore::run(arguments, json).await,
             Command::Diff(arguments) => return diff::run(&arguments, json),
             _ => {}
@@ -180,6 +183,7 @@ impl Arguments {
             | Command::Example(_)
             | Command::Provision(_)
             | Command::Backup(_)
+            | Command::Archive(_)
             | Command::Restore(_)
             | Command::Diff(_) => Ok(ExitCode::SUCCESS),
             Command::Send(arguments) => send::run(arguments, &session).await,

@@ -32,7 +32,7 @@ use self::{
     lanes::Wanted,
     pool::{Pool, Tell},
 };
-use super::{Session, diff, name};
+use super::{Session, archive::ArchiveOption, diff, name};
 use crate::{Error, agent_log::Source, asking, secret_key, terminal};
 
 const EXAMPLES: &str = "\
@@ -95,8 +95,10 @@ pub(super) struct Arguments {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Keep what was read in this file, one message a line
-    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "archive"])]
     save: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveOption,
     #[command(flatten)]
     range: RangeOptions,
     #[command(flatten)]
@@ -111,7 +113,7 @@ pub(super) struct Arguments {
     html: Option<PathBuf>,
     /// Have this other build of kairo make the same decisions again, and show in what it differs from this one. A revision
     /// of the git repository here is built first, once, in the cache folder of the user
-    #[arg(long, value_name = "BINARY|REVISION", conflicts_with_all = ["replaced", "samples", "budget"])]
+    #[arg(long, value_name = "BINARY|REVISION", conflicts_with_all = ["replaced", "samples", "budget", "archive"])]
     with: Option<PathBuf>,
 }
 
@@ -152,8 +154,9 @@ impl Arguments {
         session: &Session,
         tell: impl FnMut(&Decision) -> Result<(), Error>,
     ) -> Result<Report, Error> {
-        let Self { agents, file, range, changes, lanes, .. } = self;
+        let Self { agents, file, archive, range, changes, lanes, .. } = self;
         let source = Source::of(file.as_deref(), &session.client, agents, save);
+        let source = source.behind(archive.folder());
         let what = What { agents, range: range.read()?, changes: changes.read()? };
         let report = match lanes.read(&what.changes)? {
             Some(wanted) => what.asked_for(&source, &wanted, tell).await?,

@@ -13,7 +13,7 @@ use kairo_replay::{
 };
 use serde_json::{Value, json};
 
-use super::{Session, name};
+use super::{Session, archive::ArchiveOption, name};
 use crate::{
     Error,
     agent_log::{self, Source},
@@ -30,6 +30,7 @@ Examples:
   kairo state default --at 131 --request --curl     and the commands that ask them the same
   kairo state default --first 'size(in_flight) > 1' behind which message that became true
   kairo state default --file default.log --at 120   from a file that `kairo replay --save` wrote
+  kairo state default --archive /srv/archive        from an archive, and the log that goes on behind it
 
 The agent's part of the log is read and folded again here, which changes nothing. An expression is in
 CEL; its variables are the fields of the state, as they are shown. The status is 1 where nothing is
@@ -45,6 +46,8 @@ pub(super) struct Arguments {
     /// Read the log from a file that `kairo replay --save` or `kairo incident export` wrote
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveOption,
     /// Behind this message of the log; where it is none of the agent's, behind the last one before it
     #[arg(long, value_name = "SEQUENCE")]
     at: Option<u64>,
@@ -63,7 +66,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { agent, file, at, diff, request, first, curl } = &arguments;
+    let Arguments { agent, file, archive, at, diff, request, first, curl } = &arguments;
     let first = first.as_deref().map(Expression::read).transpose();
     let first = first.map_err(|error| Error::Advice(format!("--first: {error}")))?;
     let wanted = if *request { at.unwrap_or_default() } else { 0 };
@@ -78,6 +81,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     looking.places.sort_unstable();
     let take = |message: &LogMessage| looking.take(message);
     let source = Source::of(file.as_deref(), &session.client, std::slice::from_ref(agent), None);
+    let source = source.behind(archive.folder());
     source.read(take).await?;
     looking.end();
     match &arguments {

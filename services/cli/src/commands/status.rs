@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Args;
-use kairo_core::subjects;
+use kairo_core::{bus::room::Room, subjects};
 use kairo_proto::v1::{GetStatusResponse, LagRow, LogRow, ParkedAgent, ReplicaRow};
 use serde_json::Value;
 
@@ -72,10 +72,7 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
     });
     lines.extend(table(["consumer", "behind", "in hand", "redelivered"], consumers));
     lines.push(String::new());
-    lines.extend(status.stream.map(|LogRow { messages, bytes, last_sequence }| {
-        let (kilobytes, epoch) = (bytes.div_ceil(1_000), status.epoch);
-        format!("log           {messages} messages, {kilobytes} kB, up to {last_sequence}, epoch {epoch}")
-    }));
+    lines.extend(status.stream.iter().flat_map(|stream| log(stream, status.epoch)));
     lines.push(match &status.projection {
         Some(LagRow { position, lag }) => format!("projection    at {position}, {lag} behind"),
         None => "projection    the read model does not answer".to_owned(),
@@ -85,6 +82,20 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
         count => format!("dead letters  {count}: see kairo dead-letters"),
     });
     lines.extend(status.drift.iter().map(|drift| format!("differs       {drift}: see kairo provision")));
+    lines
+}
+
+/// What the log is, and what is wrong with it.
+fn log(stream: &LogRow, epoch: u32) -> Vec<String> {
+    let LogRow { messages, bytes, last_sequence, first_sequence, limit_bytes } = stream;
+    let kilobytes = bytes.div_ceil(1_000);
+    let of = limit_bytes.map(|limit| format!(" of {} kB", limit / 1_000)).unwrap_or_default();
+    let mut lines =
+        vec![format!("log           {messages} messages, {kilobytes} kB{of}, up to {last_sequence}, epoch {epoch}")];
+    let room = Room::of(*bytes, *limit_bytes);
+    lines.extend((room != Room::Enough).then(|| format!("room          {room}; see docs/retention.md")));
+    let begins_late = format!("begins        at {first_sequence}: what stood before is gone, see docs/retention.md");
+    lines.extend((*first_sequence > 1).then_some(begins_late));
     lines
 }
 
@@ -148,6 +159,18 @@ mod tests {
     #[test]
     fn a_service_that_is_not_ready_is_as_good_as_missing() {
         assert_eq!(missing(&status()), ["router", "agent-runtime", "tool-runner", "process-supervisor", "projector"]);
+    }
+
+    #[test]
+    fn a_log_that_runs_out_of_room_or_has_lost_its_beginning_says_so() {
+        let told = |bytes, limit_bytes, first_sequence| {
+            log(&LogRow { messages: 5, bytes, last_sequence: 9, first_sequence, limit_bytes }, 8).join("\n")
+        };
+        assert_eq!(told(69_000, Some(100_000), 1), "log           5 messages, 69 kB of 100 kB, up to 9, epoch 8");
+        assert_eq!(told(99_000, None, 1).lines().count(), 1, "nobody knows how much it may take");
+        assert!(told(70_000, Some(100_000), 1).contains("room          the log takes 70% of what it may"));
+        assert!(told(85_000, Some(100_000), 1).contains("give it more room now"));
+        assert!(told(1, None, 5).contains("begins        at 5: what stood before is gone"));
     }
 
     #[test]

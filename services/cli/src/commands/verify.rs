@@ -17,7 +17,7 @@ use kairo_proto::v1::LogMessage;
 use kairo_replay::proving::{Extent, Proof, Proving};
 
 use self::against::{Against, Held};
-use super::{Session, name};
+use super::{Session, archive::ArchiveOption, name};
 use crate::{
     Error,
     agent_log::{self, Source, Went},
@@ -29,7 +29,8 @@ Examples:
   kairo verify --agent default                       is the agent's part of the log what was written?
   kairo verify --all                                 and that of every agent?
   kairo verify default.log                           the same of a file; no gateway is needed
-  kairo verify /srv/backup                           and of the log in a backup
+  kairo verify /srv/backup                           and of the log in a backup, or in an archive
+  kairo verify --all --archive /srv/archive          of what is archived, and of the log that goes on behind it
   kairo verify --all --against today.json --public-key auditor.pub
                                                      is the log still what the checkpoint says?
 
@@ -66,12 +67,14 @@ pub(super) struct Arguments {
     /// All of the log; of a file, that it holds all of it
     #[arg(long, conflicts_with = "agents", required_unless_present_any = ["agents", "file"])]
     all: bool,
-    /// A file that --save, `kairo replay --save` or `kairo incident export` wrote, or the folder of a backup
+    /// A file that --save, `kairo replay --save` or `kairo incident export` wrote, or the folder of a backup or an archive
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Keep what was read in this file, one message a line
-    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "archive"])]
     save: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveOption,
     /// Hold it to this checkpoint as well, which `kairo checkpoint` wrote
     #[arg(long, value_name = "CHECKPOINT")]
     against: Option<PathBuf>,
@@ -122,7 +125,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 
 impl Arguments {
     async fn verified(&self, session: &Session) -> Result<Verified, Error> {
-        let Self { agents, all, file, save, against, public_key } = self;
+        let Self { agents, all, file, save, archive, against, public_key } = self;
         let of_file = file.as_deref().map(OfFile::look).transpose()?.unwrap_or_default();
         let mut against = against.as_deref().map(|path| Against::read(path, public_key.as_deref())).transpose()?;
         let source = match file {
@@ -130,6 +133,7 @@ impl Arguments {
             None if *all => Source::Whole(&session.client, save.clone()),
             None => Source::Stored(&session.client, agents, save.clone()),
         };
+        let source = source.behind(archive.folder());
         if let Some(against) = &mut against {
             against.look_at(&source, *all).await?;
         }
@@ -161,7 +165,7 @@ impl Arguments {
         };
         let read = match &source {
             Source::File(path) => agent_log::as_it_is(path, take),
-            Source::Agents(..) | Source::Stored(..) | Source::Whole(..) => {
+            Source::Agents(..) | Source::Stored(..) | Source::Whole(..) | Source::Joined(..) => {
                 source.read(take).await.map_err(Error::without_server)
             }
         };

@@ -26,6 +26,7 @@ pub mod patience;
 pub mod port;
 pub mod provision;
 pub mod read;
+pub mod room;
 pub mod sealed;
 pub mod timers;
 mod together;

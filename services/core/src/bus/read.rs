@@ -110,6 +110,27 @@ impl Bus {
         Ok(state.map_err(BusError::unavailable(READING))?.last_sequence)
     }
 
+    /// Whether the log still begins where it did: whoever read one whose beginning was removed from there on would take what is left
+    /// for all there was. To be asked behind reading, so that nothing was removed meanwhile.
+    ///
+    /// # Errors
+    /// [`BusError::Refused`] where it does not.
+    pub async fn has_its_beginning(&self) -> Result<(), BusError> {
+        match self.beginning().await? {
+            1 => Ok(()),
+            first => Err(BusError::Refused(format!(
+                "the log begins at message {first}: what stood before is gone, and without it nothing can be made from the log; see \
+                 docs/retention.md"
+            ))),
+        }
+    }
+
+    /// Where the log begins; 1 while nothing is in it.
+    pub async fn beginning(&self) -> Result<u64, BusError> {
+        let state = self.port.state(EVENTS_STREAM).await;
+        Ok(state.map_err(BusError::unavailable(READING))?.first_sequence.max(1))
+    }
+
     /// The message at a sequence, from the leader; none where there is none.
     pub async fn message_at(&self, sequence: u64) -> Result<Option<Raw>, BusError> {
         let found = self.port.at(EVENTS_STREAM, sequence, Asked::Leader).await;

@@ -45,6 +45,7 @@ pub async fn get(
         ControlFlow::Continue(())
     };
     gateway.bus.read_together(&part_of(&agent), after, each).await?;
+    page.log_begins = gateway.bus.beginning().await?;
     Ok(Json(page))
 }
 

@@ -64,8 +64,16 @@ struct Log {
 async fn log(gateway: &Gateway) -> Result<Log, async_nats::Error> {
     let nats = gateway.bus.nats()?;
     let (log, drift) = tokio::join!(log_state::ask(nats), nats.drift());
-    let LogState { events, consumers, dead_letters, .. } = log?;
-    let stream = LogRow { messages: events.messages, bytes: events.bytes, last_sequence: events.last_sequence };
+    let log = log?;
+    let limit_bytes = log.limit(&gateway.config);
+    let LogState { events, consumers, dead_letters, .. } = log;
+    let stream = LogRow {
+        messages: events.messages,
+        bytes: events.bytes,
+        last_sequence: events.last_sequence,
+        first_sequence: events.first_sequence,
+        limit_bytes,
+    };
     let drift = drift?.iter().map(ToString::to_string).collect();
     Ok(Log { stream, consumers: consumers.into_iter().map(shown).collect(), dead_letters, drift })
 }

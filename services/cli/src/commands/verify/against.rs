@@ -76,7 +76,7 @@ impl Against {
 
     /// Whether it is of the log that is read.
     pub async fn look_at(&mut self, source: &Source<'_>, all: bool) -> Result<(), Error> {
-        if let (true, Source::Stored(client, ..) | Source::Whole(client, _)) = (all, source) {
+        if let (true, Some(client)) = (all, source.client()) {
             let page = agent_log::whole_behind(client, u64::MAX).await.map_err(Error::without_server)?;
             let (expected, found) = (self.checkpoint.log.clone(), page.log);
             self.other = (expected != found).then_some(Difference::Log { expected, found });

@@ -1,0 +1,159 @@
+//! An archive, read as the beginning of the gateway's log.
+
+use std::{collections::BTreeSet, path::Path};
+
+use kairo_backup::{manifest::Manifest, verifying};
+use kairo_core::{envelope::CONTENT_TYPE, ids::Name, subjects};
+use kairo_proto::{
+    ContentType,
+    v1::{GetLogResponse, LogMessage},
+};
+
+use super::{Went, damaged, whole_behind};
+use crate::{Error, client::Client};
+
+/// Where the archive ends, once the gateway's log is known to go on there: behind that message, the gateway is asked.
+///
+/// # Errors
+/// Where the archive cannot be read, is of another log, or what stands between the two is in neither.
+pub async fn joined(path: &Path, client: &Client) -> Result<u64, Error> {
+    let manifest = verifying::manifest(path).map_err(damaged)?;
+    let through = manifest.through();
+    let page = whole_behind(client, through.saturating_sub(1)).await?;
+    let last = match page.messages.first().filter(|first| first.sequence == through) {
+        Some(_) => last_of(path, &manifest)?,
+        None => None,
+    };
+    match misfit(&manifest, &page, last.as_ref()) {
+        Some(why) => Err(Error::Advice(format!("--archive {}: {why}", path.display()))),
+        None => Ok(through),
+    }
+}
+
+fn last_of(path: &Path, manifest: &Manifest) -> Result<Option<LogMessage>, Error> {
+    let last = verifying::ending(path, manifest).map_err(damaged)?;
+    Ok(last.map(|line| line.to_log_message()))
+}
+
+/// Why the gateway's log does not go on where an archive ends, by what it has from the archive's last message on; `last` is that
+/// message as the archive has it.
+fn misfit(manifest: &Manifest, page: &GetLogResponse, last: Option<&LogMessage>) -> Option<String> {
+    let (begins, through) = (manifest.begins_behind(), manifest.through());
+    let first = page.messages.first();
+    match first.map(|first| first.sequence) {
+        _ if page.log != manifest.log.to_string() => {
+            Some(format!("it is of the log {}, and the gateway has {}", manifest.log, page.log))
+        }
+        _ if begins > 0 => Some(format!("it begins behind message {begins}: what stood before is not in it")),
+        _ if page.end < through => Some(format!(
+            "it ends at message {through}, and the gateway's log at {}: that has lost something",
+            page.end
+        )),
+        Some(sequence) if sequence > through + 1 => {
+            let (from, to) = (through + 1, sequence - 1);
+            Some(format!("messages {from} to {to} are neither in it nor in the gateway's log"))
+        }
+        Some(sequence) if sequence == through && is_another(first, last) => {
+            Some(format!("message {through} is another one in the gateway's log: hold both to a checkpoint"))
+        }
+        _ => None,
+    }
+}
+
+fn is_another(one: Option<&LogMessage>, other: Option<&LogMessage>) -> bool {
+    let content = |message: &LogMessage| (message.data.clone(), message.headers.clone());
+    matches!((one, other), (Some(one), Some(other)) if content(one) != content(other))
+}
+
+/// Takes messages as long as nothing of these agents is sealed: it would be taken for what is forgotten.
+pub fn readable(agents: &[Name], mut take: impl FnMut(&LogMessage) -> Went) -> impl FnMut(&LogMessage) -> Went {
+    let subjects: BTreeSet<String> = agents.iter().flat_map(subjects::part_of).collect();
+    move |message| match is_sealed(message) && subjects.contains(&message.subject) {
+        true => Err(Error::Advice(format!(
+            "message {} is sealed in the archive: what users say is opened by the gateway alone, so name no archive as long as \
+             the log has it",
+            message.sequence
+        ))),
+        false => take(message),
+    }
+}
+
+fn is_sealed(message: &LogMessage) -> bool {
+    message.headers.get(CONTENT_TYPE).is_some_and(|kind| kind == ContentType::SEALED)
+}
+
+/// Reads an archive until `take` has seen enough; whether it has.
+///
+/// # Errors
+/// Where it cannot be read, and whatever `take` says.
+pub fn read(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<bool, Error> {
+    for message in verifying::messages(path).map_err(damaged)? {
+        if take(&message.map_err(damaged)?)?.is_break() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn manifest(first: u64, through: u64) -> Manifest {
+        let log = json!({ "config": {}, "first_sequence": first, "last_sequence": through, "files": [] });
+        let part = json!({
+            "number": 1, "taken": "1970-01-01T00:00:00Z", "after": 0, "through": through, "streams": { "KAIRO_EVENTS": log },
+        });
+        let log = "00000000-0000-0000-0000-000000000007";
+        let text = json!({ "kairo": "archive", "format": 1, "version": "", "log": log, "parts": [part] });
+        Manifest::read(&text.to_string()).unwrap()
+    }
+
+    fn message(sequence: u64, body: &[u8]) -> LogMessage {
+        LogMessage { sequence, data: body.to_vec().into(), ..LogMessage::default() }
+    }
+
+    fn page(end: u64, messages: Vec<LogMessage>) -> GetLogResponse {
+        let log = "00000000-0000-0000-0000-000000000007".to_owned();
+        GetLogResponse { messages, log, end, ..GetLogResponse::default() }
+    }
+
+    #[test]
+    fn a_log_goes_on_where_the_archive_ends() {
+        let (archive, last) = (manifest(1, 5), message(5, b"a"));
+        assert_eq!(misfit(&archive, &page(9, vec![message(5, b"a"), message(6, b"b")]), Some(&last)), None);
+        assert_eq!(misfit(&archive, &page(9, vec![message(6, b"b")]), None), None, "what is archived is gone");
+        assert_eq!(misfit(&archive, &page(5, Vec::new()), None), None, "nothing came since");
+    }
+
+    #[test]
+    fn what_is_sealed_of_an_agent_is_not_taken_for_forgotten() {
+        let sealed = |subject: &str| LogMessage {
+            subject: subject.to_owned(),
+            headers: [(CONTENT_TYPE.to_owned(), ContentType::SEALED.to_owned())].into(),
+            ..message(7, b"x")
+        };
+        let ann = [Name::parse("ann").unwrap()];
+        let mut take = readable(&ann, |_| Ok(ControlFlow::Continue(())));
+        assert!(take(&sealed("kairo.agent.bob.message")).is_ok());
+        assert!(take(&LogMessage { headers: Default::default(), ..sealed("kairo.agent.ann.message") }).is_ok());
+        let refused = take(&sealed("kairo.agent.ann.message")).unwrap_err().to_string();
+        assert!(refused.contains("message 7 is sealed in the archive"), "{refused}");
+    }
+
+    #[test]
+    fn what_does_not_go_on_there_is_told() {
+        let (archive, last) = (manifest(1, 5), message(5, b"a"));
+        let told = |archive: &Manifest, page: &GetLogResponse| misfit(archive, page, Some(&last)).unwrap_or_default();
+        assert!(told(&archive, &page(9, vec![message(8, b"b")])).contains("messages 6 to 7 are neither"));
+        assert!(told(&archive, &page(9, vec![message(5, b"b")])).contains("message 5 is another one"));
+        assert!(told(&archive, &page(4, vec![message(4, b"b")])).contains("lost something"));
+        assert!(told(&manifest(3, 5), &page(9, vec![message(5, b"a")])).contains("begins behind message 2"));
+        let other = GetLogResponse { log: "another".into(), ..page(9, Vec::new()) };
+        assert!(told(&archive, &other).contains("of the log 00000000"));
+    }
+}

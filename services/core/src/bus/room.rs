@@ -1,0 +1,74 @@
+//! How much room the log has left. Pure.
+
+use std::fmt;
+
+/// From this share of what the log may take on it is time to look for room, in percent.
+pub const FILLING: u64 = 70;
+/// From this share on it is urgent.
+pub const ALMOST_FULL: u64 = 85;
+
+/// How full the log is, in percent where that is to be said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Room {
+    /// There is enough, or nobody knows how much it may take.
+    #[default]
+    Enough,
+    Filling(u64),
+    AlmostFull(u64),
+}
+
+impl Room {
+    /// Of a log that takes so many bytes, and may take so many.
+    pub fn of(bytes: u64, limit: Option<u64>) -> Self {
+        let percent = limit.filter(|limit| *limit > 0).map(|limit| {
+            let percent = u128::from(bytes) * 100 / u128::from(limit);
+            u64::try_from(percent).unwrap_or(u64::MAX)
+        });
+        match percent {
+            Some(percent) if percent >= ALMOST_FULL => Self::AlmostFull(percent),
+            Some(percent) if percent >= FILLING => Self::Filling(percent),
+            _ => Self::Enough,
+        }
+    }
+
+    /// Whether another mark is passed than in this.
+    pub fn is_another_mark(self, before: Self) -> bool {
+        std::mem::discriminant(&self) != std::mem::discriminant(&before)
+    }
+}
+
+/// What is wrong, for operators; nothing where there is enough.
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Enough => Ok(()),
+            Self::Filling(percent) => {
+                write!(f, "the log takes {percent}% of what it may: give it more room, or plan to")
+            }
+            Self::AlmostFull(percent) => {
+                write!(
+                    f,
+                    "the log takes {percent}% of what it may: give it more room now, at its limit nothing is written any more"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_from_70_and_from_85_percent_on() {
+        let of = |bytes| Room::of(bytes, Some(1_000));
+        assert_eq!((of(699), of(700)), (Room::Enough, Room::Filling(70)));
+        assert_eq!((of(849), of(850)), (Room::Filling(84), Room::AlmostFull(85)));
+        assert_eq!(of(2_000), Room::AlmostFull(200));
+        assert_eq!(Room::of(u64::MAX, Some(u64::MAX)), Room::AlmostFull(100));
+        assert_eq!((Room::of(9, None), Room::of(9, Some(0))), (Room::Enough, Room::Enough), "nobody knows");
+        assert!(
+            of(700).is_another_mark(of(1)) && of(900).is_another_mark(of(800)) && !of(800).is_another_mark(of(700))
+        );
+    }
+}
