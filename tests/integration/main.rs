@@ -25,6 +25,7 @@ mod command_line;
 mod commands;
 mod composite;
 mod configuration;
+mod console;
 mod congestion;
 mod contract;
 mod delivery;

@@ -20,7 +20,7 @@ mod cors;
 mod dead_letters;
 mod declared_commands;
 pub mod endpoints;
-mod etag;
+pub mod etag;
 mod events;
 mod exporting;
 mod fleet;
@@ -66,7 +66,7 @@ use axum::{
 use kairo_core::service::Readiness;
 
 pub use crate::state::Gateway;
-use crate::{grpc, problem::Problem};
+use crate::{console, grpc, problem::Problem};
 use endpoints::Handlers;
 pub use openai::Tokens;
 pub use read_consistency::{POSITION, at_least};
@@ -76,7 +76,7 @@ pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
     let router = routed(&gateway, readiness.routes());
     // Answered by the endpoints, behind the same doors.
     let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
-    let router = router.clone().layer(bound).merge(grpc::routes(&gateway, router, readiness));
+    let router = router.clone().layer(bound).merge(grpc::routes(&gateway, router, readiness)).merge(console::routes());
     // A browser asks whether a page may send a key before it sends it.
     let router = match gateway.config.cors_origins.as_slice() {
         [] => router,

@@ -1,0 +1,81 @@
+//! The console in a real browser, at a gateway of this build: what `tests/console/journeys.cjs` does with it.
+
+use reqwest::{Client, StatusCode, header};
+use tokio::process::Command;
+
+use crate::{
+    chromium,
+    world::{DEADLINE, Wanted, World, scenario::USUAL},
+};
+
+/// A page that says how to build the console is no console.
+const WITHOUT: &str = "built without its console";
+
+/// What it takes; nothing where something is not installed, which is said.
+struct Driver {
+    program: String,
+    chromium: String,
+}
+
+impl Driver {
+    fn find() -> Option<Self> {
+        let program = std::env::var("KAIRO_CONSOLE_JOURNEYS").ok();
+        if program.is_none() {
+            eprintln!("skipped: what drives the console is not installed, since there is no Node 20.19 here");
+        }
+        Some(Self { program: program?, chromium: chromium::program()? })
+    }
+
+    /// Takes one of the journeys.
+    async fn take(&self, world: &World, journey: &str) {
+        let mut command = Command::new(&self.program);
+        command.args([&self.chromium, world.url("").trim_end_matches('/'), journey]).kill_on_drop(true);
+        let taken = tokio::time::timeout(DEADLINE, command.output()).await.expect("the journey has no end").unwrap();
+        assert!(taken.status.success(), "{journey}: {}", String::from_utf8_lossy(&taken.stderr));
+    }
+}
+
+#[tokio::test]
+async fn people_speak_with_an_agent_and_see_what_happens() {
+    let Some(driver) = Driver::find() else { return };
+    let world = Wanted::new(USUAL).start().await;
+    world.define("default").await;
+    for journey in ["chat", "river", "hostile", "access"] {
+        driver.take(&world, journey).await;
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn browsers_are_led_to_the_console_which_is_kept_and_runs_nothing_of_others() {
+    let world = Wanted::new(USUAL).start().await;
+    let http = Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let get = |path: &str, name: header::HeaderName, value: &str| http.get(world.url(path)).header(name, value).send();
+
+    let home = get("/", header::ACCEPT, "text/html,*/*;q=0.8").await.unwrap();
+    assert_eq!((home.status(), &home.headers()["location"]), (StatusCode::SEE_OTHER, &"/console/".parse().unwrap()));
+    let text = get("/", header::ACCEPT, "*/*").await.unwrap().text().await.unwrap();
+    assert!(text.contains("GET /console/"), "{text}");
+
+    let page = get("/console/chat/default", header::ACCEPT_ENCODING, "identity").await.unwrap();
+    let head = page.headers().clone();
+    let policy = head["content-security-policy"].to_str().unwrap();
+    for part in ["default-src 'self';", "frame-ancestors 'none';", "require-trusted-types-for 'script';"] {
+        assert!(policy.contains(part) && !policy.contains("unsafe"), "{policy}");
+    }
+    assert_eq!((&head["x-content-type-options"], &head["referrer-policy"]), (&"nosniff".parse().unwrap(), &"no-referrer".parse().unwrap()));
+    let again = get("/console/", header::IF_NONE_MATCH, head["etag"].to_str().unwrap()).await.unwrap();
+    assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+    assert_eq!(http.post(world.url("/console/")).send().await.unwrap().status(), StatusCode::METHOD_NOT_ALLOWED);
+
+    let html = page.text().await.unwrap();
+    if html.contains(WITHOUT) {
+        eprintln!("skipped: the gateway was built without its console, since there is no Node 20.19 here");
+    } else {
+        let script = html.split("src=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let script = get(script, header::ACCEPT_ENCODING, "gzip, br").await.unwrap();
+        assert_eq!(&script.headers()["content-encoding"], "br");
+        assert!(script.headers()["cache-control"].to_str().unwrap().contains("immutable"));
+    }
+    world.end().await;
+}
