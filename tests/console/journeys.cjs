@@ -66,11 +66,11 @@ const journeys = {
     await page.getByLabel('You are').fill(`guest-${process.pid}`);
     await page.getByLabel('You are').press('Enter');
     await page.getByText('Nothing was said yet.').waitFor();
-    await say(page, 'hello');
-    await say(page, 'time please');
+    await say(page, 'ahoy');
+    await say(page, 'what time is it? time please');
     const before = await conversation(page);
     demand(before.length === 4, `two messages and two answers, not ${JSON.stringify(before)}`);
-    demand(before[1].text.includes('You said: hello'), `the answer, not ${before[1].text}`);
+    demand(before[1].text.includes('You said: ahoy'), `the answer, not ${before[1].text}`);
     await page.locator('details[data-stage=done]', { hasText: 'tools.now' }).waitFor();
     await page.reload();
     await page.locator('[data-manner=answer]').nth(1).waitFor();
