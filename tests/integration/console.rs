@@ -1,5 +1,7 @@
 //! The console in a real browser, at a gateway of this build: what `tests/console/journeys.cjs` does with it.
 
+use std::path::Path;
+
 use reqwest::{Client, StatusCode, header};
 use tokio::process::Command;
 
@@ -63,7 +65,10 @@ async fn browsers_are_led_to_the_console_which_is_kept_and_runs_nothing_of_other
     for part in ["default-src 'self';", "frame-ancestors 'none';", "require-trusted-types-for 'script';"] {
         assert!(policy.contains(part) && !policy.contains("unsafe"), "{policy}");
     }
-    assert_eq!((&head["x-content-type-options"], &head["referrer-policy"]), (&"nosniff".parse().unwrap(), &"no-referrer".parse().unwrap()));
+    assert_eq!(
+        (&head["x-content-type-options"], &head["referrer-policy"]),
+        (&"nosniff".parse().unwrap(), &"no-referrer".parse().unwrap())
+    );
     let again = get("/console/", header::IF_NONE_MATCH, head["etag"].to_str().unwrap()).await.unwrap();
     assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
     assert_eq!(http.post(world.url("/console/")).send().await.unwrap().status(), StatusCode::METHOD_NOT_ALLOWED);
@@ -76,6 +81,39 @@ async fn browsers_are_led_to_the_console_which_is_kept_and_runs_nothing_of_other
         let script = get(script, header::ACCEPT_ENCODING, "gzip, br").await.unwrap();
         assert_eq!(&script.headers()["content-encoding"], "br");
         assert!(script.headers()["cache-control"].to_str().unwrap().contains("immutable"));
+    }
+    world.end().await;
+}
+
+/// Where the console is made.
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../services/console");
+
+#[tokio::test]
+async fn the_client_has_the_types_of_the_documents() {
+    let sources = Path::new(SOURCES);
+    if !sources.join("node_modules/openapi-typescript").is_dir() {
+        eprintln!("skipped: what builds the console is not installed, since there is no Node 20.19 here");
+        return;
+    }
+    let world = Wanted::new(USUAL).start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let committed = sources.join("src/lib/api");
+    let regenerate = std::env::var_os("KAIRO_REGENERATE").is_some();
+    let made = if regenerate { committed.clone() } else { folder.path().to_owned() };
+    let mut command = Command::new("node");
+    command.current_dir(sources).arg("scripts/types.mjs").kill_on_drop(true);
+    for document in ["openapi.json", "asyncapi.yaml"] {
+        let text = reqwest::get(world.url(&format!("/{document}"))).await.unwrap().text().await.unwrap();
+        let path = folder.path().join(document);
+        std::fs::write(&path, text).unwrap();
+        command.arg(path);
+    }
+    let output = tokio::time::timeout(DEADLINE, command.arg(&made).output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for types in ["openapi.d.ts", "asyncapi.d.ts"] {
+        let read = |folder: &Path| std::fs::read_to_string(folder.join(types)).unwrap();
+        let same = read(&committed) == read(&made);
+        assert!(same, "{types} is out of date: KAIRO_REGENERATE=1 cargo nextest run -p kairo-tests the_client_has");
     }
     world.end().await;
 }

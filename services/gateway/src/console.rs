@@ -13,10 +13,7 @@ use axum::{
 };
 use include_dir::{Dir, include_dir};
 
-use crate::{
-    http::etag,
-    problem::Problem,
-};
+use crate::{http::etag, problem::Problem};
 
 /// Where the console is.
 pub const PATH: &str = "/console/";
@@ -65,7 +62,10 @@ pub fn routes() -> Router {
     Router::new()
         .route("/console", get(|| async { Redirect::permanent(PATH) }))
         .route(PATH, get(|headers: HeaderMap| async move { answer(PAGE, &headers) }))
-        .route("/console/{*path}", get(|Path(path): Path<String>, headers: HeaderMap| async move { answer(&path, &headers) }))
+        .route(
+            "/console/{*path}",
+            get(|Path(path): Path<String>, headers: HeaderMap| async move { answer(&path, &headers) }),
+        )
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(middleware::from_fn(etag::check))
 }
@@ -74,7 +74,8 @@ fn answer(path: &str, headers: &HeaderMap) -> Response {
     let Some((file, is_page)) = find(&FILES, path) else { return Problem::unknown_path().into_response() };
     let accepted = |coding| accepts(headers, coding);
     let coded = [("br", &file.brotli), ("gzip", &file.gzip)];
-    let found = coded.into_iter().find_map(|(coding, content)| Some((coding, content.as_ref()?)).filter(|_| accepted(coding)));
+    let found =
+        coded.into_iter().find_map(|(coding, content)| Some((coding, content.as_ref()?)).filter(|_| accepted(coding)));
     let (coding, content) = found.map_or((None, &file.plain), |(coding, content)| (Some(coding), content));
     let mut response = (StatusCode::OK, content.bytes).into_response();
     let head = response.headers_mut();

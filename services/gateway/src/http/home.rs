@@ -50,7 +50,11 @@ header Kairo-At-Least. What is wrong with a request is answered as application/p
 
 pub async fn get(headers: HeaderMap) -> Response {
     let vary = [(header::VARY, "accept")];
-    if wants_page(&headers) { (vary, Redirect::to(console::PATH)).into_response() } else { (vary, TEXT).into_response() }
+    if wants_page(&headers) {
+        (vary, Redirect::to(console::PATH)).into_response()
+    } else {
+        (vary, TEXT).into_response()
+    }
 }
 
 /// As browsers ask, which name what they show best.
