@@ -23,6 +23,8 @@ POST /v1/objects
     Store an image or audio, as it is, with its content-type; its digest goes into the parts of a message
 GET /v1/objects/{digest}
     Such an image or audio
+GET /v1/whoami
+    Whom the gateway takes you for, and what you may do
 GET /v1/ws
     What to watch, and what to say, over a WebSocket
 POST /v1/chat/completions

@@ -1320,6 +1320,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/whoami": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who the caller is, and what they may do
+         * @description What the key or token of this request allows; where no key is required, everything. A page leaves out by it what its user may not do; that is refused in any case.
+         */
+        get: operations["getWhoami"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/ws": {
         parameters: {
             query?: never;
@@ -3575,6 +3595,24 @@ export interface components {
         };
         /** Format: uuid */
         Uuid: string;
+        Whoami: {
+            /** @description The only agents it is good for; absent for all. */
+            agents?: components["schemas"]["Name"][];
+            /**
+             * Format: date-time
+             * @description When the key or token is good no longer; absent where nothing says so.
+             */
+            expires_at?: string;
+            /**
+             * @description As events name whoever entered them, such as `api_key:<key_id>` or `unauthenticated:loopback`.
+             * @example unauthenticated:loopback
+             */
+            principal: string;
+            /** @description All that is allowed: `admin` comes with the others. */
+            scopes: ("read" | "write" | "admin")[];
+            /** @description The only user it speaks for; absent for any. */
+            user?: string;
+        };
     };
     responses: {
         /** @description The API key does not allow it, or it came from a web page of another site. */
@@ -6846,6 +6884,30 @@ export interface operations {
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    getWhoami: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description As it is now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Whoami"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
         };
     };
     connect: {
