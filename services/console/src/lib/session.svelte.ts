@@ -1,5 +1,9 @@
 // Who one is to the gateway: nobody in particular where no key is required, else whoever has the key.
+import type { components } from './api/openapi';
 import { ProblemError } from './api/problem';
+
+type Rights = components['schemas']['Whoami'];
+export type Scope = 'read' | 'write' | 'admin';
 
 const KEY = 'kairo.key';
 const USER = 'kairo.user';
@@ -14,17 +18,39 @@ class Session {
   /** Whether the key that was given was refused. */
   refused = $state(false);
   key = $state(sessionStorage.getItem(KEY) ?? '');
-  /** In whose name one speaks. */
-  user = $state(localStorage.getItem(USER) ?? DEFAULT_USER);
+  /** What one may do, as the gateway said when one came in. It refuses the rest in any case. */
+  #rights = $state.raw<Rights | null>(null);
+  #chosen = $state(localStorage.getItem(USER) ?? DEFAULT_USER);
 
-  /** Asks the gateway whether it takes us as we are. */
+  /** In whose name one speaks. */
+  get user(): string {
+    return this.#rights?.user ?? this.#chosen;
+  }
+
+  /** Whether the key is limited to that user. */
+  get isBound(): boolean {
+    return this.#rights?.user !== undefined;
+  }
+
+  /** The only agents that the key is good for; none where it is good for all. */
+  get agents(): readonly string[] | null {
+    return this.#rights?.agents ?? null;
+  }
+
+  may(scope: Scope): boolean {
+    return this.#rights?.scopes.includes(scope) ?? false;
+  }
+
+  /** Asks the gateway whom it takes us for. */
   async begin() {
     this.standing = 'asking';
     try {
-      const answer = await fetch('/v1/agents?limit=1', { headers: this.headers() });
-      // A key that may not read may still be a good one.
-      if (answer.ok || answer.status === 403) this.standing = 'in';
-      else if (answer.status === 401) this.lost();
+      const answer = await fetch('/v1/whoami', { headers: this.headers(), cache: 'no-store' });
+      if (answer.ok) {
+        this.#rights = (await answer.json()) as Rights;
+        this.refused = false;
+        this.standing = 'in';
+      } else if (answer.status === 401) this.lost();
       else this.standing = 'unreachable';
     } catch {
       this.standing = 'unreachable';
@@ -40,6 +66,7 @@ class Session {
   leave() {
     this.key = '';
     sessionStorage.removeItem(KEY);
+    this.#rights = null;
     this.refused = false;
     this.standing = 'out';
   }
@@ -58,7 +85,7 @@ class Session {
   /** Speaks in another name from here on, if it is one. */
   speakAs(user: string): boolean {
     if (!NAME.test(user)) return false;
-    this.user = user;
+    this.#chosen = user;
     localStorage.setItem(USER, user);
     return true;
   }

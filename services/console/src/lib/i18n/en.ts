@@ -21,6 +21,7 @@ export const en = {
   again: 'Try again',
   loading: 'Loading…',
   nothing: 'Nothing here.',
+  needs: (scope: string) => `This needs a key of the scope ${scope}.`,
   unknownScreen: 'There is no such page.',
   live: 'live',
   connecting: 'connecting…',

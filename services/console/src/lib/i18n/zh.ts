@@ -22,6 +22,7 @@ export const zh: typeof en = {
   again: '重试',
   loading: '加载中…',
   nothing: '这里什么都没有。',
+  needs: (scope) => `此处需要具有 ${scope} 权限的密钥。`,
   unknownScreen: '没有这个页面。',
   live: '实时',
   connecting: '连接中…',
