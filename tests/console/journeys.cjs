@@ -1,6 +1,6 @@
 // Drives the console in Chromium, as people do:
-//   journeys.cjs CHROMIUM URL JOURNEY [FOLDER FOR SCREENSHOTS]
-// Ends with 0 when all went as it should, else says what did not.
+//   journeys.cjs CHROMIUM URL JOURNEY [KEYS]
+// Ends with 0 when all went as it should, else says what did not. With KAIRO_SCREENSHOTS, a folder, it leaves pictures there.
 'use strict';
 
 const { mkdir } = require('node:fs/promises');
@@ -8,7 +8,8 @@ const { join } = require('node:path');
 const { chromium } = require('playwright-core');
 const { source: axe } = require('axe-core');
 
-const [program, url, journey, screenshots] = process.argv.slice(2);
+const [program, url, journey, ...keys] = process.argv.slice(2);
+const screenshots = process.env.KAIRO_SCREENSHOTS;
 /** Far above what anything needs, so that only a hang reaches it. */
 const DEADLINE_MS = 60_000;
 
@@ -19,6 +20,12 @@ const HOSTILE = [
   '\u001b[31mred\u001b[0m \u202Etxt.exe\u2066 javascript:window.ran=4 {{constructor.constructor("window.ran=5")()}}',
   'x'.repeat(5_000),
 ].join('\n');
+
+/** An image of one pixel. */
+const DOT = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+  'base64',
+);
 
 function demand(holds, what) {
   if (!holds) throw new Error(what);
@@ -38,6 +45,25 @@ async function open(browser, options = {}) {
     if (origin !== new URL(url).origin && protocol !== 'blob:') wrong.push(`a request to ${request.url()}`);
   });
   return { context, page, wrong };
+}
+
+/** What keeps people out of what is shown now. */
+async function barriers(page, name) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  return violations.map(({ id, help, nodes }) => `${name}: ${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' ')}`);
+}
+
+async function picture(page, name) {
+  if (!screenshots) return;
+  await mkdir(screenshots, { recursive: true });
+  await page.screenshot({ path: join(screenshots, `${name}.png`) });
+}
+
+/** Comes in with a key. */
+async function enter(page, key) {
+  await page.getByLabel('API key or token').fill(key);
+  await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
 /** Says something and waits until it is decided on and answered. */
@@ -75,8 +101,93 @@ const journeys = {
     await page.reload();
     await page.locator('[data-manner=answer]').nth(1).waitFor();
     const after = await conversation(page);
+    await picture(page, 'chat');
     demand(JSON.stringify(after) === JSON.stringify(before), `the same after a reload, not ${JSON.stringify(after)}`);
     demand(wrong.length === 0, wrong.join('\n'));
+  },
+
+  /** What is written stays, one agent beside another, and images. */
+  async several(browser) {
+    const { context, page, wrong } = await open(browser);
+    await context.addInitScript((user) => localStorage.setItem('kairo.user', user), `guest-${process.pid}`);
+    await page.goto(`${url}/console/chat/default`);
+    const field = (agent) => page.getByRole('textbox', { name: `Write to ${agent}` });
+    await field('default').fill('half a thought');
+    await page.reload();
+    await field('default').waitFor();
+    demand((await field('default').inputValue()) === 'half a thought', 'what was written is there after a reload');
+    await page.getByLabel('Attach').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: DOT });
+    await page.getByRole('img', { name: 'Image dot.png' }).waitFor();
+    await field('default').press('Enter');
+    const said = page.locator('article.said', { hasText: 'half a thought' }).getByRole('img', { name: 'Image dot.png' });
+    await said.waitFor();
+    await page.reload();
+    await said.waitFor();
+    const wide = await said.evaluate((image) => image.decode().then(() => image.naturalWidth));
+    demand(wide === 1, `the image, not one ${wide} wide`);
+    await field('default').fill('@co');
+    await page.getByRole('option', { name: /@cook/ }).waitFor();
+    await field('default').press('Tab');
+    demand((await field('default').inputValue()) === '@cook ', 'the name of the agent');
+    await field('default').pressSequentially('ahoy');
+    await field('default').press('Enter');
+    const beside = page.getByRole('log', { name: 'Conversation with cook' });
+    await beside.locator('[data-manner=answer]', { hasText: 'You said: ahoy' }).waitFor();
+    await page.waitForURL(/beside=cook/);
+    const found = await page.evaluate(() => window.innerWidth - document.documentElement.scrollWidth);
+    demand(found >= 0, 'nothing wider than the window');
+    await picture(page, 'several');
+    await page.getByRole('button', { name: 'Close the conversation with cook' }).click();
+    await beside.waitFor({ state: 'detached' });
+    demand(wrong.length === 0, wrong.join('\n'));
+  },
+
+  /** Before there is anything to see, and when something is away. */
+  async nothing(browser) {
+    const { page } = await open(browser, { bypassCSP: true });
+    const found = [];
+    await page.goto(`${url}/console/`);
+    await page.getByLabel('API key or token').waitFor();
+    found.push(...(await barriers(page, 'signing in')));
+    await enter(page, 'kairo_wrong');
+    await page.getByRole('alert').getByText('does not take this key').waitFor();
+    found.push(...(await barriers(page, 'a wrong key')));
+    await enter(page, keys[0]);
+    await page.getByText('No agent is defined yet').waitFor();
+    found.push(...(await barriers(page, 'the overview, empty')));
+    await page.getByRole('link', { name: 'Chat', exact: true }).first().click();
+    await page.getByText('No agent is defined yet').waitFor();
+    found.push(...(await barriers(page, 'the chat, empty')));
+    await page.route('**/v1/agents*', (route) => route.abort());
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
+    found.push(...(await barriers(page, 'the overview, failed')));
+    await page.unroute('**/v1/agents*');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('No agent is defined yet').waitFor();
+    demand(found.length === 0, found.join('\n'));
+  },
+
+  /** What a key may not do is not shown. */
+  async rights(browser) {
+    const [reads, writes, ann] = keys;
+    const { page } = await open(browser);
+    const write = page.getByRole('textbox', { name: 'Write to default' });
+    await page.goto(`${url}/console/chat/default`);
+    await enter(page, reads);
+    await page.getByText('This key may read, not write').waitFor();
+    demand((await write.count()) === 0, 'nothing to write in for a key that may only read');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await enter(page, writes);
+    await page.getByText('This needs a key of the scope read.').waitFor();
+    demand((await page.getByRole('link', { name: 'River' }).count()) === 0, 'no screen for a key that may not read');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await enter(page, ann);
+    await write.waitFor();
+    demand((await page.getByLabel('You are').count()) === 0, 'a key of one user speaks as nobody else');
+    await say(page, 'ahoy');
+    await page.getByRole('link', { name: 'River' }).first().click();
+    await page.getByRole('option', { name: /You said/ }).first().waitFor();
   },
 
   /** What others write is shown, and never runs. */
@@ -91,7 +202,7 @@ const journeys = {
       demand(!/[\u001b\u202e]/.test(text), 'no control as it is');
     }
     await page.goto(`${url}/console/river?agent=default`);
-    await page.getByRole('option').last().click();
+    await page.locator('[role=option]').last().click();
     await page.getByRole('region', { name: 'Event' }).waitFor();
     const width = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
     demand(width[0] <= width[1], `nothing wider than the window: ${width}`);
@@ -115,6 +226,7 @@ const journeys = {
     demand((await kind()) === 'agent.message', `what it caused, not ${await kind()}`);
     await page.keyboard.press('c');
     demand((await kind()) === 'user.message', `its cause, not ${await kind()}`);
+    await picture(page, 'river');
     await page.keyboard.press('j');
     await page.keyboard.press('k');
     demand((await kind()) === 'user.message', `there and back, not ${await kind()}`);
@@ -135,15 +247,8 @@ const journeys = {
         for (const [name, path, shown] of SCREENS) {
           await page.goto(`${url}/console${path}`);
           await page.locator(shown).first().waitFor();
-          await page.evaluate(axe);
-          const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-          for (const { id, help, nodes } of violations) {
-            found.push(`${name}, ${colorScheme}, ${locale}: ${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' ')}`);
-          }
-          if (screenshots) {
-            await mkdir(screenshots, { recursive: true });
-            await page.screenshot({ path: join(screenshots, `${name}-${colorScheme}-${locale}.png`) });
-          }
+          found.push(...(await barriers(page, `${name}, ${colorScheme}, ${locale}`)));
+          await picture(page, `${name}-${colorScheme}-${locale}`);
         }
         demand(wrong.length === 0, wrong.join('\n'));
         await context.close();

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use kairo_local::Service;
 use reqwest::{Client, StatusCode, header};
+use serde_json::json;
 use tokio::process::Command;
 
 use crate::{
     chromium,
+    keys::{ADMIN, Caller},
     world::{DEADLINE, Wanted, World, scenario::USUAL},
 };
 
@@ -28,10 +31,10 @@ impl Driver {
         Some(Self { program: program?, chromium: chromium::program()? })
     }
 
-    /// Takes one of the journeys.
-    async fn take(&self, world: &World, journey: &str) {
+    /// Takes one of the journeys, with keys where it wants some.
+    async fn take(&self, world: &World, journey: &str, keys: &[&str]) {
         let mut command = Command::new(&self.program);
-        command.args([&self.chromium, world.url("").trim_end_matches('/'), journey]).kill_on_drop(true);
+        command.args([&self.chromium, world.url("").trim_end_matches('/'), journey]).args(keys).kill_on_drop(true);
         let taken = tokio::time::timeout(DEADLINE, command.output()).await.expect("the journey has no end").unwrap();
         assert!(taken.status.success(), "{journey}: {}", String::from_utf8_lossy(&taken.stderr));
     }
@@ -42,9 +45,28 @@ async fn people_speak_with_an_agent_and_see_what_happens() {
     let Some(driver) = Driver::find() else { return };
     let world = Wanted::new(USUAL).start().await;
     world.define("default").await;
-    for journey in ["chat", "river", "hostile", "access"] {
-        driver.take(&world, journey).await;
+    world.define("cook").await;
+    for journey in ["chat", "river", "several", "hostile", "access"] {
+        driver.take(&world, journey, &[]).await;
     }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_has_a_key_is_shown_what_it_allows() {
+    let Some(driver) = Driver::find() else { return };
+    let wanted = Wanted::new(USUAL).env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always");
+    let world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN).start().await;
+    let operator = Caller::new(&world, 0, Some(ADMIN));
+    let (_, reads) = operator.make(json!({ "name": "reads", "scopes": ["read"] })).await;
+    let (_, writes) = operator.make(json!({ "name": "writes", "scopes": ["write"] })).await;
+    let ann = json!({ "name": "ann", "scopes": ["read", "write"], "user": "ann", "agents": ["default"] });
+    let (_, ann) = operator.make(ann).await;
+    // Before there is any agent.
+    driver.take(&world, "nothing", &[ADMIN]).await;
+    let profile = json!({ "agent": "default", "prompt": "You are a helpful agent." });
+    assert_eq!(operator.post("/v1/agents", profile).await.0, 201);
+    driver.take(&world, "rights", &[&reads, &writes, &ann]).await;
     world.end().await;
 }
 

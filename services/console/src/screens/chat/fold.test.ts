@@ -50,6 +50,7 @@ test('what is sent is shown at once and is one with what comes back', () => {
   conversation.accept('m-1');
   expect(said(conversation)).toHaveLength(1);
   expect(said(conversation)[0]).toMatchObject({ stage: 'delivered', reason: '' });
+  expect(said(conversation)[0]?.at).not.toBe('2026-01-01T00:00:00Z');
 });
 
 test('the same events, some of them twice, give the same', () => {
@@ -121,4 +122,21 @@ test('what others say to the agent is not shown, but keeps it busy', () => {
   const conversation = folded([event('agent.message', 't-9', { message_id: 'm-9', user: 'joe', text: 'secret' })]);
   expect(conversation.items).toEqual([]);
   expect(conversation.deciding).toBe(true);
+});
+
+test('an order to stop shows what becomes of it', () => {
+  const told = message('m-1', 't-1');
+  const asks = decided('agent.action', 't-1', { type: 'call', tool: 'web.fetch', args: {} });
+  const stop = event('user.command', 'o-1', { command_id: 'c', user: 'ann', agent: 'cook', command: 'cancel', action_id: asks.event_id });
+  const doing = (events: Event[]) => folded(events).items.find((item): item is Doing => item.kind === 'doing');
+  const begun = [...told, asks, stop];
+  expect(doing(begun)).toMatchObject({ stage: 'stopping', refusal: '' });
+  const refusal = event('agent.failed', 'o-1', { kind: 'unknown_action', text: 'no such action' });
+  expect(doing([...begun, refusal])).toMatchObject({ stage: 'running', refusal: 'no such action' });
+  const done = event('tool.result', 't-1', { action_id: asks.event_id, ok: true });
+  const late = event('agent.failed', 'o-1', { kind: 'unknown_action', text: 'no such action' });
+  expect(doing([...begun, done, late])).toMatchObject({ stage: 'done', refusal: 'no such action' });
+  const conversation = folded(begun);
+  conversation.refuse(asks.event_id, 'not yours');
+  expect(conversation.running[0]).toMatchObject({ stage: 'running', refusal: 'not yours' });
 });

@@ -64,6 +64,8 @@ export interface Doing {
   fraction: number | null;
   /** The last it said, or wrote. */
   last: string;
+  /** Why it was not stopped when somebody wanted it. */
+  refusal: string;
 }
 
 export type Item = Said | Words | Aside | Doing;
@@ -92,6 +94,8 @@ export class Conversation {
   #messages = new Map<string, string[]>();
   /** Inputs of the agent that are not decided on yet, whoever they are from: correlation ids. */
   #undecided = new Set<string>();
+  /** What was ordered to be stopped: actions, by the correlation of the order. */
+  #orders = new Map<string, string>();
   #place = { sequence: 0, position: -1 };
 
   constructor(agent: string, user: string) {
@@ -117,8 +121,8 @@ export class Conversation {
   }
 
   /** What the user says now, before the gateway has it. */
-  say(id: string, words: string, at: string) {
-    this.#items.set(id, { kind: 'said', id, text: words, parts: [], stage: 'sending', reason: '', joined: false, at });
+  say(id: string, words: string, at: string, parts: Part[] = []) {
+    this.#items.set(id, { kind: 'said', id, text: words, parts, stage: 'sending', reason: '', joined: false, at });
   }
 
   /** It was not accepted. */
@@ -129,6 +133,11 @@ export class Conversation {
   /** It stands in the log. */
   accept(id: string) {
     this.#stage(id, 'accepted');
+  }
+
+  /** It will not be stopped. */
+  refuse(action: string, refusal: string) {
+    this.#does(action, (doing) => ({ ...doing, refusal, stage: doing.stage === 'stopping' ? 'running' : doing.stage }));
   }
 
   take(event: Event) {
@@ -145,7 +154,9 @@ export class Conversation {
       // Whom it is for is the router's to say, where the user did not.
       if (text(event, 'user') === this.user && text(event, 'agent') === this.agent) this.#said(event, 'accepted');
     },
+    'kairo.user.command.v1': (event) => this.#order(event),
     'kairo.user.undelivered.v1': (event) => {
+      this.#refused(event);
       this.#change(text(event, 'message_id'), (item) =>
         item.kind === 'said' ? { ...item, stage: 'undelivered', reason: text(event, 'reason') } : item,
       );
@@ -156,7 +167,10 @@ export class Conversation {
     },
     'kairo.agent.action.v1': (event) => (text(event, 'type') === 'say' ? this.#words(event) : this.#asks(event)),
     'kairo.agent.thought.v1': (event) => this.#aside('thought', event),
-    'kairo.agent.failed.v1': (event) => this.#aside('failure', event),
+    'kairo.agent.failed.v1': (event) => {
+      this.#refused(event);
+      this.#aside('failure', event);
+    },
     'kairo.agent.submodule_failed.v1': (event) => this.#aside('failure', event),
     'kairo.agent.reflected.v1': (event) => this.#aside('review', event),
     'kairo.agent.goal.v1': (event) => this.#aside('goal', event),
@@ -203,7 +217,11 @@ export class Conversation {
     this.#ours.add(event.correlation_id);
     const said = this.#messages.get(event.correlation_id) ?? [];
     if (!said.includes(id)) this.#messages.set(event.correlation_id, [...said, id]);
-    if (this.#items.has(id)) return this.#stage(id, stage);
+    if (this.#items.has(id)) {
+      // When it was said is the gateway's to say, as after a reload.
+      if (stage === 'accepted') this.#change(id, (item) => ({ ...item, at: event.ts }));
+      return this.#stage(id, stage);
+    }
     const state = event.payload['state'] === undefined ? '' : JSON.stringify(event.payload['state']);
     const words = text(event) || state;
     this.#items.set(id, { kind: 'said', id, text: words, parts: parts(event), stage, reason: '', joined: false, at: event.ts });
@@ -241,7 +259,7 @@ export class Conversation {
 
   /** An action; of one that began long ago, the read model says what there is to know. */
   doing(known: Pick<Doing, 'id' | 'turn' | 'tool' | 'arguments' | 'at' | 'stage'> & Partial<Doing>) {
-    const nothing = { processId: '', background: false, began: '', ended: '', fraction: null, last: '' };
+    const nothing = { processId: '', background: false, began: '', ended: '', fraction: null, last: '', refusal: '' };
     if (!this.#items.has(known.id)) this.#items.set(known.id, { kind: 'doing', ...nothing, ...known });
   }
 
@@ -255,7 +273,24 @@ export class Conversation {
     }));
   }
 
+  /** An order to stop something. */
+  #order(event: Event) {
+    if (text(event, 'command') !== 'cancel') return;
+    const [action, process] = [text(event, 'action_id'), text(event, 'process_id')];
+    const doing = this.items.find((item) => item.kind === 'doing' && (item.id === action || (process !== '' && item.processId === process)));
+    if (!doing) return;
+    this.#orders.set(event.correlation_id, doing.id);
+    this.#does(doing.id, (doing) => (isRunning(doing) ? { ...doing, stage: 'stopping', refusal: '' } : doing));
+  }
+
+  /** What is said of an order to stop something that is not obeyed. */
+  #refused(event: Event) {
+    const action = this.#orders.get(event.correlation_id);
+    if (action !== undefined) this.refuse(action, text(event) || text(event, 'kind') || text(event, 'reason'));
+  }
+
   #result(event: Event) {
+    if (event.payload['ok'] !== true) this.#refused(event);
     const action = text(event, 'action_id');
     const turn = event.correlation_id;
     const ok = event.payload['ok'] === true;

@@ -4,7 +4,7 @@ import { message, ProblemError } from '$lib/api/problem';
 import { follow } from '$lib/api/stream';
 import { placeOf, type Event } from '$lib/api/types';
 import { eachFrame } from '$lib/frames';
-import { Conversation, type Doing, type Draft, type Item } from './fold';
+import { Conversation, type Doing, type Draft, type Item, type Part } from './fold';
 
 /** Events that are asked for at first, and at most. */
 const FIRST = 500;
@@ -24,6 +24,8 @@ export class Live {
 
   #conversation: Conversation;
   #stop: () => void = () => {};
+  /** Counts how often it began: what was asked before is not heard any more. */
+  #begun = 0;
   #frames = eachFrame(() => this.#show());
   #latest = FIRST;
 
@@ -35,32 +37,34 @@ export class Live {
   }
 
   async begin() {
+    this.end();
+    const begun = this.#begun;
     try {
-      await this.#begin();
+      await this.#begin(begun);
     } catch (error) {
+      if (begun !== this.#begun) return;
       this.error = message(error);
       this.loading = false;
     }
   }
 
   end() {
+    this.#begun += 1;
     this.#stop();
     this.#frames.stop();
   }
 
   async earlier() {
-    this.end();
     this.#latest = MOST;
     await this.begin();
   }
 
   /** Says it; what becomes of it comes back with the log. The same id is the same message, however often it is sent. */
-  async say(words: string, id = newId()) {
-    this.#conversation.say(id, words, new Date().toISOString());
+  async say(words: string, parts: Part[] = [], id = newId()) {
+    this.#conversation.say(id, words, new Date().toISOString(), parts);
     this.#frames.soon();
     try {
-      const body = { user: this.user, agent: this.agent, text: words, message_id: id };
-      await asked(api.POST('/v1/messages', { body }));
+      await this.#send(this.agent, words, parts, id);
       this.#conversation.accept(id);
     } catch (error) {
       this.#conversation.fail(id, message(error));
@@ -68,17 +72,29 @@ export class Live {
     this.#frames.soon();
   }
 
-  /** Has an action stopped, or the process that it became. */
+  /** Says something to another agent, whose conversation shows it. */
+  async sayTo(agent: string, words: string, parts: Part[] = []) {
+    await this.#send(agent, words, parts, newId());
+  }
+
+  /** Has an action stopped, or the process that it became. What became of that comes back with the log, too. */
   async stop({ id, processId, background }: Doing) {
     const about = background ? { process_id: processId } : { action_id: id };
     try {
       await asked(api.POST('/v1/commands', { body: { user: this.user, agent: this.agent, command: 'cancel', ...about } }));
     } catch (error) {
-      this.error = message(error);
+      this.#conversation.refuse(id, message(error));
+      this.#frames.soon();
     }
   }
 
-  async #begin() {
+  async #send(agent: string, text: string, parts: Part[], id: string) {
+    const given = parts.map(({ digest, name }) => ({ digest, ...(name && { name }) }));
+    const body = { user: this.user, agent, message_id: id, ...(text && { text }), ...(given.length > 0 && { parts: given }) };
+    await asked(api.POST('/v1/messages', { body }));
+  }
+
+  async #begin(begun: number) {
     const { agent } = this;
     const query = { agent, latest: this.#latest };
     const [{ events }, { actions }, { processes }] = await Promise.all([
@@ -86,6 +102,7 @@ export class Live {
       asked(api.GET('/v1/actions', { params: { query: { agent, in_flight: true } } })),
       asked(api.GET('/v1/processes', { params: { query: { agent, running: true } } })),
     ]);
+    if (begun !== this.#begun) return;
     const conversation = new Conversation(agent, this.user);
     const first = events[0]?.sequence ?? 0;
     const running = new Map(processes.map((process) => [process.action_id, process]));
