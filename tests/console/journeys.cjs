@@ -118,6 +118,7 @@ const journeys = {
     demand((await field('default').inputValue()) === 'half a thought', 'what was written is there after a reload');
     await page.getByLabel('Attach').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: DOT });
     await page.getByRole('img', { name: 'Image dot.png' }).waitFor();
+    const found = await barriers(page, 'an image that is attached');
     await field('default').press('Enter');
     const said = page.locator('article.said', { hasText: 'half a thought' }).getByRole('img', { name: 'Image dot.png' });
     await said.waitFor();
@@ -127,6 +128,7 @@ const journeys = {
     demand(wide === 1, `the image, not one ${wide} wide`);
     await field('default').fill('@co');
     await page.getByRole('option', { name: /@cook/ }).waitFor();
+    found.push(...(await barriers(page, 'names that are offered')));
     await field('default').press('Tab');
     demand((await field('default').inputValue()) === '@cook ', 'the name of the agent');
     await field('default').pressSequentially('ahoy');
@@ -134,11 +136,13 @@ const journeys = {
     const beside = page.getByRole('log', { name: 'Conversation with cook' });
     await beside.locator('[data-manner=answer]', { hasText: 'You said: ahoy' }).waitFor();
     await page.waitForURL(/beside=cook/);
-    const found = await page.evaluate(() => window.innerWidth - document.documentElement.scrollWidth);
-    demand(found >= 0, 'nothing wider than the window');
+    const room = await page.evaluate(() => window.innerWidth - document.documentElement.scrollWidth);
+    demand(room >= 0, 'nothing wider than the window');
+    found.push(...(await barriers(page, 'two conversations')));
     await picture(page, 'several');
     await page.getByRole('button', { name: 'Close the conversation with cook' }).click();
     await beside.waitFor({ state: 'detached' });
+    demand(found.length === 0, found.join('\n'));
     demand(wrong.length === 0, wrong.join('\n'));
   },
 
