@@ -173,8 +173,14 @@ async fn a_limited_key_speaks_for_its_own() {
     }
     world.settled().await;
     let wanted = json!({ "name": "shop", "scopes": ["read", "write"], "agents": ["bob"], "user": "ann" });
-    let (_, key) = operator.make(wanted).await;
+    let (id, key) = operator.make(wanted).await;
     let shop = Caller::new(&world, 0, Some(&key));
+    let told = json!({
+        "principal": format!("api_key:{id}"), "scopes": ["read", "write"], "agents": ["bob"], "user": "ann",
+    });
+    assert_eq!(shop.get("/v1/whoami").await, (200, told));
+    let told = json!({ "principal": "api_key:gateway.admin_key", "scopes": ["read", "write", "admin"] });
+    assert_eq!(operator.get("/v1/whoami").await, (200, told));
     assert_eq!(shop.say(Some("bob"), "ann").await.0, 202);
     for (agent, user, field) in [(Some("eve"), "ann", "agent"), (None, "ann", "agent"), (Some("bob"), "joe", "user")] {
         let (status, problem) = shop.say(agent, user).await;

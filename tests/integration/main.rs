@@ -27,6 +27,7 @@ mod commands;
 mod composite;
 mod configuration;
 mod congestion;
+mod console;
 mod contract;
 mod delivery;
 mod deployment;

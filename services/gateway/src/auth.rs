@@ -155,6 +155,15 @@ impl Caller {
         self.rights()?.user.as_deref()
     }
 
+    /// When it is over with what they may do; none when nothing says so.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Anyone | Self::Administrator => None,
+            Self::Holder(held) => held.key.expires_at,
+            Self::Bearer(token) => Some(token.expires_at),
+        }
+    }
+
     /// Refuses to name another agent, or none, where the key is limited to some.
     pub fn act_on_agent(&self, agent: Option<&str>) -> Result<(), Problem> {
         match self.agents() {
@@ -186,10 +195,10 @@ impl Caller {
     pub async fn ended(&self) {
         match self {
             Self::Anyone | Self::Administrator => pending().await,
-            Self::Bearer(token) => passed(Some(token.expires_at)).await,
+            Self::Bearer(_) => passed(self.expires_at()).await,
             Self::Holder(held) => tokio::select! {
                 () = held.revoked.cancelled() => {}
-                () = passed(held.key.expires_at) => {}
+                () = passed(self.expires_at()) => {}
             },
         }
     }

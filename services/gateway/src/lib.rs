@@ -7,11 +7,12 @@
 //! WebSocket, comes straight from the log ([`tail`], [`follow`]), which is read once and handed to those who wait for it
 //! ([`dispatch`]), pieces of answers from those who are writing them ([`live`], [`tokens`]), and for those who come
 //! [`tail_merge`] what processes wrote before; who asks is told how far turns are ([`turn_status`]). What was seen of the log is remembered where it saves asking: agents
-//! ([`directory`]) and messages ([`recent`]). Images and audio that nobody names are removed again ([`objects`]), and users forgotten ([`forgetting`]).
+//! ([`directory`]) and messages ([`recent`]). People look at all of it with the [`console`]. Images and audio that nobody names are removed again ([`objects`]), and users forgotten ([`forgetting`]).
 
 mod auth;
 mod config;
 mod connections;
+mod console;
 mod directory;
 mod dispatch;
 mod fields;

@@ -10,6 +10,7 @@ use crate::{Error, dev, endpoint::DATA_DIR};
 const EXAMPLES: &str = "\
 Examples:
   kairo dev                    start everything, until Ctrl-C
+  kairo dev --open             and show the console in the browser
   kairo dev --once --fresh     from nothing to the first reply and back, for trying an installation
   kairo dev --message 'Hi'     with another first message
 
@@ -51,6 +52,9 @@ pub(super) struct Arguments {
     /// The gateway's port, or the next free one
     #[arg(long, default_value_t = 7420, value_name = "PORT")]
     port: u16,
+    /// Show the console in the browser
+    #[arg(long)]
+    open: bool,
 }
 
 pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
@@ -60,6 +64,7 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
         once: arguments.once,
         message: arguments.message,
         port: arguments.port,
+        open: arguments.open,
         json,
         environment: config::environment().collect(),
     };

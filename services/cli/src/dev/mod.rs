@@ -48,6 +48,8 @@ pub struct Options {
     pub port: u16,
     /// Whether to tell the first reply in JSON.
     pub json: bool,
+    /// Whether to show the console in the browser.
+    pub open: bool,
     /// Our environment variables.
     pub environment: BTreeMap<String, String>,
 }
@@ -95,6 +97,14 @@ async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options
     let _published =
         Published::new(&data_folder.data_dir, &url).map_err(Error::file("write to", &data_folder.data_dir))?;
     let client = Client::new(&url)?;
+    // The first thing to look at, while the rest is on its way.
+    let console = words::console(&url);
+    say(format!("\n  console  {console}\n"));
+    if options.open
+        && let Err(error) = open::that_detached(&console)
+    {
+        say(format!("no browser could be started ({error}): open the address yourself"));
+    }
 
     let mut supervisor = Supervisor::default();
     let first = tokio::select! {
@@ -131,6 +141,7 @@ fn tell(
     match first {
         Ok((exchange, ending)) if options.json => terminal::json(&json!({
             "url": machine.gateway_url(),
+            "console_url": words::console(&machine.gateway_url()),
             "nats_url": machine.nats_url(),
             "simulator": *model == Model::Simulator,
             "ending": ending,

@@ -89,6 +89,7 @@ const TABLE: &[Access] = &[
     row("POST", "/v1/chat/completions", BOTH, Asked, Asked),
     row("GET", "/v1/models", READ, Asked, Free),
     row("GET", "/v1/models/{model}", READ, Asked, Free),
+    row("GET", "/v1/whoami", KEY, Free, Free),
     row("GET", "/v1/ws", KEY, Asked, Asked),
 ];
 
@@ -134,6 +135,27 @@ pub async fn check(
     }
 }
 
+/// Lets in whoever asks for what is open to everybody and has no row, such as the console's files, within the same bounds.
+pub async fn check_open(
+    State(gateway): State<Gateway>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match count_visit(&gateway, peer).and_then(|()| gateway.open_permit(peer.ip())) {
+        Ok(_permit) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Where keys are required, those who bring none come so often and no more.
+fn count_visit(gateway: &Gateway, peer: SocketAddr) -> Result<(), Problem> {
+    match gateway.config.requires_key() {
+        true => gateway.limits.count(Whose::visitor(peer.ip())).map_err(Problem::too_many_requests),
+        false => Ok(()),
+    }
+}
+
 /// Who brings what a request has in these headers; none where that is not in force.
 ///
 /// # Errors
@@ -162,10 +184,7 @@ pub fn admitted(
     brought: Result<Option<Caller>, Problem>,
 ) -> Result<Caller, Problem> {
     if is_open(route, request) {
-        if gateway.config.requires_key() {
-            gateway.limits.count(Whose::visitor(peer.ip())).map_err(Problem::too_many_requests)?;
-        }
-        return Ok(Caller::Anyone);
+        return count_visit(gateway, peer).map(|()| Caller::Anyone);
     }
     if is_nowhere(gateway, route) {
         return Ok(Caller::Anyone);

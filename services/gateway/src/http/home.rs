@@ -1,4 +1,12 @@
-//! `GET /`: what this is, for people who open the address in a browser. What it says of rpcs is generated from the protos.
+//! `GET /`: what this is. A browser is led to the console; the text is for whoever asks with a program. What it says of rpcs
+//! is generated from the protos.
+
+use axum::{
+    http::{HeaderMap, header},
+    response::{IntoResponse, Redirect, Response},
+};
+
+use crate::console;
 
 const TEXT: &str = concat!(
     "\
@@ -15,6 +23,8 @@ POST /v1/objects
     Store an image or audio, as it is, with its content-type; its digest goes into the parts of a message
 GET /v1/objects/{digest}
     Such an image or audio
+GET /v1/whoami
+    Whom the gateway takes you for, and what you may do
 GET /v1/ws
     What to watch, and what to say, over a WebSocket
 POST /v1/chat/completions
@@ -27,6 +37,8 @@ GET /openapi.yaml
     All that goes over HTTP, as OpenAPI 3.1
 GET /asyncapi.yaml
     What goes over the WebSocket and through NATS, as AsyncAPI 3
+GET /console/
+    What agents do, as it happens, and why: for people, with a browser
 GET /healthz
 GET /readyz
     Whether the gateway lives, and whether it takes work
@@ -38,14 +50,32 @@ header Kairo-At-Least. What is wrong with a request is answered as application/p
 "
 );
 
-pub async fn get() -> &'static str {
-    TEXT
+pub async fn get(headers: HeaderMap) -> Response {
+    let vary = [(header::VARY, "accept")];
+    if wants_page(&headers) {
+        (vary, Redirect::to(console::PATH)).into_response()
+    } else {
+        (vary, TEXT).into_response()
+    }
+}
+
+/// As browsers ask, which name what they show best.
+fn wants_page(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|list| list.split([',', ';']).any(|name| name.trim().eq_ignore_ascii_case("text/html")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::TEXT;
+    use super::*;
     use crate::http::access;
+
+    #[test]
+    fn browsers_are_led_to_the_console_and_programs_are_not() {
+        let wants = |accepted: &str| wants_page(&HeaderMap::from_iter([(header::ACCEPT, accepted.parse().unwrap())]));
+        assert!(wants("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
+        assert!(!wants("*/*") && !wants("text/plain") && !wants_page(&HeaderMap::new()));
+    }
 
     #[test]
     fn every_endpoint_is_told() {

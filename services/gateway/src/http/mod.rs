@@ -20,7 +20,7 @@ mod cors;
 mod dead_letters;
 mod declared_commands;
 pub mod endpoints;
-mod etag;
+pub mod etag;
 mod events;
 mod exporting;
 mod fleet;
@@ -56,6 +56,7 @@ mod thread_messages;
 mod threads;
 mod tickets;
 mod usage;
+mod whoami;
 mod ws;
 
 use axum::{
@@ -66,7 +67,7 @@ use axum::{
 use kairo_core::service::Readiness;
 
 pub use crate::state::Gateway;
-use crate::{grpc, problem::Problem};
+use crate::{console, grpc, problem::Problem};
 use endpoints::Handlers;
 pub use openai::Tokens;
 pub use read_consistency::{POSITION, at_least};
@@ -76,7 +77,9 @@ pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
     let router = routed(&gateway, readiness.routes());
     // Answered by the endpoints, behind the same doors.
     let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
-    let router = router.clone().layer(bound).merge(grpc::routes(&gateway, router, readiness));
+    let open = middleware::from_fn_with_state(gateway.clone(), access::check_open);
+    let grpc = grpc::routes(&gateway, router.clone(), readiness);
+    let router = router.layer(bound).merge(grpc).merge(console::routes().layer(open));
     // A browser asks whether a page may send a key before it sends it.
     let router = match gateway.config.cors_origins.as_slice() {
         [] => router,
@@ -182,5 +185,6 @@ fn others(gateway: &Gateway) -> Router<Gateway> {
         .route("/v1/incidents/{agent}", get(incidents::get))
         .route("/v1/objects", post(objects::post))
         .route("/v1/objects/{digest}", get(objects::get))
+        .route("/v1/whoami", get(whoami::get))
         .route("/v1/ws", get(ws::get))
 }
