@@ -157,6 +157,7 @@ const journeys = {
 const SCREENS = [
   ['overview', '/', 'main li strong'],
   ['chat', '/chat/default', '[data-manner=answer]'],
+  ['inbox', '/inbox', '[role=status]'],
   ['river', '/river', '[role=option]'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];
