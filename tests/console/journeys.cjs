@@ -158,6 +158,7 @@ const SCREENS = [
   ['overview', '/', 'main li strong'],
   ['chat', '/chat/default', '[data-manner=answer]'],
   ['inbox', '/inbox', '[role=status]'],
+  ['actions', '/actions?show=all', '[data-row]'],
   ['river', '/river', '[role=option]'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];

@@ -1,5 +1,6 @@
 // Every screen, in the order of the navigation.
 import { match, type Params } from '$lib/router/pattern';
+import { actions } from './actions/screen';
 import { chat } from './chat/screen';
 import { inbox } from './inbox/screen';
 import { overview } from './overview/screen';
@@ -10,6 +11,7 @@ export const screens: readonly Screen[] = [
   overview,
   chat,
   inbox,
+  actions,
   river,
 ];
 
