@@ -159,6 +159,7 @@ const SCREENS = [
   ['chat', '/chat/default', '[data-manner=answer]'],
   ['inbox', '/inbox', '[role=status]'],
   ['actions', '/actions?show=all', '[data-row]'],
+  ['threads', '/threads?show=all', '[data-row]'],
   ['river', '/river', '[role=option]'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];

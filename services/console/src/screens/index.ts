@@ -5,6 +5,7 @@ import { chat } from './chat/screen';
 import { inbox } from './inbox/screen';
 import { overview } from './overview/screen';
 import { river } from './river/screen';
+import { threads } from './threads/screen';
 import type { Screen } from './screen';
 
 export const screens: readonly Screen[] = [
@@ -12,6 +13,7 @@ export const screens: readonly Screen[] = [
   chat,
   inbox,
   actions,
+  threads,
   river,
 ];
 
