@@ -160,6 +160,7 @@ const SCREENS = [
   ['inbox', '/inbox', '[role=status]'],
   ['actions', '/actions?show=all', '[data-row]'],
   ['threads', '/threads?show=all', '[data-row]'],
+  ['tasks', '/tasks', '[role=status]'],
   ['river', '/river', '[role=option]'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];

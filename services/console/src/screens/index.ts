@@ -5,6 +5,7 @@ import { chat } from './chat/screen';
 import { inbox } from './inbox/screen';
 import { overview } from './overview/screen';
 import { river } from './river/screen';
+import { tasks } from './tasks/screen';
 import { threads } from './threads/screen';
 import type { Screen } from './screen';
 
@@ -14,6 +15,7 @@ export const screens: readonly Screen[] = [
   inbox,
   actions,
   threads,
+  tasks,
   river,
 ];
 
