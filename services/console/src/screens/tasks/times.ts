@@ -1,7 +1,7 @@
 // When a task is due next, and then. The first time is the gateway's; those after it are worked out here from how the task
 // repeats, and only where that gives the gateway's first time, too. Pure.
 import { Cron } from 'croner';
-import rrule from 'rrule';
+import { RRule } from 'rrule';
 import type { TaskRow } from '$lib/api/types';
 import { isZone, momentOf, wallOf } from './zones';
 
@@ -63,7 +63,7 @@ function rule(text: string, at: string, zone: string, first: number, count: numb
   const until = parts.map((part) => /^UNTIL=(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(part)).find((found) => found);
   const last = until ? Date.UTC(+until[1]!, +until[2]! - 1, +until[3]!, +until[4]!, +until[5]!, +until[6]!) : Infinity;
   const kept = parts.filter((part) => !/^UNTIL=.*Z$/.test(part)).join(';');
-  const read = new rrule.RRule({ ...rrule.RRule.parseString(kept), dtstart: new Date(start) });
+  const read = new RRule({ ...RRule.parseString(kept), dtstart: new Date(start) });
   const moments: number[] = [];
   let wall: Date | null = read.after(new Date((isSteps ? start + (first - momentOf(start, zone)) : wallOf(first, zone)) - 2 * 3_600_000), true);
   while (wall && moments.length < count) {
