@@ -161,6 +161,7 @@ const SCREENS = [
   ['actions', '/actions?show=all', '[data-row]'],
   ['threads', '/threads?show=all', '[data-row]'],
   ['tasks', '/tasks', '[role=status]'],
+  ['memories', '/memories', '[role=status]'],
   ['river', '/river', '[role=option]'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];

@@ -3,6 +3,7 @@ import { match, type Params } from '$lib/router/pattern';
 import { actions } from './actions/screen';
 import { chat } from './chat/screen';
 import { inbox } from './inbox/screen';
+import { memories } from './memories/screen';
 import { overview } from './overview/screen';
 import { river } from './river/screen';
 import { tasks } from './tasks/screen';
@@ -16,6 +17,7 @@ export const screens: readonly Screen[] = [
   actions,
   threads,
   tasks,
+  memories,
   river,
 ];
 
