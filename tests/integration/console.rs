@@ -42,7 +42,7 @@ async fn people_speak_with_an_agent_and_see_what_happens() {
     let Some(driver) = Driver::find() else { return };
     let world = Wanted::new(USUAL).start().await;
     world.define("default").await;
-    for journey in ["chat", "river", "hostile", "access"] {
+    for journey in ["chat", "river", "boards", "hostile", "access"] {
         driver.take(&world, journey).await;
     }
     world.end().await;

@@ -1,5 +1,6 @@
 // Memories and inner state as the gateway has them.
 import { api, asked } from '$lib/api/client';
+import type { Event } from '$lib/api/types';
 import { Watched } from '$lib/api/watched.svelte';
 import type { paths } from '$lib/api/openapi';
 
@@ -50,4 +51,13 @@ export function history(agent: string, key: string) {
     ask: (atLeast) =>
       asked(api.GET('/v1/agents/{agent}/inner-state/history', { params: { path: { agent }, query: { key, limit: LISTED, ...place(atLeast) } } })),
   });
+}
+
+/** Events of a thread that are looked through for what a memory was made from: the newest. */
+const OF_THREAD = 1000;
+
+/** Those of the events that are among the newest of the thread, in their order. */
+export async function found(agent: string, thread: string, ids: readonly string[]): Promise<Event[]> {
+  const { events } = await asked(api.GET('/v1/events', { params: { query: { agent, thread, latest: OF_THREAD } } }));
+  return (events as Event[]).filter(({ event_id }) => ids.includes(event_id));
 }
