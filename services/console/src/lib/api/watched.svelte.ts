@@ -1,7 +1,7 @@
 // What a query answers, and what it answers later: it is asked again whenever the log has something that may change the
 // answer. So what is shown is the gateway's, and never a second copy of how it comes about.
 import { kindOf, type Event, type Output } from './types';
-import { message } from './problem';
+import { message, ProblemError } from './problem';
 import { follow, type Wish } from './stream';
 
 export interface Answered {
@@ -53,6 +53,7 @@ export class Watched<T extends Answered> {
         connected: (connected) => {
           if (this.connected && !connected) this.lost = Date.now();
           this.connected = connected;
+          if (connected) this.#goOn();
         },
         refused: (problem) => (this.error = problem.message),
       },
@@ -83,8 +84,20 @@ export class Watched<T extends Answered> {
       const answer = await this.#watch.ask(this.#wanted || undefined);
       if (!this.#ended) this.answer = answer;
     } catch (error) {
-      if (!this.#ended) this.error = message(error);
+      if (!this.#ended && !(this.answer && isBehind(error))) this.error = message(error);
     }
     this.#asking = false;
   }
+
+  /** The gateway is there again: what went wrong meanwhile is asked for anew. */
+  #goOn() {
+    if (this.error === '') return;
+    this.error = '';
+    void this.again(this.#wanted);
+  }
+}
+
+/** The read model is not that far yet, after as long as the gateway waits: it is asked again. */
+function isBehind(error: unknown): boolean {
+  return error instanceof ProblemError && error.problem?.wanted !== undefined;
 }
