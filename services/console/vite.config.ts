@@ -26,5 +26,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
   },
-  test: { include: ['src/**/*.test.ts'], environment: 'node' },
+  // What is a module to browsers is one to the tests, too.
+  test: { include: ['src/**/*.test.ts'], environment: 'node', server: { deps: { inline: ['rrule'] } } },
 });

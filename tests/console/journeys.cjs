@@ -242,6 +242,38 @@ const journeys = {
     demand(wrong.length === 0, wrong.join('\n'));
   },
 
+  /** Lists of what there is: chosen from the keyboard, in the address, and the same after a reload. */
+  async boards(browser) {
+    const { page, wrong } = await open(browser);
+    await page.goto(`${url}/console/chat/default`);
+    await say(page, 'what time is it?');
+    for (const path of ['/actions?show=all', '/threads?show=all']) {
+      await page.goto(`${url}/console${path}`);
+      await page.locator('[data-row]').first().waitFor();
+      await page.keyboard.press('j');
+      const details = page.getByRole('region', { name: 'Details' });
+      const heading = details.getByRole('heading', { level: 2 });
+      const chosen = await heading.innerText();
+      demand(chosen !== '' && new URL(page.url()).pathname.split('/').length > 3, `${path}: chosen in the address, not ${page.url()}`);
+      await page.reload();
+      await heading.waitFor();
+      demand((await heading.innerText()) === chosen, `${path}: the same after a reload, not ${await heading.innerText()}`);
+      await page.keyboard.press('Escape');
+      await details.waitFor({ state: 'detached' });
+    }
+    await page.goto(`${url}/console/actions?show=all`);
+    await page.locator('[data-row]', { hasText: 'tools.now' }).first().click();
+    await page.getByText('"unix"').waitFor();
+    await page.setViewportSize({ width: 320, height: 640 });
+    for (const path of ['/inbox', '/actions?show=all', '/threads?show=all', '/tasks', '/memories']) {
+      await page.goto(`${url}/console${path}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      const width = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      demand(width[0] <= width[1], `${path}: nothing wider than the window: ${width}`);
+    }
+    demand(wrong.length === 0, wrong.join('\n'));
+  },
+
   /** Nothing keeps anybody out: every screen, light and dark, in both languages. */
   async access(browser) {
     const found = [];
@@ -266,6 +298,11 @@ const journeys = {
 const SCREENS = [
   ['overview', '/', 'main li strong'],
   ['chat', '/chat/default', '[data-manner=answer]'],
+  ['inbox', '/inbox', 'main [data-row], main .notice'],
+  ['actions', '/actions?show=all', '[data-row]'],
+  ['threads', '/threads?show=all', '[data-row]'],
+  ['tasks', '/tasks', 'main [data-row], main .notice'],
+  ['memories', '/memories', 'main [data-row], main .notice'],
   ['river', '/river', '[role=option]'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];

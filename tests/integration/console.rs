@@ -46,7 +46,7 @@ async fn people_speak_with_an_agent_and_see_what_happens() {
     let world = Wanted::new(USUAL).start().await;
     world.define("default").await;
     world.define("cook").await;
-    for journey in ["chat", "river", "several", "hostile", "access"] {
+    for journey in ["chat", "river", "several", "boards", "hostile", "access"] {
         driver.take(&world, journey, &[]).await;
     }
     world.end().await;

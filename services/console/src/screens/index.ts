@@ -1,11 +1,25 @@
 // Every screen, in the order of the navigation.
 import { match, type Params } from '$lib/router/pattern';
+import { actions } from './actions/screen';
 import { chat } from './chat/screen';
+import { inbox } from './inbox/screen';
+import { memories } from './memories/screen';
 import { overview } from './overview/screen';
 import { river } from './river/screen';
+import { tasks } from './tasks/screen';
+import { threads } from './threads/screen';
 import type { Screen } from './screen';
 
-export const screens: readonly Screen[] = [overview, chat, river];
+export const screens: readonly Screen[] = [
+  overview,
+  chat,
+  inbox,
+  actions,
+  threads,
+  tasks,
+  memories,
+  river,
+];
 
 /** The screen at a path, and the parts of the path. */
 export function screenAt(path: string): { screen: Screen; params: Params } | null {

@@ -33,4 +33,10 @@ export const en = {
   seconds: (count: string) => `${count} s`,
   minutes: (minutes: string, seconds: string) => `${minutes} min ${seconds} s`,
   hours: (hours: string, minutes: string) => `${hours} h ${minutes} min`,
+  agent: 'Agent',
+  allAgents: 'All agents',
+  details: 'Details',
+  next: 'Next in the list',
+  previous: 'Previous in the list',
+  older: 'Show older',
 };

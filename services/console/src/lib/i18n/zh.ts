@@ -34,4 +34,10 @@ export const zh: typeof en = {
   seconds: (count) => `${count} 秒`,
   minutes: (minutes, seconds) => `${minutes} 分 ${seconds} 秒`,
   hours: (hours, minutes) => `${hours} 小时 ${minutes} 分`,
+  agent: '智能体',
+  allAgents: '所有智能体',
+  details: '详情',
+  next: '列表中的下一项',
+  previous: '列表中的上一项',
+  older: '显示更早的',
 };
