@@ -158,6 +158,7 @@ const SCREENS = [
   ['overview', '/', 'main li strong'],
   ['chat', '/chat/default', '[data-manner=answer]'],
   ['river', '/river', '[role=option]'],
+  ['graph', '/graph', 'main ol li a'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];
 

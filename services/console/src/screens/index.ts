@@ -1,11 +1,12 @@
 // Every screen, in the order of the navigation.
 import { match, type Params } from '$lib/router/pattern';
 import { chat } from './chat/screen';
+import { graph } from './graph/screen';
 import { overview } from './overview/screen';
 import { river } from './river/screen';
 import type { Screen } from './screen';
 
-export const screens: readonly Screen[] = [overview, chat, river];
+export const screens: readonly Screen[] = [overview, chat, river, graph];
 
 /** The screen at a path, and the parts of the path. */
 export function screenAt(path: string): { screen: Screen; params: Params } | null {

@@ -22,6 +22,12 @@ export function moment(at: string | number | Date): string {
   return new Intl.DateTimeFormat(languages.tag, { dateStyle: 'medium', timeStyle: 'medium', hour12: false }).format(new Date(at));
 }
 
+/** How long something took that often takes less than a second. */
+export function latency(milliseconds: number): string {
+  if (milliseconds >= 1000) return duration(milliseconds);
+  return new Intl.NumberFormat(languages.tag, { style: 'unit', unit: 'millisecond', maximumFractionDigits: 0 }).format(milliseconds);
+}
+
 export function duration(milliseconds: number): string {
   const t = words({ en, zh });
   const seconds = Math.max(0, milliseconds) / 1000;
