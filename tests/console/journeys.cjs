@@ -159,6 +159,9 @@ const SCREENS = [
   ['chat', '/chat/default', '[data-manner=answer]'],
   ['river', '/river', '[role=option]'],
   ['graph', '/graph', 'main ol li a'],
+  ['teams', '/teams', 'main [role=status]'],
+  ['usage', '/usage', 'main tfoot'],
+  ['fleet', '/fleet', 'main article'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];
 

@@ -1,6 +1,7 @@
 // What a query answers, kept up with the log: asked again when something happened, never more than one request at a time.
 import { message } from '$lib/api/problem';
 import { follow, type Wish } from '$lib/api/stream';
+import { untrack } from 'svelte';
 
 /** Many events may come at once; what they change is asked for once. */
 const TOGETHER_MS = 700;
@@ -8,7 +9,6 @@ const TOGETHER_MS = 700;
 export class Query<T> {
   data = $state.raw<T | null>(null);
   error = $state('');
-  asking = $state(false);
   /** When `data` was answered. */
   at = $state<number | null>(null);
   connected = $state(false);
@@ -16,6 +16,7 @@ export class Query<T> {
   lost = $state<number | null>(null);
 
   #ask: () => Promise<T>;
+  #asking = false;
   #again = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #stop: () => void = () => {};
@@ -27,6 +28,12 @@ export class Query<T> {
 
   /** Asks, and again whenever something of this comes; until what this returns is called. */
   follow(wish: Wish = {}): () => void {
+    // Whose effect this is in depends on which query it is, not on what that is answered.
+    return untrack(() => this.#follow(wish));
+  }
+
+  #follow(wish: Wish): () => void {
+    this.#ended = false;
     void this.ask();
     this.#stop = follow(wish, {
       event: () => this.soon(),
@@ -56,11 +63,11 @@ export class Query<T> {
   }
 
   async ask() {
-    if (this.asking) {
+    if (this.#asking) {
       this.#again = true;
       return;
     }
-    this.asking = true;
+    this.#asking = true;
     try {
       const data = await this.#ask();
       if (this.#ended) return;
@@ -70,7 +77,7 @@ export class Query<T> {
     } catch (error) {
       if (!this.#ended) this.error = message(error);
     }
-    this.asking = false;
+    this.#asking = false;
     if (this.#again) {
       this.#again = false;
       this.soon();

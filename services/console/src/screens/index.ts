@@ -1,12 +1,15 @@
 // Every screen, in the order of the navigation.
 import { match, type Params } from '$lib/router/pattern';
 import { chat } from './chat/screen';
+import { fleet } from './fleet/screen';
 import { graph } from './graph/screen';
 import { overview } from './overview/screen';
 import { river } from './river/screen';
+import { teams } from './teams/screen';
+import { usage } from './usage/screen';
 import type { Screen } from './screen';
 
-export const screens: readonly Screen[] = [overview, chat, river, graph];
+export const screens: readonly Screen[] = [overview, chat, river, graph, teams, usage, fleet];
 
 /** The screen at a path, and the parts of the path. */
 export function screenAt(path: string): { screen: Screen; params: Params } | null {

@@ -9,6 +9,7 @@ export const en = {
   language: 'Language',
   keys: 'Keyboard',
   close: 'Close',
+  cancel: 'Cancel',
   signOut: 'Sign out',
   signIn: 'Sign in',
   keyLabel: 'API key or token',

@@ -36,3 +36,10 @@ export function duration(milliseconds: number): string {
   if (minutes < 60) return t.minutes(number(minutes), number(Math.floor(seconds % 60)));
   return t.hours(number(Math.floor(minutes / 60)), number(minutes % 60));
 }
+
+export function bytes(count: number): string {
+  const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];
+  const step = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(count) / 3));
+  const form: Intl.NumberFormatOptions = { style: 'unit', unit: units[step]!, maximumFractionDigits: 1 };
+  return new Intl.NumberFormat(languages.tag, form).format(count / 1000 ** step);
+}

@@ -11,6 +11,7 @@ export const zh: typeof en = {
   language: '语言',
   keys: '键盘',
   close: '关闭',
+  cancel: '取消',
   signOut: '退出',
   signIn: '登录',
   keyLabel: 'API 密钥或令牌',

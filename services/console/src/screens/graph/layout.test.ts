@@ -67,8 +67,9 @@ test('what names the message of a decision is found by what it answers or begins
     event('ended', 'request', 'kairo.agent.worker.decision', 'task.ended', 30, { answer: { request_id: 'ask' } }),
     event('reply', 'message-3', 'kairo.agent.lead.answer', 'agent.answer', 40, { request_id: 'ask' }),
     event('learnt', 'message-4', 'kairo.agent.lead.decision', 'memory.appended', 50),
+    { ...event('said', 'message-4', 'kairo.agent.lead.decision', 'agent.action', 50), position: 1 },
   ]);
   const causes = Object.fromEntries(nodes.map(({ event, cause }) => [event.event_id, cause?.event.event_id ?? '']));
-  expect(causes).toEqual({ queued: '', opened: 'queued', begun: 'queued', ask: 'queued', request: 'ask', ended: 'request', reply: 'ended', learnt: 'opened' });
-  expect(nodes.filter(({ presumed }) => presumed).map(({ event }) => event.event_id)).toEqual(['learnt']);
+  expect(causes).toEqual({ queued: '', opened: 'queued', begun: 'queued', ask: 'queued', request: 'ask', ended: 'request', reply: 'ended', learnt: 'opened', said: 'opened' });
+  expect(nodes.filter(({ presumed }) => presumed).map(({ event }) => event.event_id)).toEqual(['learnt', 'said']);
 });

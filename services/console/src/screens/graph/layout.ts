@@ -56,8 +56,8 @@ export function graphOf(events: readonly Event[]): Graph {
     }
     const isDecision = event.subject.endsWith('.decision');
     const before = isDecision && event.causation_id ? decided.get(ownerOf(event)) : undefined;
-    // Not another event of the same decision.
-    const presumed = !named && before && before.event.sequence < event.sequence ? before : null;
+    // All of one decision follows from the same.
+    const presumed = named || !before ? null : before.event.sequence < event.sequence ? before : before.cause;
     const cause = named ?? presumed;
     const wait = cause && Math.max(0, Date.parse(event.ts) - Date.parse(cause.event.ts));
     const lane = laneOf(event, agent);
@@ -84,7 +84,7 @@ class Causes {
     const ids = new Set(events.map(({ event_id }) => event_id));
     for (const event of events) {
       const task = field(event.payload['task'], 'task_id');
-      if (kindOf(event) === 'task.scheduled' && task) this.#scheduled.set(task, event.event_id);
+      if (event.type.includes('.task.scheduled.') && task) this.#scheduled.set(task, event.event_id);
       const request = field(event.payload['answer'], 'request_id');
       if (request) this.#answered.set(request, event.event_id);
     }
