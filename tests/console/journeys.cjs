@@ -159,6 +159,7 @@ const SCREENS = [
   ['chat', '/chat/default', '[data-manner=answer]'],
   ['river', '/river', '[role=option]'],
   ['graph', '/graph', 'main ol li a'],
+  ['replay', '/replay/default', '#state'],
   ['teams', '/teams', 'main [role=status]'],
   ['usage', '/usage', 'main tfoot'],
   ['fleet', '/fleet', 'main article'],
