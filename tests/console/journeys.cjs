@@ -158,6 +158,7 @@ const SCREENS = [
   ['overview', '/', 'main li strong'],
   ['chat', '/chat/default', '[data-manner=answer]'],
   ['river', '/river', '[role=option]'],
+  ['search', '/search?q=time', 'main ol li a'],
   ['graph', '/graph', 'main ol li a'],
   ['replay', '/replay/default', '#state'],
   ['teams', '/teams', 'main [role=status]'],

@@ -6,11 +6,12 @@ import { graph } from './graph/screen';
 import { overview } from './overview/screen';
 import { replay } from './replay/screen';
 import { river } from './river/screen';
+import { search } from './search/screen';
 import { teams } from './teams/screen';
 import { usage } from './usage/screen';
 import type { Screen } from './screen';
 
-export const screens: readonly Screen[] = [overview, chat, river, graph, replay, teams, usage, fleet];
+export const screens: readonly Screen[] = [overview, chat, river, search, graph, replay, teams, usage, fleet];
 
 /** The screen at a path, and the parts of the path. */
 export function screenAt(path: string): { screen: Screen; params: Params } | null {

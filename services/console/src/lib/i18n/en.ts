@@ -1,6 +1,7 @@
 export const en = {
   skip: 'Skip to content',
   screens: 'Screens',
+  goTo: 'Go to…',
   menu: 'Menu',
   theme: 'Theme',
   themeSystem: 'System',

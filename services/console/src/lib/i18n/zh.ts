@@ -3,6 +3,7 @@ import type { en } from './en';
 export const zh: typeof en = {
   skip: '跳到正文',
   screens: '页面',
+  goTo: '前往…',
   menu: '菜单',
   theme: '主题',
   themeSystem: '跟随系统',
