@@ -161,7 +161,7 @@ const SCREENS = [
   ['search', '/search?q=time', 'main ol li a'],
   ['graph', '/graph', 'main ol li a'],
   ['replay', '/replay/default', '#state'],
-  ['teams', '/teams', 'main [role=status]'],
+  ['teams', '/teams', '.all .notice, .all section'],
   ['usage', '/usage', 'main tfoot'],
   ['fleet', '/fleet', 'main article'],
   ['nowhere', '/no/such/screen', 'main h1'],
