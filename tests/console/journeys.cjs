@@ -304,6 +304,12 @@ const SCREENS = [
   ['tasks', '/tasks', 'main [data-row], main .notice'],
   ['memories', '/memories', 'main [data-row], main .notice'],
   ['river', '/river', '[role=option]'],
+  ['search', '/search?q=time', 'main ol li a'],
+  ['graph', '/graph', 'main ol li a'],
+  ['replay', '/replay/default', '#state'],
+  ['teams', '/teams', '.all .notice, .all section'],
+  ['usage', '/usage', 'main tfoot'],
+  ['fleet', '/fleet', 'main article'],
   ['nowhere', '/no/such/screen', 'main h1'],
 ];
 

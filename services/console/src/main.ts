@@ -1,5 +1,6 @@
 import '$lib/styles/tokens.css';
 import '$lib/styles/base.css';
+import '$lib/styles/table.css';
 import { mount } from 'svelte';
 import { languages } from '$lib/i18n/index.svelte';
 import { keyboard } from '$lib/keyboard.svelte';

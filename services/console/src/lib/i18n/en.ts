@@ -1,6 +1,7 @@
 export const en = {
   skip: 'Skip to content',
   screens: 'Screens',
+  goTo: 'Go to…',
   menu: 'Menu',
   theme: 'Theme',
   themeSystem: 'System',
@@ -9,6 +10,7 @@ export const en = {
   language: 'Language',
   keys: 'Keyboard',
   close: 'Close',
+  cancel: 'Cancel',
   signOut: 'Sign out',
   signIn: 'Sign in',
   keyLabel: 'API key or token',

@@ -22,6 +22,12 @@ export function moment(at: string | number | Date): string {
   return new Intl.DateTimeFormat(languages.tag, { dateStyle: 'medium', timeStyle: 'medium', hour12: false }).format(new Date(at));
 }
 
+/** How long something took that often takes less than a second. */
+export function latency(milliseconds: number): string {
+  if (milliseconds >= 1000) return duration(milliseconds);
+  return new Intl.NumberFormat(languages.tag, { style: 'unit', unit: 'millisecond', maximumFractionDigits: 0 }).format(milliseconds);
+}
+
 export function duration(milliseconds: number): string {
   const t = words({ en, zh });
   const seconds = Math.max(0, milliseconds) / 1000;
@@ -29,4 +35,11 @@ export function duration(milliseconds: number): string {
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return t.minutes(number(minutes), number(Math.floor(seconds % 60)));
   return t.hours(number(Math.floor(minutes / 60)), number(minutes % 60));
+}
+
+export function bytes(count: number): string {
+  const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];
+  const step = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(count) / 3));
+  const form: Intl.NumberFormatOptions = { style: 'unit', unit: units[step]!, maximumFractionDigits: 1 };
+  return new Intl.NumberFormat(languages.tag, form).format(count / 1000 ** step);
 }

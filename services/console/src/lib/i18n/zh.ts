@@ -3,6 +3,7 @@ import type { en } from './en';
 export const zh: typeof en = {
   skip: '跳到正文',
   screens: '页面',
+  goTo: '前往…',
   menu: '菜单',
   theme: '主题',
   themeSystem: '跟随系统',
@@ -11,6 +12,7 @@ export const zh: typeof en = {
   language: '语言',
   keys: '键盘',
   close: '关闭',
+  cancel: '取消',
   signOut: '退出',
   signIn: '登录',
   keyLabel: 'API 密钥或令牌',

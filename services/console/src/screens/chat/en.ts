@@ -25,6 +25,7 @@ export const en = {
   said: 'You',
   way: 'meanwhile',
   unasked: 'unasked',
+  causes: 'How it came about',
   drafting: 'is writing…',
   thinking: 'is thinking…',
   deciding: 'is deciding…',

@@ -29,6 +29,8 @@ export interface Said {
 export interface Words {
   kind: 'words';
   id: string;
+  /** The turn it belongs to: its correlation id. */
+  turn: string;
   text: string;
   /** Words on the way, the answer, or words that nobody asked for. */
   manner: 'way' | 'answer' | 'unasked';
@@ -241,7 +243,7 @@ export class Conversation {
     const unasked = message === '' || this.#answered.has(message) || !this.#items.has(message);
     if (final && message !== '') this.#answered.add(message);
     const manner = !final ? 'way' : unasked ? 'unasked' : 'answer';
-    this.#items.set(event.event_id, { kind: 'words', id: event.event_id, text: text(event), manner, at: event.ts });
+    this.#items.set(event.event_id, { kind: 'words', id: event.event_id, turn: event.correlation_id, text: text(event), manner, at: event.ts });
   }
 
   #aside(kind: Aside['kind'], event: Event) {

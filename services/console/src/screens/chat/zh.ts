@@ -27,6 +27,7 @@ export const zh: typeof en = {
   said: '你',
   way: '进行中',
   unasked: '主动告知',
+  causes: '来龙去脉',
   drafting: '正在写…',
   thinking: '正在思考…',
   deciding: '正在决定…',

@@ -31,6 +31,7 @@ export const en = {
   says: 'Says',
   payload: 'All of it',
   onlyTurn: 'Only this turn',
+  causes: 'What caused what',
   onlyThread: 'Only this thread',
   map: 'Where in the list',
 };

@@ -29,12 +29,15 @@ export class Live {
   #ended = false;
   #frames = eachFrame(() => this.#show());
 
-  constructor(readonly narrowed: Narrowed) {}
+  constructor(
+    readonly narrowed: Narrowed,
+    readonly before = BEFORE,
+  ) {}
 
   async begin() {
     this.loading = true;
     try {
-      const query = { ...this.narrowed, latest: BEFORE };
+      const query = { ...this.narrowed, latest: this.before };
       const { events } = await asked(api.GET('/v1/events', { params: { query } }));
       if (this.#ended) return;
       this.#waiting.push(...(events as Event[]));

@@ -33,6 +33,7 @@ export const zh: typeof en = {
   says: '内容',
   payload: '全部',
   onlyTurn: '仅此回合',
+  causes: '因果图',
   onlyThread: '仅此线程',
   map: '列表中的位置',
 };

@@ -1,0 +1,13 @@
+import type { Screen } from '../screen';
+
+export const replay: Screen = {
+  path: '/replay/{agent?}',
+  title: { en: 'Replay lab', zh: '回放实验室' },
+  purpose: {
+    en: 'What an agent knew at any place of its log, what changed with each message, and incident files.',
+    zh: '智能体在其日志任意位置所知的一切、每条消息带来的变化，以及事故文件。',
+  },
+  key: 'l',
+  icon: 'M2.5 8a5.5 5.5 0 105.5-5.5A5.5 5.5 0 003.5 5M3 2v3h3M8 5v3l2 1.5',
+  load: () => import('./Replay.svelte'),
+};

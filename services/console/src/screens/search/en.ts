@@ -1,0 +1,30 @@
+import type { Kind } from './find';
+
+export const en = {
+  label: 'Words, an id, or a place in the log',
+  kinds: {
+    thread: 'thread',
+    task: 'task',
+    memory: 'memory',
+    message: 'message',
+    state: 'inner state',
+    turn: 'turn',
+    action: 'action',
+    place: 'state there',
+    agent: 'agent',
+    screen: 'screen',
+  } as Record<Kind, string>,
+  in: 'Among',
+  all: 'everything',
+  agent: 'Agent',
+  found: (count: string) => `${count} found`,
+  nothing: 'Nothing was found.',
+  begin: 'One letter of a longer word may be wrong, and the last word may be only begun.',
+  more: 'Show more',
+  palette: 'Go to',
+  paletteLabel: 'A screen, an agent, words, an id, or a place in the log',
+  talkTo: (agent: string) => `Talk to ${agent}`,
+  eventsOf: (agent: string) => `Events of ${agent}`,
+  replayOf: (agent: string) => `Replay ${agent}`,
+  searchFor: (words: string) => `Search for “${words}”`,
+};

@@ -1,0 +1,30 @@
+import type { en } from './en';
+
+export const zh: typeof en = {
+  label: '词语、标识或日志中的位置',
+  kinds: {
+    thread: '线程',
+    task: '任务',
+    memory: '记忆',
+    message: '消息',
+    state: '内部状态',
+    turn: '回合',
+    action: '动作',
+    place: '当时的状态',
+    agent: '智能体',
+    screen: '页面',
+  },
+  in: '范围',
+  all: '全部',
+  agent: '智能体',
+  found: (count) => `找到 ${count} 个`,
+  nothing: '什么也没找到。',
+  begin: '较长的词可以有一个字母出错，最后一个词可以只写开头。',
+  more: '显示更多',
+  palette: '前往',
+  paletteLabel: '页面、智能体、词语、标识或日志中的位置',
+  talkTo: (agent) => `与 ${agent} 交谈`,
+  eventsOf: (agent) => `${agent} 的事件`,
+  replayOf: (agent) => `回放 ${agent}`,
+  searchFor: (words) => `搜索“${words}”`,
+};
