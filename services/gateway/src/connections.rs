@@ -49,7 +49,7 @@ struct Patience {
 }
 
 /// How a gateway leaves: it is told to, and some time later takes no more connections.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Leaving {
     pub told: CancellationToken,
     pub ends: CancellationToken,

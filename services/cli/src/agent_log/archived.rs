@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn message(sequence: u64, body: &[u8]) -> LogMessage {
-        LogMessage { sequence, data: body.to_vec().into(), ..LogMessage::default() }
+        LogMessage { sequence, data: body.to_vec(), ..LogMessage::default() }
     }
 
     fn page(end: u64, messages: Vec<LogMessage>) -> GetLogResponse {

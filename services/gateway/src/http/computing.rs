@@ -59,8 +59,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = Router::new().route("/", get(answer));
-        let serving =
-            async move { connections::serve(listener, app, &GatewayConfig::default(), CancellationToken::new()).await };
+        let serving = async move {
+            connections::serve(listener, app, &GatewayConfig::default(), connections::Leaving::default()).await
+        };
         tokio::spawn(serving);
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();

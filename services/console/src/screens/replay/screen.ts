@@ -7,6 +7,7 @@ export const replay: Screen = {
     en: 'What an agent knew at any place of its log, what changed with each message, and incident files.',
     zh: '智能体在其日志任意位置所知的一切、每条消息带来的变化，以及事故文件。',
   },
+  needs: 'admin',
   key: 'l',
   icon: 'M2.5 8a5.5 5.5 0 105.5-5.5A5.5 5.5 0 003.5 5M3 2v3h3M8 5v3l2 1.5',
   load: () => import('./Replay.svelte'),
