@@ -2105,6 +2105,8 @@ export interface components {
         };
         /** @description At most 1000 messages, in the order of the log. */
         GetAgentLogResponse: {
+            /** @description The sequence of the log's first message, whosever it is: what stood before is gone. */
+            log_begins: number;
             messages: components["schemas"]["LogMessage"][];
             /** @description What to ask for as after to go on; none where the log ends. */
             next_after: number | null;
@@ -2773,7 +2775,11 @@ export interface components {
         /** @description The log. */
         LogRow: {
             bytes: number;
+            /** @description The sequence of its first message. One that begins later than it did has lost what stood before, as by a limit of its stream. */
+            first_sequence: number;
             last_sequence: number;
+            /** @description What it may take, in bytes: the stream's own limit, else gateway.log_limit_bytes; none where neither is set. */
+            limit_bytes: number | null;
             messages: number;
         };
         MakeKeyRequest: {
