@@ -125,17 +125,18 @@ async fn every_chat_gets_its_own_answer_and_the_same_chat_the_same() {
 
 #[tokio::test]
 async fn a_chat_that_is_answered_together_with_another_is_answered() {
-    let world = Wanted::new(USUAL).start().await;
+    let mut world = Wanted::new(USUAL).start().await;
     let profile = json!({ "agent": "joins", "prompt": "Be brief.", "interjection": "join" });
     assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
-    world.stack.freeze(Service::AgentRuntime, 0).unwrap();
+    // Whoever starts decides nothing before it has read all that is there.
+    world.stack.stop_one(Service::AgentRuntime, 0).await.unwrap();
     let mut chats = Vec::new();
     // The answer is not in the decision that says they are one: the agent looks at the clock first.
     for (number, words) in ["one", "two", "the time please"].into_iter().enumerate() {
         chats.push(ask(&world, "joins", "kitchen", words));
         world.log.wait_for(number + 1, |event| event.subject == "kairo.agent.joins.message").await;
     }
-    world.stack.thaw(Service::AgentRuntime, 0).unwrap();
+    world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
     let replies: BTreeSet<String> = join_all(chats).await.into_iter().map(|chat| replied(chat.unwrap())).collect();
     assert_eq!(replies.len(), 1, "{replies:?}");
     assert!(replies.first().unwrap().starts_with("It is 2"), "{replies:?}");

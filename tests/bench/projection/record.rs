@@ -11,7 +11,7 @@ use kairo_core::{
 };
 use kairo_local::{Login, Service};
 use kairo_proto::v1;
-use reqwest::Client;
+use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
@@ -106,7 +106,13 @@ async fn answered(http: &Client, gateway: &str, accepted: &Value, asks: bool) ->
     let url = format!("{gateway}/v1/events?correlation={correlation}&limit=1000");
     let replied = async {
         loop {
-            let page: Value = http.get(&url).send().await?.error_for_status()?.json().await?;
+            let answer = http.get(&url).send().await?;
+            // So many ask at once that a busy machine may have them wait.
+            if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+            let page: Value = answer.error_for_status()?.json().await?;
             let events = page.get("events").and_then(Value::as_array).into_iter().flatten();
             let ends = |event: &Value| {
                 event.pointer("/payload/final") == Some(&json!(true))
