@@ -39,6 +39,8 @@ const WISHES: [&str; 20] = [
 const PLANS_OF: [&str; 5] = ["plan", "chat", "plan", "plan", "consent"];
 /// Longest time a turn may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks whether a turn has its reply: 48 clients look at once.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// Words that messages and answers are made of.
 const WORDS: &str = "the report is due on friday and ann would like to see a draft of it before that so please look at \
                      what we said last week about numbers for the spring and tell me which of them have changed since \
@@ -109,7 +111,7 @@ async fn answered(http: &Client, gateway: &str, accepted: &Value, asks: bool) ->
             let answer = http.get(&url).send().await?;
             // So many ask at once that a busy machine may have them wait.
             if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(ASK_AGAIN).await;
                 continue;
             }
             let page: Value = answer.error_for_status()?.json().await?;
@@ -121,7 +123,7 @@ async fn answered(http: &Client, gateway: &str, accepted: &Value, asks: bool) ->
             if events.into_iter().any(ends) {
                 return Ok(());
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(ASK_AGAIN).await;
         }
     };
     tokio::time::timeout(PATIENCE, replied)
