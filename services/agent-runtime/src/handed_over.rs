@@ -1,11 +1,14 @@
 //! Models' answers that a partition is handed over with: for decisions that do not stand yet. A snapshot has them, too, but
 //! only builds of its format read it; these go to whoever is next, as in an upgrade, so that nothing is asked for twice.
+//!
+//! They are one entry for each partition, which the next that is handed over replaces. Each agent's are of use as long as it has
+//! decided nothing since.
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use kairo_core::{
-    bus::{Bus, BusError, data_keys::Holder},
+    bus::{Bus, BusError},
     ids::Name,
     subjects::SNAPSHOTS_BUCKET,
 };
@@ -13,7 +16,7 @@ use kairo_mind::log::Answers;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::snapshots::{PART, SEALED, WHOLE, pack, unpack};
+use crate::snapshots::{self, PART, pack, unpack};
 
 /// What it is sealed as.
 const PLACE: &str = "handed over";
@@ -26,57 +29,64 @@ pub struct Answered {
     pub work_answers: Option<Answers>,
 }
 
-/// What an entry holds. Fields come and go: it says no version.
-#[derive(Serialize, Deserialize)]
-struct Entry {
-    log: Uuid,
-    #[serde(flatten)]
-    paid: Answered,
-}
-
 impl Answered {
     pub fn is_nothing(&self) -> bool {
         self.answers.is_none() && self.work_answers.is_none()
     }
+}
 
-    /// Of each lane what was paid for later: an agent's snapshot may be of long before.
-    #[must_use]
-    pub fn or_later(self, other: Self) -> Self {
-        Self { answers: later(self.answers, other.answers), work_answers: later(self.work_answers, other.work_answers) }
+/// What an agent is handed over with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HandedOver {
+    /// The last message on its decision subject.
+    pub decided: u64,
+    pub answered: Answered,
+}
+
+/// What is stored. Fields come and go: it says no version.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    log: Uuid,
+    agents: Vec<OfAgent>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OfAgent {
+    agent: Name,
+    decided: u64,
+    /// Whether its content is sealed with the agent's data key.
+    is_sealed: bool,
+    /// An [`Answered`], packed, in base64.
+    content: String,
+}
+
+/// Writes them in the place of what was there. What cannot be written, or has no room, is asked for again, which is no reason to
+/// keep a partition.
+pub async fn write(bus: &Bus, partition: u32, agents: BTreeMap<Name, HandedOver>) {
+    if let Err(error) = write_all(bus, partition, agents).await {
+        tracing::warn!(partition, %error, "models' answers could not be handed over");
     }
 }
 
-fn later(one: Option<Answers>, other: Option<Answers>) -> Option<Answers> {
-    let input = |answers: &Option<Answers>| answers.as_ref().map_or(0, |answers| answers.input);
-    if input(&other) > input(&one) { other } else { one }
-}
-
-/// Writes them. What cannot be written is asked for again, which is no reason to keep a partition.
-pub async fn write(bus: &Bus, partition: u32, agents: Vec<(Name, Answered)>) {
-    for (agent, paid) in agents {
-        if let Err(error) = write_one(bus, partition, &agent, paid).await {
-            tracing::warn!(%agent, %error, "models' answers could not be handed over");
+async fn write_all(bus: &Bus, partition: u32, handed_over: BTreeMap<Name, HandedOver>) -> Result<(), BusError> {
+    let (mut agents, mut size) = (Vec::new(), 0);
+    for (agent, HandedOver { decided, answered }) in handed_over {
+        let (content, is_sealed) = snapshots::sealed(bus, &agent, PLACE, pack(&answered).0).await?;
+        let of_agent = OfAgent { agent, decided, is_sealed, content: BASE64_STANDARD.encode(content) };
+        size += of_agent.content.len();
+        if size > PART {
+            return Err(BusError::TooLarge { size });
         }
+        agents.push(of_agent);
     }
+    let entry = serde_json::to_vec(&Entry { log: bus.log()?.id, agents }).unwrap_or_default();
+    bus.put_value(SNAPSHOTS_BUCKET, &key(partition), entry.into()).await.map(drop)
 }
 
-async fn write_one(bus: &Bus, partition: u32, agent: &Name, paid: Answered) -> Result<(), BusError> {
-    let (packed, _) = pack(&Entry { log: bus.log()?.id, paid });
-    let (packed, kind) = match bus.seal(Holder::Agent(agent.as_str()), PLACE, &packed).await? {
-        Some(sealed) => (sealed, WHOLE + SEALED),
-        None => (packed, WHOLE),
-    };
-    if packed.len() > PART {
-        return Err(BusError::TooLarge { size: packed.len() });
-    }
-    let entry: Bytes = std::iter::once(kind).chain(packed).collect::<Vec<u8>>().into();
-    bus.put_value(SNAPSHOTS_BUCKET, &key(partition, agent.as_str()), entry).await.map(drop)
-}
-
-/// What the owner before left, if it left anything. What was decided since makes it worthless, which those it is for see.
-pub async fn read(bus: &Bus, partition: u32) -> BTreeMap<Name, Answered> {
+/// What the owner before left, if it left anything.
+pub async fn read(bus: &Bus, partition: u32) -> BTreeMap<Name, HandedOver> {
     match read_all(bus, partition).await {
-        Ok(paid) => paid,
+        Ok(handed_over) => handed_over,
         Err(error) => {
             tracing::debug!(partition, %error, "what was handed over cannot be read");
             BTreeMap::new()
@@ -84,53 +94,65 @@ pub async fn read(bus: &Bus, partition: u32) -> BTreeMap<Name, Answered> {
     }
 }
 
-async fn read_all(bus: &Bus, partition: u32) -> Result<BTreeMap<Name, Answered>, BusError> {
+async fn read_all(bus: &Bus, partition: u32) -> Result<BTreeMap<Name, HandedOver>, BusError> {
     let log = bus.log()?.id;
+    let entry = bus.value(SNAPSHOTS_BUCKET, &key(partition)).await?;
+    let entry = entry.and_then(|entry| serde_json::from_slice::<Entry>(&entry.value).ok());
     let mut all = BTreeMap::new();
-    for entry in bus.values(SNAPSHOTS_BUCKET, &key(partition, "*")).await? {
-        let Some(agent) = entry.key.rsplit('.').next().and_then(|agent| Name::parse(agent).ok()) else { continue };
-        let packed = match entry.value.split_first() {
-            Some((&WHOLE, packed)) => Some(packed.to_vec()),
-            Some((kind, sealed)) if *kind == WHOLE + SEALED => {
-                bus.open(Holder::Agent(agent.as_str()), PLACE, sealed).await?
-            }
-            _ => None,
-        };
-        let entry = packed.and_then(|packed| unpack::<Entry>(&packed)).filter(|entry| entry.log == log);
-        if let Some(entry) = entry {
-            all.insert(agent, entry.paid);
+    for OfAgent { agent, decided, is_sealed, content } in
+        entry.into_iter().filter(|entry| entry.log == log).flat_map(|entry| entry.agents)
+    {
+        let Ok(content) = BASE64_STANDARD.decode(content) else { continue };
+        let opened = snapshots::opened(bus, &agent, PLACE, content, is_sealed).await?;
+        if let Some(answered) = opened.and_then(|packed| unpack(&packed)) {
+            all.insert(agent, HandedOver { decided, answered });
         }
     }
     Ok(all)
 }
 
-fn key(partition: u32, agent: &str) -> String {
-    format!("answers.{partition}.{agent}")
+fn key(partition: u32) -> String {
+    format!("answers.{partition}")
 }
 
 #[cfg(test)]
 mod tests {
+    use kairo_mind::log::Log;
+    use kairo_proto::v1::{Completion, GivenUpCall};
     use serde_json::json;
 
     use super::*;
-
-    fn answers(input: u64) -> Option<Answers> {
-        Some(Answers { input, completions: Vec::new(), given_up: Vec::new() })
-    }
+    use crate::resident::Resident;
 
     #[test]
-    fn of_each_lane_the_later_is_gone_on_with() {
-        let own = Answered { answers: answers(7), work_answers: None };
-        let handed = Answered { answers: answers(3), work_answers: answers(5) };
-        assert_eq!(own.or_later(handed), Answered { answers: answers(7), work_answers: answers(5) });
+    fn what_was_left_is_of_use_as_long_as_nothing_was_decided_since() {
+        let completions = vec![Completion { request_digest: "a".into(), ..Default::default() }];
+        let answers = Answers { input: 7, completions, given_up: vec![GivenUpCall::default()] };
+        let left = HandedOver { decided: 0, answered: Answered { answers: Some(answers), work_answers: None } };
+        let agent = || {
+            let mut agent = Resident::loading(Name::parse("ann").unwrap(), 1);
+            agent.log = Some(Log::default());
+            agent
+        };
+        let mut goes_on = agent();
+        goes_on.go_on_with(left.clone());
+        assert_eq!(goes_on.left(), Some(left.clone()));
+        // Whoever decided since has said what was given up: nobody says it again.
+        let mut decided_since = agent();
+        decided_since.go_on_with(HandedOver { decided: 3, ..left });
+        assert_eq!(decided_since.left(), None);
     }
 
     #[test]
     fn what_another_build_wrote_is_read_whatever_else_it_says() {
-        let newer = json!({ "log": Uuid::nil(), "answers": { "input": 7, "completions": [{ "request_digest": "a", "new": 1 }] }, "more": 1 });
-        let entry: Entry = unpack(&pack(&newer).0).unwrap();
-        let answers = entry.paid.answers.unwrap();
+        let newer =
+            json!({ "answers": { "input": 7, "completions": [{ "request_digest": "a", "new": 1 }] }, "more": 1 });
+        let answered: Answered = unpack(&pack(&newer).0).unwrap();
+        let answers = answered.answers.unwrap();
         assert_eq!((answers.input, answers.completions[0].request_digest.as_str()), (7, "a"));
-        assert!(unpack::<Entry>(&pack(&json!({ "log": Uuid::nil() })).0).unwrap().paid.is_nothing());
+        assert!(unpack::<Answered>(&pack(&json!({ "more": 1 })).0).unwrap().is_nothing());
+        let agent = json!({ "agent": "ann", "decided": 3, "is_sealed": false, "content": "", "more": 1 });
+        let entry: Entry = serde_json::from_value(json!({ "log": Uuid::nil(), "agents": [agent], "more": 1 })).unwrap();
+        assert_eq!((entry.agents[0].agent.as_str(), entry.agents[0].decided), ("ann", 3));
     }
 }

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use self::working::Work;
 use crate::{
-    handed_over::Answered,
+    handed_over::{Answered, HandedOver},
     measures,
     snapshots::Loaded,
     turn::{Lane, Paid, Stage, Turn},
@@ -163,21 +163,7 @@ impl Resident {
     pub fn arrive(&mut self, bus: &Bus, loaded: Loaded) -> Vec<(Raw, Taken)> {
         let mut log = loaded.log;
         log.hold_at_most(HELD);
-        if self.paid.is_nothing()
-            && let Some(answers) = loaded.paid.answers
-        {
-            (self.deciding, self.paid) = (answers.input, Paid::of(answers));
-            self.work.paid.given_up = self.paid.given_up.of_work();
-        }
-        if self.work.paid.is_empty()
-            && let Some(answers) = loaded.paid.work_answers
-        {
-            (self.work.deciding, self.work.paid) = (answers.input, Paid::of_work(Some(answers), &self.paid));
-        }
-        match self.deciding > log.state.cursor {
-            true => self.keep_what_joined(&mut log),
-            false => self.paid.spent(None),
-        }
+        self.take_answers(loaded.paid, &mut log);
         self.log = Some(log);
         self.reloading = false;
         self.revision = loaded.revision;
@@ -195,6 +181,35 @@ impl Resident {
         let taken = held_back.into_iter().map(take).collect();
         self.keep_to_work();
         taken
+    }
+
+    /// What was paid for elsewhere, where nothing is here that was.
+    fn take_answers(&mut self, Answered { answers, work_answers }: Answered, log: &mut Log) {
+        if self.paid.is_nothing()
+            && let Some(answers) = answers
+        {
+            (self.deciding, self.paid) = (answers.input, Paid::of(answers));
+            self.work.paid.given_up = self.paid.given_up.of_work();
+        }
+        if self.work.paid.is_empty()
+            && let Some(answers) = work_answers
+        {
+            (self.work.deciding, self.work.paid) = (answers.input, Paid::of_work(Some(answers), &self.paid));
+        }
+        match self.deciding > log.state.cursor {
+            true => self.keep_what_joined(log),
+            false => self.paid.spent(None),
+        }
+    }
+
+    /// What the owner before left, now that all is read that was there: where something was decided since, that says it, and it is
+    /// of no use.
+    pub fn go_on_with(&mut self, left: HandedOver) {
+        if let Some(mut log) = self.log.take_if(|log| log.state.decided == left.decided) {
+            self.take_answers(left.answered, &mut log);
+            self.log = Some(log);
+            self.keep_to_work();
+        }
     }
 
     /// Takes in a message of the log.
@@ -418,8 +433,14 @@ impl Resident {
         }
     }
 
+    /// What the next owner is left; none where there is nothing.
+    pub fn left(&self) -> Option<HandedOver> {
+        let (decided, answered) = (self.log.as_ref()?.state.decided, self.answers());
+        (!answered.is_nothing()).then_some(HandedOver { decided, answered })
+    }
+
     /// What models have answered for decisions that do not stand yet.
-    pub fn answers(&self) -> Answered {
+    fn answers(&self) -> Answered {
         Answered { answers: self.paid.save(self.deciding), work_answers: self.work.save() }
     }
 

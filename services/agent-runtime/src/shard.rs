@@ -40,7 +40,7 @@ use tokio::{
 use self::saving::Saved;
 use crate::{
     config::AgentRuntimeConfig,
-    handed_over::{self, Answered},
+    handed_over::{self, HandedOver},
     resident::{Resident, Taken},
     snapshots::{self, Absent, FORMAT, Loaded},
     thinking::{Thinker, Thought},
@@ -80,12 +80,12 @@ impl Shards {
 
 impl Work for Shards {
     async fn run(self: Arc<Self>, mut tenure: Tenure) {
-        let checkpoints = Checkpoints::open_in_time(&self.bus, tenure.partition, Some(FORMAT)).await;
-        let handed_over = handed_over::read(&self.bus, tenure.partition).await;
+        let checkpoints = Checkpoints::open_in_time(&self.bus, tenure.partition, Some(FORMAT));
+        let (checkpoints, left) = tokio::join!(checkpoints, handed_over::read(&self.bus, tenure.partition));
         let mut tail = tail::follow(&self.bus, vec![everything_in(tenure.partition)], checkpoints.last.through);
         let (sender, mut told) = mpsc::unbounded_channel();
         let mut shard = Shard::new(self.clone(), &tenure, checkpoints, sender);
-        shard.handed_over = handed_over;
+        (shard.is_left, shard.left) = (!left.is_empty(), left);
         shard.wake_the_busy();
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -130,8 +130,9 @@ struct Shard {
     pressure: Pressure,
     /// Messages whose dead letters are not written yet.
     letters: BTreeSet<u64>,
-    /// What the owner before had paid for, of agents that are not loaded yet.
-    handed_over: BTreeMap<Name, Answered>,
+    /// What the owner before left, of agents that did not go on yet, and whether it left anything.
+    left: BTreeMap<Name, HandedOver>,
+    is_left: bool,
     releasing: bool,
     checkpoints: Option<Checkpoints>,
     saved: Instant,
@@ -155,7 +156,8 @@ impl Shard {
             behind: None,
             pressure,
             letters: BTreeSet::new(),
-            handed_over: BTreeMap::new(),
+            left: BTreeMap::new(),
+            is_left: false,
             releasing: false,
             checkpoints: Some(checkpoints),
             saved: Instant::now(),
@@ -298,10 +300,9 @@ impl Shard {
         while self.tasks.try_join_next().is_some() {}
     }
 
-    fn arrived(&mut self, agent: &Name, mut loaded: Loaded) {
+    fn arrived(&mut self, agent: &Name, loaded: Loaded) {
         let Some(resident) = self.agents.get_mut(agent).filter(|resident| resident.log.is_none()) else { return };
         self.shards.bytes.fetch_add(resident.bytes, Ordering::Relaxed);
-        loaded.paid = loaded.paid.or_later(self.handed_over.remove(agent).unwrap_or_default());
         let held_back = resident.arrive(&self.shards.bus, loaded);
         if resident.parked.is_some() {
             self.park(agent);

@@ -36,10 +36,10 @@ pub(crate) const PART: usize = 700_000;
 /// Parts of a snapshot at most; far above what the bounds of a state allow.
 const PARTS: usize = 64;
 /// First byte of an entry: the snapshot itself, or the number of its parts and what they add up to.
-pub(crate) const WHOLE: u8 = 1;
+const WHOLE: u8 = 1;
 const IN_PARTS: u8 = 2;
 /// Added where it is sealed with the agent's data key.
-pub(crate) const SEALED: u8 = 64;
+const SEALED: u8 = 64;
 /// Messages that are read at once of what lies ahead.
 const READS_AT_ONCE: usize = 32;
 /// What a snapshot may unpack to, in bytes.
@@ -318,15 +318,12 @@ pub struct Stored {
 pub async fn save(bus: &Bus, agent: &Name, snapshot: &Snapshot, before: u64) -> Result<Stored, BusError> {
     let mut revision = before;
     let (packed, size) = pack(snapshot);
-    let (packed, seal) = match bus.seal(Holder::Agent(agent.as_str()), PLACE, &packed).await? {
-        Some(sealed) => (sealed, SEALED),
-        None => (packed, 0),
-    };
+    let (packed, is_sealed) = sealed(bus, agent, PLACE, packed).await?;
     let mut head = match packed.len() <= PART {
         true => std::iter::once(WHOLE).chain(packed).collect(),
         false => write_parts(bus, agent, &packed).await?,
     };
-    head.iter_mut().take(1).for_each(|kind| *kind += seal);
+    head.iter_mut().take(1).for_each(|kind| *kind += if is_sealed { SEALED } else { 0 });
     let head = Bytes::from(head);
     loop {
         match bus.update_value(SNAPSHOTS_BUCKET, &key(agent), head.clone(), revision).await {
@@ -377,12 +374,29 @@ async fn read<T: DeserializeOwned>(bus: &Bus, agent: &Name, head: &[u8]) -> Resu
         parts.push(part.value);
     }
     let Some(packed) = put_together(&head, &parts) else { return Ok(None) };
-    // One that nobody can open any more is none.
-    let opened = match is_sealed {
-        true => bus.open(Holder::Agent(agent.as_str()), PLACE, &packed).await?,
-        false => Some(packed),
-    };
-    Ok(opened.and_then(|packed| unpack(&packed)))
+    Ok(opened(bus, agent, PLACE, packed, is_sealed).await?.and_then(|packed| unpack(&packed)))
+}
+
+/// Sealed with the agent's data key, where content is sealed; and whether it is.
+pub(crate) async fn sealed(bus: &Bus, agent: &Name, place: &str, packed: Vec<u8>) -> Result<(Vec<u8>, bool), BusError> {
+    Ok(match bus.seal(Holder::Agent(agent.as_str()), place, &packed).await? {
+        Some(sealed) => (sealed, true),
+        None => (packed, false),
+    })
+}
+
+/// As it was before; none of what nobody can open any more.
+pub(crate) async fn opened(
+    bus: &Bus,
+    agent: &Name,
+    place: &str,
+    packed: Vec<u8>,
+    is_sealed: bool,
+) -> Result<Option<Vec<u8>>, BusError> {
+    match is_sealed {
+        true => bus.open(Holder::Agent(agent.as_str()), place, &packed).await,
+        false => Ok(Some(packed)),
+    }
 }
 
 /// The snapshot of an agent that these entries of the bucket hold, by their keys; none if there is none, or none that

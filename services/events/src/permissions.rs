@@ -110,7 +110,7 @@ fn of_service(service: Service) -> Permissions {
             .reads(&bucket(SNAPSHOTS_BUCKET))
             .reads(HOOKS_STREAM),
         Service::AgentRuntime => owner_of_partitions(service, own)
-            .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service), "agent.>", "part.>", "answers.>"])
+            .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service), "agent.>", "part.>", "answers.*"])
             .reads(&bucket(SNAPSHOTS_BUCKET))
             .writes(HOOKS_BUCKET, &[">"])
             .reads(HOOKS_STREAM)

@@ -204,12 +204,8 @@ impl NatsServer {
     /// still there after `deadline`.
     pub async fn leave(&self, deadline: Duration) -> Result<Exit, LocalError> {
         self.process.signal(Signal::USR2);
-        timeout(deadline, self.process.exited()).await.map_err(|_| LocalError::NotReady {
-            name: "nats-server".to_owned(),
-            deadline,
-            log: self.process.log().to_owned(),
-            tail: log::tail(self.process.log()),
-        })
+        let left = timeout(deadline, self.process.exited()).await;
+        left.map_err(|_| LocalError::Unkillable { name: "nats-server".to_owned(), deadline })
     }
 
     /// SIGTERM, on which it closes its files in order; SIGKILL after `grace`.

@@ -26,6 +26,11 @@ impl Shard {
             return;
         }
         let Some(resident) = self.agents.get_mut(agent) else { return };
+        if resident.log.is_some()
+            && let Some(left) = self.left.remove(agent)
+        {
+            resident.go_on_with(left);
+        }
         if let Some((state, input)) = resident.work_to_commit() {
             return self.think(agent, state, input, Stage::Commit);
         }

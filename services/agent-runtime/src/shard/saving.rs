@@ -1,7 +1,7 @@
 //! Writing down what a partition has come to: first the snapshots of all agents that changed, then the checkpoint that
 //! rests on them.
 
-use std::sync::atomic::Ordering;
+use std::{collections::BTreeMap, sync::atomic::Ordering};
 
 use futures::{StreamExt, stream};
 use kairo_core::{
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{Shard, Told};
 use crate::{
-    handed_over::{self, Answered},
+    handed_over::{self, HandedOver},
     resident::Resident,
     snapshots,
 };
@@ -51,25 +51,28 @@ impl Shard {
             .values_mut()
             .filter_map(|resident| Some((resident.name.clone(), resident.revision, resident.snapshot(log)?)))
             .collect();
-        let handed_over = if last { self.answered() } else { Vec::new() };
+        let left = last.then(|| self.leaving()).filter(|left| self.is_left || !left.is_empty());
         self.saved = Instant::now();
         self.since_saved = 0;
-        if changed.is_empty() && handed_over.is_empty() && checkpoints.says(through, &busy) {
+        if changed.is_empty() && left.is_none() && checkpoints.says(through, &busy) {
             self.checkpoints = Some(checkpoints);
             self.all_saved = last;
             return self.forget();
         }
         let (bus, told, partition) = (self.shards.bus.clone(), self.told.clone(), self.partition);
         self.spawn(async move {
-            handed_over::write(&bus, partition, handed_over).await;
+            if let Some(left) = left {
+                handed_over::write(&bus, partition, left).await;
+            }
             let _ = told.send(Told::Saved(Box::new(write(&bus, checkpoints, changed, through, busy, last).await)));
         });
     }
 
-    /// What was paid for and is for the next owner to decide with.
-    fn answered(&self) -> Vec<(Name, Answered)> {
-        let all = self.agents.values().map(|resident| (resident.name.clone(), resident.answers()));
-        all.filter(|(_, answered)| !answered.is_nothing()).collect()
+    /// What was paid for and is for the next owner to decide with, of agents that did not go on here as it was found.
+    fn leaving(&self) -> BTreeMap<Name, HandedOver> {
+        let mut left = self.left.clone();
+        left.extend(self.agents.values().filter_map(|resident| Some((resident.name.clone(), resident.left()?))));
+        left
     }
 
     /// Everything up to here is in a snapshot or needs none, once all that changed is saved.
