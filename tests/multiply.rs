@@ -7,10 +7,10 @@ use bytes::{Bytes, BytesMut};
 use kairo_core::record::Raw;
 
 /// What names of recorded agents and users begin with; digits are put in the place of the zeros.
-pub const AGENT: &str = "agent-000000";
-pub const USER: &str = "human-000000";
+pub const AGENT: &str = "agent-0000000";
+pub const USER: &str = "human-0000000";
 /// The digits of them.
-const DIGITS: usize = 6;
+const DIGITS: usize = 7;
 /// A UUID as text: hexadecimal digits in groups.
 const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 const UUID: usize = 36;
@@ -38,6 +38,11 @@ enum Placeholder {
     Name(usize),
     /// The first group of an id, and what it was.
     Id(usize, u32),
+}
+
+/// The name that copy `number` has for [`AGENT`] or [`USER`].
+pub fn named(name: &str, number: u32) -> String {
+    format!("{}{number:0DIGITS$}", name.trim_end_matches('0'))
 }
 
 impl Pattern {
@@ -142,10 +147,10 @@ mod tests {
 
     #[test]
     fn names_and_ids_change_and_the_length_does_not() {
-        let text = "kairo.agent.agent-000000-07.decision human-000000-01 0c4d2fd1-9b9c-5b3a-8d5e-3b1c9a4d7e21 000000";
+        let text = "kairo.agent.agent-0000000-07.decision human-0000000-01 0c4d2fd1-9b9c-5b3a-8d5e-3b1c9a4d7e21 000000";
         assert_eq!(patched(text, 0), text);
         let other = patched(text, 12);
-        assert!(other.starts_with("kairo.agent.agent-000012-07.decision human-000012-01 "), "{other}");
+        assert!(other.starts_with("kairo.agent.agent-0000012-07.decision human-0000012-01 "), "{other}");
         assert!(other.ends_with("-9b9c-5b3a-8d5e-3b1c9a4d7e21 000000") && !other.contains("0c4d2fd1"), "{other}");
         assert_eq!(other.len(), text.len());
     }

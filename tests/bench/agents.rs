@@ -18,6 +18,8 @@ use crate::Outcome;
 
 /// The only kind of event worth reading: a reply is one.
 const ACTION: &str = v1::AgentAction::TYPE;
+/// Who says what nobody else is named for.
+const USER: &str = "bench";
 /// Before a message is sent again that the gateway would not take now.
 pub const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -150,7 +152,7 @@ async fn hand_out(
 impl Sender {
     /// Says something once.
     pub async fn try_say(&self, text: &str) -> Outcome<Said> {
-        self.say_as("bench", text).await
+        self.say_as(USER, text).await
     }
 
     /// The same for another user.
@@ -166,8 +168,13 @@ impl Sender {
 
     /// Says something until it is taken.
     pub async fn say(&self, text: &str) -> Outcome<Uuid> {
+        self.say_until_taken(USER, text).await
+    }
+
+    /// The same for another user.
+    pub async fn say_until_taken(&self, user: &str, text: &str) -> Outcome<Uuid> {
         loop {
-            match self.try_say(text).await? {
+            match self.say_as(user, text).await? {
                 Said::Accepted(turn) => return Ok(turn),
                 Said::Refused => tokio::time::sleep(REFUSED_PAUSE).await,
             }
@@ -190,6 +197,16 @@ impl Agent {
             return Err("a reply to something else".into());
         }
         Ok(reply.seen - begun)
+    }
+
+    /// When the reply to this turn was seen. One that came too late for a turn before is none.
+    pub async fn reply_to(&mut self, turn: Uuid, within: Duration) -> Outcome<Instant> {
+        loop {
+            let reply = self.reply(within).await?;
+            if reply.turn == turn {
+                return Ok(reply.seen);
+            }
+        }
     }
 
     /// The next reply.

@@ -41,6 +41,25 @@ pub enum Other {
     Acknowledge(Acknowledge),
     Team(Team),
     ThinkAlong(ThinkAlong),
+    Console(Console),
+    Scale(Scale),
+}
+
+/// Measures what it takes to show the console, beside an empty page
+#[derive(Debug, Args)]
+pub struct Console {
+    /// Events a second while the river is shown
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(100..=20_000))]
+    pub per_s: u64,
+    /// For so many seconds
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub seconds: u64,
+    /// Events of the thread that one jumps about in
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub events: u64,
+    /// Print JSON instead of lines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Measures what it takes a lead and its workers to do very many tasks
@@ -126,6 +145,9 @@ pub struct Replay {
     /// How often that is done, while publishing is measured
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub live_replays: u64,
+    /// How often the recorded run is digested
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub digests: u32,
     /// Print JSON instead of a line
     #[arg(long)]
     pub json: bool,
@@ -210,7 +232,7 @@ pub struct Fair {
 #[derive(Debug, Args)]
 pub struct Wake {
     /// Idle agents, each of which had a turn
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=999_999))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=9_999_999))]
     pub agents: u32,
     /// How many of them are woken, one after the other
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -221,6 +243,70 @@ pub struct Wake {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+/// Measures how far it goes: decisions a second with more and more replicas, very many idle agents, and neighbours of a flooded one
+#[derive(Debug, Args)]
+pub struct Scale {
+    /// Only these parts
+    #[arg(long, value_name = "PART,...", value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
+    pub only: Vec<Part>,
+    /// load: replicas of agent-runtime and of router
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 2, 4, 8], value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub replicas: Vec<u8>,
+    /// load: what the model takes, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub delay_ms: u64,
+    /// load: model calls that one replica may have in flight (models.heavy.max_in_flight); few, so that replicas are at their
+    /// limit before the machine is, and no more than decisions are made at once (agent_runtime.decisions_at_once)
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub in_flight: u32,
+    /// load: agents for each call that all replicas together may have in flight, each with one message at a time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub agents_per_call: u32,
+    /// load: seconds that are measured; neighbours: seconds alone, and at most while one is flooded
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub seconds: u64,
+    /// idle: agents, each of which had a turn
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=9_999_999))]
+    pub idle: u32,
+    /// idle: how many of them are woken, one after the other
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub wakes: u32,
+    /// idle: how many are written to around the moment at which a replica is killed
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub orphans: u32,
+    /// neighbours: messages that the one agent is sent
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub flood: u64,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What of `scale` is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Decisions a second with more and more replicas
+    Load,
+    /// Very many idle agents
+    Idle,
+    /// Others than a flooded agent
+    Neighbours,
+}
+
+impl Part {
+    pub const ALL: [Self; 3] = [Self::Load, Self::Idle, Self::Neighbours];
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Load => "load",
+            Self::Idle => "idle",
+            Self::Neighbours => "neighbours",
+        })
+    }
 }
 
 /// When nats-server flushes what it stores.

@@ -26,6 +26,7 @@ use crate::{
     monitor::{Traffic, traffic},
     projection::connect,
     rounds::progress,
+    sharing,
 };
 pub use report::Report;
 
@@ -34,8 +35,6 @@ rules:
   - name: answer
     reply: "It is late."
 "#;
-/// What replicas are given to share their work after they have started.
-const SHARING: Duration = Duration::from_secs(8);
 /// How long traffic without any work is watched.
 const IDLE: Duration = Duration::from_secs(3);
 /// What a case may take beyond three times what the model needs: a takeover, and what a busy machine adds.
@@ -112,7 +111,7 @@ async fn case(
     let (mut agents, replies) = agents::define(gateway, names, HISTORY).await?;
     let listening = replies.listen().await?;
     let meter = Meter::of(&machine)?;
-    tokio::time::sleep(SHARING).await;
+    sharing::shared(&machine).await?;
     let before = meter.read().await?;
     tokio::time::sleep(IDLE).await;
     let idle = meter.read().await?;
@@ -185,7 +184,7 @@ async fn strike(machine: &mut Machine, meter: &Meter, fault: Fault) -> Outcome<u
 }
 
 /// Decisions in the log, and the completions in them.
-async fn decided(machine: &Machine) -> Outcome<(u64, u64)> {
+pub async fn decided(machine: &Machine) -> Outcome<(u64, u64)> {
     let (mut decisions, mut completions) = (0, 0);
     let bus = connect(&machine.nats.operator()).await?;
     let max_body = bus.limits.max_body_bytes;

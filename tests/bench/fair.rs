@@ -20,7 +20,7 @@ use crate::{
     Outcome,
     agents::{self, Agent, REFUSED_PAUSE, Said},
     arguments::{Fair, Flushing},
-    load::{Lane, all_at_once},
+    load::{Lane, all_at_once, for_a_while},
     machine::{Fleet, Machine},
     projection::connect,
     rounds::progress,
@@ -44,16 +44,6 @@ const WARM_UP: u64 = 50;
 /// Entries that the model is shown.
 const HISTORY: u32 = 20;
 
-/// Reply times of all other agents, shortest first.
-#[derive(Default)]
-pub struct Waits {
-    replies: Vec<Duration>,
-    /// The longest, and when its message was sent, from the beginning.
-    longest: (Duration, Duration),
-    /// Messages that were not answered within [`PATIENCE`].
-    unanswered: u64,
-}
-
 /// What became of the flood.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct Flood {
@@ -71,13 +61,7 @@ impl Lane for Other {
     async fn turn(&mut self) -> Outcome<Duration> {
         let begun = Instant::now();
         let turn = self.0.sender.say("What time is it?").await?;
-        // A reply that came too late for the turn before is not this one's.
-        loop {
-            let reply = self.0.reply(PATIENCE).await?;
-            if reply.turn == turn {
-                return Ok(reply.seen - begun);
-            }
-        }
+        Ok(self.0.reply_to(turn, PATIENCE).await? - begun)
     }
 }
 
@@ -97,7 +81,7 @@ pub async fn measure(wanted: &Fair) -> Outcome<Report> {
 
     let window = Duration::from_secs(wanted.seconds);
     progress("the others alone");
-    let (others, alone) = for_a_while(others, async { tokio::time::sleep(window).await }).await?;
+    let (others, alone, ()) = for_a_while(others, PAUSE, tokio::time::sleep(window)).await?;
     progress("the others while one is flooded");
     let over = CancellationToken::new();
     let (begun, since) = (Instant::now(), Timestamp::now());
@@ -108,48 +92,12 @@ pub async fn measure(wanted: &Fair) -> Outcome<Report> {
             () = tokio::time::sleep(window) => over.cancel(),
         }
     };
-    let (_, during) = for_a_while(others, ended).await?;
+    let (_, during, ()) = for_a_while(others, PAUSE, ended).await?;
     let flood = Flood { seconds: begun.elapsed().as_secs_f64(), ..flood.await?? };
     drop(listening);
     let stages = stages::read(&connect(&machine.nats.operator()).await?, FLOODED, since).await?;
     machine.stop().await?;
     Ok(Report::new(wanted, &alone, &during, flood, stages))
-}
-
-/// Turns of all agents, each one after the other, until something is over.
-async fn for_a_while(others: Vec<Other>, over: impl Future<Output = ()>) -> Outcome<(Vec<Other>, Waits)> {
-    let (begun, ended) = (Instant::now(), CancellationToken::new());
-    let mut running = JoinSet::new();
-    for mut other in others {
-        let ended = ended.clone();
-        running.spawn(async move {
-            let mut waits = Waits::default();
-            while !ended.is_cancelled() {
-                let sent = begun.elapsed();
-                match other.turn().await {
-                    Ok(latency) => {
-                        waits.longest = waits.longest.max((latency, sent));
-                        waits.replies.push(latency);
-                    }
-                    Err(_) => waits.unanswered += 1,
-                }
-                tokio::time::sleep(PAUSE).await;
-            }
-            (other, waits)
-        });
-    }
-    over.await;
-    ended.cancel();
-    let (mut others, mut waits) = (Vec::new(), Waits::default());
-    while let Some(ended) = running.join_next().await {
-        let (other, its) = ended?;
-        others.push(other);
-        waits.longest = waits.longest.max(its.longest);
-        waits.replies.extend(its.replies);
-        waits.unanswered += its.unanswered;
-    }
-    waits.replies.sort_unstable();
-    Ok((others, waits))
 }
 
 /// Sends an agent so many messages, and reads its replies, until all are answered or it is over. Says when it is over.

@@ -9,6 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
 use crate::Outcome;
 
 /// Turns of one agent, one after the other.
@@ -62,6 +65,63 @@ pub async fn all_at_once<L: Lane>(lanes: &mut Vec<L>, turns: u64) -> Outcome<Tog
     let took = started.elapsed();
     latencies.sort_unstable();
     Ok(Together { took, latencies })
+}
+
+/// Reply times of all lanes.
+#[derive(Default)]
+pub struct Waits {
+    /// Shortest first.
+    pub replies: Vec<Duration>,
+    /// The longest, and when its message was sent, from the beginning.
+    pub longest: (Duration, Duration),
+    /// Turns that failed: messages that were not taken, or not answered in time.
+    pub unanswered: u64,
+    /// What one of them failed with.
+    pub failure: Option<String>,
+}
+
+/// Turns of all lanes, each one after the other and a pause behind it, until something is over; and what that came to.
+pub async fn for_a_while<L: Lane, T>(
+    lanes: Vec<L>,
+    pause: Duration,
+    over: impl Future<Output = T>,
+) -> Outcome<(Vec<L>, Waits, T)> {
+    let (begun, ended) = (Instant::now(), CancellationToken::new());
+    let mut running = JoinSet::new();
+    for mut lane in lanes {
+        let ended = ended.clone();
+        running.spawn(async move {
+            let mut waits = Waits::default();
+            while !ended.is_cancelled() {
+                let sent = begun.elapsed();
+                match lane.turn().await {
+                    Ok(latency) => {
+                        waits.longest = waits.longest.max((latency, sent));
+                        waits.replies.push(latency);
+                    }
+                    Err(error) => {
+                        waits.unanswered += 1;
+                        waits.failure.get_or_insert_with(|| error.to_string());
+                    }
+                }
+                tokio::time::sleep(pause).await;
+            }
+            (lane, waits)
+        });
+    }
+    let came_to = over.await;
+    ended.cancel();
+    let (mut lanes, mut waits) = (Vec::new(), Waits::default());
+    while let Some(ended) = running.join_next().await {
+        let (lane, its) = ended?;
+        lanes.push(lane);
+        waits.longest = waits.longest.max(its.longest);
+        waits.replies.extend(its.replies);
+        waits.unanswered += its.unanswered;
+        waits.failure = waits.failure.or(its.failure);
+    }
+    waits.replies.sort_unstable();
+    Ok((lanes, waits, came_to))
 }
 
 /// The value that this share of all is not above. `sorted` begins with the smallest.

@@ -1,6 +1,7 @@
 //! `kairo-bench`: how fast a turn is, beside the bare floor of the same messages without Kairo; and what decisions
 //! [`cost`], whether one busy agent is [`fair`] to the others, how idle agents [`wake`], how soon those that are at work
-//! [`acknowledge`], what it takes a [`team`] to work, and how long users wait for submodules that [`think_along`].
+//! [`acknowledge`], what it takes a [`team`] to work, how long users wait for submodules that [`think_along`], what it takes a
+//! browser to show the [`console`], and how far it [`scale`]s.
 //!
 //! A turn is message → tool → reply. It runs through every service as a process of its own, on a private nats-server
 //! and Postgres; only the model is the simulator, which answers at once. The [`floor`] is what no design could
@@ -10,6 +11,7 @@
 mod acknowledge;
 mod agents;
 mod arguments;
+mod console;
 mod cost;
 mod counts;
 mod cpu;
@@ -25,6 +27,8 @@ mod projection;
 mod replay;
 mod report;
 mod rounds;
+mod scale;
+mod sharing;
 mod team;
 mod think_along;
 mod ticks;
@@ -61,6 +65,8 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
         Some(Other::Acknowledge(wanted)) => return show(&acknowledge::measure(wanted).await?, wanted.json),
         Some(Other::Team(wanted)) => return show(&team::measure(wanted).await?, wanted.json),
         Some(Other::ThinkAlong(wanted)) => return show(&think_along::measure(wanted).await?, wanted.json),
+        Some(Other::Console(wanted)) => return show(&console::measure(wanted).await?, wanted.json),
+        Some(Other::Scale(wanted)) => return show(&scale::measure(wanted).await?, wanted.json),
         Some(Other::Wake(wanted)) => return show(&wake::measure(wanted).await?, wanted.json),
         None => {}
     }

@@ -21,7 +21,7 @@ pub const CLIENT: &str = "bench client";
 /// How often the projector's position is looked at, while it has not read everything.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long that may take.
-const SETTLED_WITHIN: Duration = Duration::from_secs(600);
+const SETTLED_WITHIN: Duration = Duration::from_secs(3_600);
 
 /// Access to all that is read.
 pub struct Probe {

@@ -51,7 +51,7 @@ pub async fn measure(wanted: &Replay) -> Outcome<Report> {
         )
         .into());
     }
-    let digesting = digesting::measure(&recorded, &records);
+    let digesting = digesting::measure(&recorded, &records, wanted.digests);
     let long = long::measure(wanted).await?;
     let forking = forking::measure(wanted).await?;
     let live = live::measure(wanted).await?;

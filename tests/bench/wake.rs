@@ -1,5 +1,6 @@
 //! How long agents need that have been idle, among very many: from a message to the first decision, one agent after the
-//! other; what publishing takes meanwhile; memory; and how long those wait whose replica is killed.
+//! other; what publishing takes meanwhile; memory; how long restarts and a new replica take; and how long those wait whose
+//! replica is killed.
 //!
 //! The log is filled directly ([`fill`]): every agent had one turn, and nothing is left to do. Decisions are seen as
 //! agent-runtime publishes them, over core NATS, so that watching costs the server next to nothing.
@@ -8,7 +9,10 @@ mod fill;
 mod report;
 mod watch;
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use futures::{StreamExt, stream};
 use kairo_local::Service;
@@ -23,6 +27,7 @@ use crate::{
     machine::{Fleet, Machine},
     probe::Probe,
     rounds::progress,
+    sharing,
     ticks::Ticks,
 };
 pub use report::Report;
@@ -32,10 +37,8 @@ use watch::{Seen, Watch};
 const QUIET: Duration = Duration::from_secs(5);
 /// The longest that a decision is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What replicas are given to share their work after one has joined.
-const SHARING: Duration = Duration::from_secs(8);
 /// How long reading the log for the first time may take, and how often it is looked whether that is done.
-const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(600);
+const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(3_600);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Messages to orphans that are under way at once.
 const AT_ONCE: usize = 16;
@@ -47,8 +50,13 @@ pub struct Measured {
     filled: (u64, Duration),
     /// Until every agent had been read for the first time, all services reading.
     caught_up: Duration,
-    /// From the start of agent-runtime until it was ready.
-    ready: Duration,
+    /// Bytes of the log then, and all that JetStream kept on the disk, snapshots among it.
+    log_bytes: u64,
+    stored_bytes: u64,
+    /// By the name of the service that was restarted.
+    restarts: BTreeMap<&'static str, Restart>,
+    /// From the start of a second agent-runtime until it owned its share.
+    joined: Duration,
     /// Agents that decided, shortest wait first: from sending the message, and from its delivery to the agent.
     whole: Vec<Duration>,
     awake: Vec<Duration>,
@@ -56,12 +64,19 @@ pub struct Measured {
     /// Acknowledged publishes into the log, before and while agents were woken.
     publish_quiet: Vec<Duration>,
     publish_waking: Vec<Duration>,
-    /// Resident, in bytes, before and after agents were woken.
-    nats: [u64; 2],
-    agent_runtime: [u64; 2],
+    /// Resident, in bytes, by process, before and after agents were woken.
+    resident: [BTreeMap<&'static str, u64>; 2],
     /// Of agents written to around a kill, from the kill or the message, whichever was later.
     orphans: Vec<Duration>,
     orphans_unanswered: usize,
+}
+
+/// How long a restart took, from asking the replica to end.
+struct Restart {
+    /// Until the next one was ready.
+    ready: Duration,
+    /// Until an agent that was then written to had decided; nothing if it did not within [`PATIENCE`].
+    decided: Option<Duration>,
 }
 
 pub async fn measure(wanted: &Wake) -> Outcome<Report> {
@@ -77,30 +92,53 @@ pub async fn measure(wanted: &Wake) -> Outcome<Report> {
     progress("starting every service on that log");
     machine.start_services(&Fleet::single(fill::SCENARIO)).await?;
     let begun = Instant::now();
-    Probe::open(&machine).await?.settled().await?;
+    let mut probe = Probe::open(&machine).await?;
+    probe.settled().await?;
     caught_up(&machine).await?;
     measured.caught_up = begun.elapsed();
+    measured.log_bytes = probe.read().await?.log.bytes;
+    measured.stored_bytes = probe.jetstream.query_account().await?.storage;
     // What reading all of the log for the first time has left in memory is not what agents wake from.
-    let begun = Instant::now();
-    machine.restart_agent_runtime(0).await?;
-    measured.ready = begun.elapsed();
+    measured.restarting(&mut machine, wanted).await?;
     measured.waking(&machine, wanted).await?;
     progress("a second replica, and then kill -9 of the first");
+    let begun = Instant::now();
     machine.start_agent_runtime().await?;
-    sleep(SHARING).await;
+    sharing::shared(&machine).await?;
+    measured.joined = begun.elapsed();
     measured.takeover(&machine, wanted).await?;
     machine.stop().await?;
     Ok(Report::new(wanted, &measured))
 }
 
 impl Measured {
+    async fn restarting(&mut self, machine: &mut Machine, wanted: &Wake) -> Outcome<()> {
+        // Neither woken nor orphaned later, as long as there are agents enough.
+        let spare = chosen(wanted.agents, wanted.wakes + wanted.orphans, 2);
+        for (number, service) in [Service::AgentRuntime, Service::Router].into_iter().enumerate() {
+            progress(&format!("restarting {}", service.binary()));
+            let mut watch = Watch::open(&machine.nats.operator()).await?;
+            let begun = Instant::now();
+            match service {
+                Service::AgentRuntime => machine.restart_agent_runtime(0).await?,
+                _ => machine.stack.restart(service, 0).await?,
+            }
+            let ready = begun.elapsed();
+            let agent = say_to(machine, spare.get(number).copied().unwrap_or(1)).await?;
+            let decided = watch.decision(&agent, PATIENCE).await.map(|seen| seen.decision - begun);
+            self.restarts.insert(service.binary(), Restart { ready, decided });
+        }
+        Ok(())
+    }
+
     async fn waking(&mut self, machine: &Machine, wanted: &Wake) -> Outcome<()> {
         let mut watch = Watch::open(&machine.nats.operator()).await?;
         progress("publishing, while all are idle");
         let ticks = Ticks::start(machine).await?;
         sleep(QUIET).await;
         self.publish_quiet = ticks.stop().await?;
-        (self.nats[0], self.agent_runtime[0]) = memory(machine)?;
+        let [idle, woken] = &mut self.resident;
+        *idle = memory(machine)?;
         progress(&format!("waking {} agents", wanted.wakes));
         let ticks = Ticks::start(machine).await?;
         for agent in chosen(wanted.agents, 0, wanted.wakes) {
@@ -115,7 +153,7 @@ impl Measured {
             }
         }
         self.publish_waking = ticks.stop().await?;
-        (self.nats[1], self.agent_runtime[1]) = memory(machine)?;
+        *woken = memory(machine)?;
         self.whole.sort_unstable();
         self.awake.sort_unstable();
         Ok(())
@@ -206,10 +244,10 @@ async fn say_to(machine: &Machine, number: u32) -> Outcome<String> {
     Ok(agent)
 }
 
-/// Resident bytes of nats-server and of the first agent-runtime.
-fn memory(machine: &Machine) -> Outcome<(u64, u64)> {
-    let agent_runtime = machine.stack.replica(Service::AgentRuntime, 0)?.process().pid();
-    Ok((cpu::resident(machine.nats.process().pid())?, cpu::resident(agent_runtime)?))
+/// Resident bytes by process. Those of Postgres share most of their memory, and are not added up.
+fn memory(machine: &Machine) -> Outcome<BTreeMap<&'static str, u64>> {
+    let processes = machine.processes().into_iter().filter(|(name, _)| *name != "postgres");
+    processes.map(|(name, pid)| Ok((name, cpu::resident(pid)?))).collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Every answer says the number of its request, and a decision holds the completions it was made from: so it is known of
 //! every request whether it was needed. One that was not is excused if it was given up for a newer message, where its
 //! agent wants that, or if it was about what an agent works on beside its conversations: that is prepared on the state that
-//! there was, and once more where another one has come about. The others may be no more than were unsettled in what was killed or frozen: asked for, and in no
-//! decision yet.
+//! there was, and once more where another one has come about. One that was unsettled when the run was over has no decision that it could be
+//! in. The others may be no more than were unsettled in what was killed or frozen: asked for, and in no decision yet.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,7 +66,9 @@ pub struct Calls {
     pub given_up: usize,
     /// Made for work, which was then prepared once more.
     pub prepared_again: usize,
-    /// Neither.
+    /// Unsettled when the run was over.
+    pub open: usize,
+    /// None of these.
     pub extra: usize,
     /// Requests that were unsettled in what was killed or frozen, at those instants.
     pub in_struck: usize,
@@ -85,6 +87,8 @@ struct Inputs {
 pub struct Bill<'a> {
     pub requests: &'a [Request],
     pub struck: &'a [Struck],
+    /// When everything had come to rest.
+    pub over: Timestamp,
     /// Agents that begin a decision again when a message comes.
     pub restarting: &'a BTreeSet<String>,
     /// Where messages went, by the id that requests about them name.
@@ -157,6 +161,10 @@ impl Bill<'_> {
             }
             if !is_struck && request.is_for_work() {
                 calls.prepared_again += 1;
+                continue;
+            }
+            if request.unsettled_until() > self.over {
+                calls.open += 1;
                 continue;
             }
             calls.extra += 1;

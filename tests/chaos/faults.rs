@@ -6,7 +6,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -52,6 +52,8 @@ pub struct Season {
     mended: Arc<Semaphore>,
     /// Replicas that ask models, where there are several servers.
     owners: Arc<Vec<String>>,
+    /// What could not be done to a process, or started again: the run is over then.
+    failed: Arc<OnceLock<String>>,
     over: CancellationToken,
     /// Of the run.
     folder: PathBuf,
@@ -97,7 +99,8 @@ impl Hands {
         let owners = machine.replicas.iter().filter(|replica| replica.service == Service::AgentRuntime);
         let owners = if machine.nats.len() > 1 { owners.map(Victim::name).collect() } else { Vec::new() };
         let owners = Arc::new(owners);
-        let season = Season { begins, journal, through, turn: Arc::default(), mended, owners, over, folder };
+        let (turn, failed) = (Arc::default(), Arc::default());
+        let season = Season { begins, journal, through, turn, mended, owners, failed, over, folder };
         let of = |target| faults.iter().filter(|fault| fault.target == target).copied().collect::<Vec<_>>();
         let Machine { nats, postgres, database, replicas, model, builds } = machine;
         // With nats-server and Postgres.
@@ -121,10 +124,13 @@ impl Hands {
     }
 
     /// Waits until every fault was done and mended. What ends by itself is started again until [`Hands::off`].
+    ///
+    /// # Errors
+    /// What could not be struck or started again.
     pub async fn through(&self) -> Outcome<()> {
         let targets = self.replicas.len() + 5;
         self.season.through.acquire_many(u32::try_from(targets)?).await?.forget();
-        Ok(())
+        self.season.failed.get().map_or(Ok(()), |failed| Err(failed.clone().into()))
     }
 
     /// URL of Kairo's database, as superuser.
@@ -151,6 +157,10 @@ impl Hands {
 impl Season {
     async fn strike<V: Victim>(self, mut victim: V, faults: Vec<Fault>) -> Outcome<V> {
         let struck = self.strike_all(&mut victim, faults).await;
+        if let Err(error) = &struck {
+            // It is gone with its task, and whatever fails after that is told for want of this.
+            let _ = self.failed.set(format!("{}: {error}", victim.name()));
+        }
         self.through.add_permits(1);
         self.mended.add_permits(1);
         struck?;

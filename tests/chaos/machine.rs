@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use futures::future::try_join_all;
-use kairo_local::{Database, LocalError, Postgres, Service, Stack, StackOptions, Tools, Users, free_port};
+use kairo_local::{Database, LocalError, Postgres, Service, Stack, StackOptions, Tools, free_port};
 use serde_json::json;
 
 use super::{
@@ -58,10 +58,7 @@ struct Surroundings<'a> {
     builds: &'a Builds,
     course: Course,
     oracle: &'a Oracle,
-    nats: String,
-    users: &'a Users,
-    /// Copies of streams.
-    copies: usize,
+    nats: &'a Servers,
     database: &'a Database,
     /// The simulator's.
     model: String,
@@ -89,9 +86,7 @@ impl Machine {
             builds,
             course: settings.course,
             oracle,
-            nats: nats.url(),
-            users: nats.users(),
-            copies: nats.len(),
+            nats: &nats,
             database: &database,
             model: model.url(Service::ModelSim).unwrap_or_default().to_owned(),
         };
@@ -189,11 +184,11 @@ impl Surroundings<'_> {
     /// With what all services have in common.
     fn stack(&self, index: usize, build: Build) -> Outcome<Stack> {
         let mut stack = stack(self.folder, index, self.builds.folder(build));
-        stack.connect(&self.nats, self.users);
+        self.nats.are_for(&mut stack);
         stack.use_database(self.database);
         stack
             .common()
-            .env("KAIRO_NATS__REPLICAS", self.copies.to_string())
+            .env("KAIRO_NATS__REPLICAS", self.nats.len().to_string())
             // A takeover takes this long, and must be shorter than a replica is frozen.
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")

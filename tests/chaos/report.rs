@@ -39,6 +39,8 @@ pub struct Report {
     model_requests_needed: usize,
     model_requests_given_up: usize,
     model_requests_prepared_again: usize,
+    /// Unsettled when the run was over.
+    model_requests_open: usize,
     model_requests_extra: usize,
     /// Requests that were unsettled in what was killed or frozen, at those instants: there may be as many extra ones.
     model_requests_in_struck: usize,
@@ -128,6 +130,7 @@ impl Report {
             model_requests_needed: verdict.calls.needed,
             model_requests_given_up: verdict.calls.given_up,
             model_requests_prepared_again: verdict.calls.prepared_again,
+            model_requests_open: verdict.calls.open,
             model_requests_extra: verdict.calls.extra,
             model_requests_in_struck: verdict.calls.in_struck,
             effects_asked: verdict.asked,
@@ -286,6 +289,7 @@ impl fmt::Display for Report {
         line("  by so many decisions", &self.decisions_with_model)?;
         line("  given up for a message", &self.model_requests_given_up)?;
         line("  for work, once more", &self.model_requests_prepared_again)?;
+        line("  open in the end", &self.model_requests_open)?;
         line("  extra", &self.model_requests_extra)?;
         line("  allowed: in struck ones", &self.model_requests_in_struck)?;
         line("effects asked", &self.effects_asked)?;

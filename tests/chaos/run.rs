@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, follow::Newest},
     ids::Name,
@@ -141,6 +142,7 @@ impl<'a> Run<'a> {
         let (expected, work) = (self.clients.accepted(), machine::work(self.folder));
         let delay = self.settings.model_delay;
         let rest = rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work, delay).await?;
+        let over = Timestamp::now();
         self.orders.abort();
         let tables = self.tables.judge().await?;
         self.watching.0.cancel();
@@ -160,6 +162,7 @@ impl<'a> Run<'a> {
             effects: &effects,
             requests: &requests,
             struck: &struck,
+            over,
             restarting: &load::restarting(),
         };
         let mut broken = audit::mistakes(&evidence.records());

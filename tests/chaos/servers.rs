@@ -9,7 +9,7 @@ use std::{path::Path, time::Duration};
 use async_nats::jetstream;
 use futures::future::select_all;
 use kairo_core::{permissions::Identity, subjects::EVENTS_STREAM};
-use kairo_local::{ClusterMember, LocalError, Login, NatsServer, Tools, Users, free_port};
+use kairo_local::{ClusterMember, LocalError, Login, NatsServer, Stack, TlsFiles, Tools, Users, free_port};
 use tokio::time::{Instant, sleep, timeout};
 
 use self::{disk::Disk, links::Links};
@@ -18,7 +18,7 @@ use super::{
     plan::{Blow, Course, Settings},
     victim::Victim,
 };
-use crate::login;
+use crate::{certificates::Authority, login};
 
 /// How long it may take until a cluster that has just started answers.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
@@ -32,6 +32,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(60);
 pub struct Servers {
     all: Vec<NatsServer>,
     users: Users,
+    /// What those of a cluster prove with who they are, to clients and to each other.
+    tls: Option<TlsFiles>,
     /// Asks who leads; none where there is nobody else.
     cluster: Option<jetstream::Context>,
     /// Between them, where they can be cut.
@@ -52,8 +54,9 @@ impl Servers {
             let mut options = tools.nats_in(folder.join("nats"))?;
             options.users = Some(users.clone());
             let server = NatsServer::start(options).await?;
-            return Ok(Self { all: vec![server], users, cluster: None, links: None, disks: Vec::new() });
+            return Ok(Self { all: vec![server], users, tls: None, cluster: None, links: None, disks: Vec::new() });
         }
+        let tls = Authority::create(folder.join("authority.pem"))?.server(folder)?;
         let ports = (0..settings.servers).map(|_| free_port(None)).collect::<Result<Vec<_>, _>>()?;
         let links = if settings.course == Course::Partition { Some(Links::between(&ports).await?) } else { None };
         let (mut all, mut disks) = (Vec::new(), Vec::new());
@@ -64,6 +67,7 @@ impl Servers {
                 disks.push(Disk::mount(&options.data_dir.join("jetstream"))?);
             }
             options.users = Some(users.clone());
+            options.tls = Some(tls.clone());
             // As in earnest.
             options.sync_always = is_trial;
             options.monitor = true;
@@ -73,7 +77,7 @@ impl Servers {
             options.cluster = Some(ClusterMember { name, port: *port, routes, is_relayed: links.is_some() });
             all.push(NatsServer::start(options).await?);
         }
-        let mut this = Self { all, users, cluster: None, links, disks };
+        let mut this = Self { all, users, tls: Some(tls), cluster: None, links, disks };
         let mut cluster = jetstream::new(this.client().await?);
         cluster.set_timeout(LEADER_WITHIN);
         let deadline = Instant::now() + ANSWERS_WITHIN;
@@ -94,8 +98,9 @@ impl Servers {
 
     /// All of them, as who may do everything.
     pub fn operator(&self) -> Login {
-        let password = self.users.password(Identity::Provision).to_owned();
-        Login { url: self.url(), user: Identity::Provision.name().to_owned(), password }
+        let (user, password) =
+            (Identity::Provision.name().to_owned(), self.users.password(Identity::Provision).to_owned());
+        Login { url: self.url(), user, password, tls_ca: self.authority().map(Path::to_owned) }
     }
 
     /// A client that may do everything.
@@ -104,9 +109,17 @@ impl Servers {
         Ok(login::options(&self.operator()).retry_on_initial_connect().connect(urls).await?)
     }
 
-    /// Who may do what.
-    pub fn users(&self) -> &Users {
-        &self.users
+    /// Has services of this stack go to them as who they are.
+    pub fn are_for(&self, stack: &mut Stack) {
+        stack.connect(&self.url(), &self.users);
+        if let Some(authority) = self.authority() {
+            stack.trust(authority);
+        }
+    }
+
+    /// Who vouches for those that encrypt.
+    fn authority(&self) -> Option<&Path> {
+        self.tls.as_ref().map(|files| files.authority.as_path())
     }
 
     /// How many copies of streams there can be.

@@ -33,6 +33,8 @@ pub struct Evidence<'a> {
     pub requests: &'a [Request],
     /// What was killed and frozen.
     pub struck: &'a [Struck],
+    /// When everything had come to rest.
+    pub over: Timestamp,
     /// Agents that begin a decision again when a message comes.
     pub restarting: &'a BTreeSet<String>,
 }
@@ -153,8 +155,8 @@ impl Evidence<'_> {
 
     fn calls(&self) -> Calls {
         let agents = self.sent.iter().map(|(id, sent)| (id.clone(), sent.agent.clone())).collect();
-        let Self { requests, struck, restarting, .. } = *self;
-        Bill { requests, struck, restarting, agents: &agents }.judge(self.own())
+        let Self { requests, struck, over, restarting, .. } = *self;
+        Bill { requests, struck, over, restarting, agents: &agents }.judge(self.own())
     }
 
     /// The events of the log as Kairo wrote them, for the audit of its invariants. What stands there twice because it

@@ -24,7 +24,7 @@ use crate::{
 const AGENT: &str = "default";
 
 /// A command for operators, as who may read streams.
-fn command(world: &World, arguments: &[&str]) -> Command {
+pub fn command(world: &World, arguments: &[&str]) -> Command {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let mut command = Command::new(program);
     command.arg("--json").args(arguments).env("KAIRO_NATS__URL", world.nats.url()).kill_on_drop(true);
@@ -32,11 +32,11 @@ fn command(world: &World, arguments: &[&str]) -> Command {
     command
 }
 
-fn said(output: &Output) -> Value {
+pub fn said(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-async fn archived(world: &World, arguments: &[&str]) -> Value {
+pub async fn archived(world: &World, arguments: &[&str]) -> Value {
     let output = command(world, &[&["archive"], arguments].concat()).output().await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     said(&output)
@@ -50,7 +50,7 @@ async fn refused(world: &World, arguments: &[&str]) -> String {
 }
 
 /// What a command that reads the log says of it.
-async fn read(world: &World, arguments: &[&str]) -> Value {
+pub async fn read(world: &World, arguments: &[&str]) -> Value {
     let output = kairo(world, &[&["--json"], arguments].concat()).await;
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
     let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -158,7 +158,7 @@ async fn of_a_log_that_lost_its_beginning_nothing_is_made_but_with_its_archive()
     let before = read(&world, &["state", AGENT]).await;
     let archived = archived(&world, &[&path]).await;
     trimmed_by_limit(&world, 2).await;
-    let begins = world.bus.beginning().await.unwrap();
+    let begins = world.bus.beginning().await.unwrap().first;
     assert!(begins > 1 && begins <= archived["through"].as_u64().unwrap() + 1, "{begins}, {archived}");
 
     assert!(refused(&world, &["state", AGENT]).await.contains("no longer in the log: name an archive"));

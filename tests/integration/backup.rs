@@ -33,7 +33,7 @@ use crate::{
 /// Said behind the place that is gone back to, and nowhere before.
 const LATER: &str = "tangerine";
 /// What a restore fills, but for snapshots and who owns what.
-const LOST: [&str; 7] = [
+pub const LOST: [&str; 7] = [
     EVENTS_STREAM,
     TIMERS_STREAM,
     "KV_KAIRO_HOOKS",
@@ -45,7 +45,7 @@ const LOST: [&str; 7] = [
 const SNAPSHOTS: &str = "KV_KAIRO_SNAPSHOTS";
 
 /// A command of `kairo` for operators, as who may make streams.
-fn command(world: &World, arguments: &[&str]) -> Command {
+pub fn command(world: &World, arguments: &[&str]) -> Command {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let mut command = Command::new(program);
     command.arg("--json").args(arguments).env("KAIRO_NATS__URL", world.nats.url()).kill_on_drop(true);
@@ -58,14 +58,14 @@ async fn run(world: &World, arguments: &[&str]) -> Output {
 }
 
 /// The same where it comes to its end; what it says.
-async fn done(world: &World, arguments: &[&str]) -> Value {
+pub async fn done(world: &World, arguments: &[&str]) -> Value {
     let output = run(world, arguments).await;
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// The same where it is refused; why.
-async fn refused(world: &World, arguments: &[&str], status: i32) -> String {
+pub async fn refused(world: &World, arguments: &[&str], status: i32) -> String {
     let output = run(world, arguments).await;
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {output:?}");
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
@@ -76,20 +76,20 @@ fn services() -> impl DoubleEndedIterator<Item = Service> {
 }
 
 impl World {
-    async fn services_stop(&self) {
+    pub async fn services_stop(&self) {
         for service in services().rev() {
             self.stack.stop_one(service, 0).await.unwrap();
         }
     }
 
-    async fn services_start(&mut self) {
+    pub async fn services_start(&mut self) {
         for service in services() {
             self.stack.restart(service, 0).await.unwrap();
         }
     }
 
     /// Looks at the log anew, which is another by now.
-    async fn look_again(&mut self) {
+    pub async fn look_again(&mut self) {
         self.bus = connect(&self.nats.operator()).await;
         self.log = Log::follow(&self.bus);
     }
@@ -99,10 +99,28 @@ impl World {
     }
 
     /// The live tables, as they are.
-    async fn tables_hold(&self) -> Digests {
+    pub async fn tables_hold(&self) -> Digests {
         let live = self.live_generation().await.unwrap();
         let mut database = PgConnection::connect(&self.database.url).await.unwrap();
         digests(&mut database, live).await.unwrap().unwrap()
+    }
+
+    /// Starts projector, which makes tables anew that were made from the log before; they hold the same.
+    pub async fn tables_are_made_again(&mut self, before: &Digests) {
+        self.stack.restart(Service::Projector, 0).await.unwrap();
+        // Nobody tells when they are built: asking is all there is.
+        let built = async { while self.live_generation().await.is_none_or(|live| live == before.generation) {} };
+        timeout(DEADLINE, built).await.expect("what was made from the log before is made again");
+        self.projected().await;
+        let again = self.tables_hold().await;
+        assert_eq!((&again.positions, again.differing(before)), (&before.positions, Vec::new()));
+    }
+
+    /// Removes all that nats-server keeps.
+    pub async fn streams_are_lost(&mut self) {
+        self.nats.stop(std::time::Duration::from_secs(10)).await.unwrap();
+        fs::remove_dir_all(self.nats_folder().join("jetstream")).unwrap();
+        self.nats.restart().await.unwrap();
     }
 
     async fn live_generation(&self) -> Option<i64> {
@@ -150,7 +168,7 @@ fn files(folder: &Path, name: &str) -> Vec<PathBuf> {
     found
 }
 
-async fn an_agent_that_knows_people(world: &World) {
+pub async fn an_agent_that_knows_people(world: &World) {
     let keeper = json!({ "agent": AGENT, "prompt": "Be brief.", "inner_state": true });
     assert_eq!(world.post("/v1/agents", &keeper).await.0, 201);
     for (user, word) in [("ann", MARK), ("bob", OTHER), ("eve", "evergreen")] {
@@ -192,9 +210,7 @@ async fn what_was_wiped_is_restored_and_goes_on_as_if_nothing_had_been() {
         (world.stored_in(EVENTS_STREAM).await, world.stored_in(TIMERS_STREAM).await, world.log_id().await);
     let tables = world.tables_hold().await;
     assert!(refused(&world, &["restore", &path], 1).await.contains("is not empty"));
-    world.nats.stop(std::time::Duration::from_secs(10)).await.unwrap();
-    fs::remove_dir_all(world.nats_folder().join("jetstream")).unwrap();
-    world.nats.restart().await.unwrap();
+    world.streams_are_lost().await;
 
     killed_halfway(&mut world, &backup, part["through"].as_u64().unwrap()).await;
     let restored = done(&world, &["restore", &path]).await;
@@ -206,13 +222,7 @@ async fn what_was_wiped_is_restored_and_goes_on_as_if_nothing_had_been() {
     assert_eq!(contents(&world.stored_in(EVENTS_STREAM).await), contents(&log), "with sequences and times");
     assert_eq!(contents(&world.stored_in(TIMERS_STREAM).await), contents(&timers));
 
-    world.stack.restart(Service::Projector, 0).await.unwrap();
-    // Nobody tells when it is built: asking is all there is.
-    let built = async { while world.live_generation().await.is_none_or(|live| live == tables.generation) {} };
-    timeout(DEADLINE, built).await.expect("what was made from the log before is made again");
-    world.projected().await;
-    let again = world.tables_hold().await;
-    assert_eq!((&again.positions, again.differing(&tables)), (&tables.positions, Vec::new()));
+    world.tables_are_made_again(&tables).await;
     goes_on(&mut world, part["through"].as_u64().unwrap(), image["digest"].as_str().unwrap()).await;
     assert!(refused(&world, &["backup", "--onto", &path], 1).await.contains("as after a restore"));
     world.end().await;

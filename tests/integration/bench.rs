@@ -52,42 +52,6 @@ async fn acknowledgements_are_measured_while_agents_are_at_work() {
 }
 
 #[tokio::test]
-async fn others_are_measured_alone_and_beside_a_flood() {
-    let report = bench(&["fair", "--flood", "50", "--agents", "2", "--seconds", "2"]).await;
-    for side in ["alone", "flooded"] {
-        assert!(number(&report, &format!("/{side}/replies")) > 0.0, "{report:#}");
-    }
-    assert!(number(&report, "/flood/answered") > 0.0, "{report:#}");
-}
-
-/// What the benchmark records is made again, too: decisions of agents that call tools, and of agents that plan.
-#[tokio::test]
-async fn every_decision_of_the_recorded_run_is_made_again() {
-    let report =
-        bench(&["replay", "--messages", "1000", "--agent-messages", "500", "--live-turns", "3", "--live-replays", "2"])
-            .await;
-    // Each message takes at least one.
-    assert!(number(&report, "/decisions") >= 260.0, "{report:#}");
-    // Four messages a turn, two of which are decisions; and three that each agent begins with.
-    let long = &report["long"];
-    assert_eq!((&long["messages"], &long["decisions"]), (&1_006.into(), &500.into()), "{report:#}");
-    assert!(number(&report, "/forking/one") > 0.0 && number(&report, "/forking/team") > 0.0, "{report:#}");
-    assert!(number(&report, "/live/publish_replaying/count") > 0.0, "{report:#}");
-    assert!(number(long, "/resident") > 0.0 && number(long, "/bytes") > 0.0, "{report:#}");
-}
-
-#[tokio::test]
-async fn idle_agents_are_made_and_woken() {
-    let report = bench(&["wake", "--agents", "300", "--wakes", "5", "--orphans", "4"]).await;
-    assert_eq!(report["log_messages"], 300 * 4, "{report:#}");
-    for figure in ["whole", "awake"] {
-        assert_eq!(report[figure]["count"], 5, "{report:#}");
-    }
-    assert_eq!(report["takeover"]["count"], 4, "{report:#}");
-    assert_eq!((&report["unanswered"], &report["takeover_unanswered"]), (&0.into(), &0.into()), "{report:#}");
-}
-
-#[tokio::test]
 async fn a_team_is_measured_until_all_of_its_tasks_are_done() {
     let report = bench(&["team", "--workers", "3", "--tasks", "7"]).await;
     assert_eq!(report["tasks"], 7, "{report:#}");
@@ -96,4 +60,45 @@ async fn a_team_is_measured_until_all_of_its_tasks_are_done() {
     for figure in ["/log_messages", "/log_bytes", "/queued_p95_ms", "/cpu_ms/kairo-agent-runtime"] {
         assert!(number(&report, figure) > 0.0, "{figure}: {report:#}");
     }
+}
+
+#[tokio::test]
+async fn steady_load_is_measured_with_more_replicas_and_counts_add_up() {
+    let load =
+        ["--replicas", "1,2", "--in-flight", "2", "--agents-per-call", "2", "--delay-ms", "50", "--seconds", "2"];
+    let report = bench(&[["scale", "--only", "load"].as_slice(), &load].concat()).await;
+    let cases = report["load"].as_array().unwrap();
+    assert_eq!(cases.len(), 2, "{report:#}");
+    for (case, agents) in cases.iter().zip([4, 8]) {
+        assert_eq!((&case["agents"], &case["unanswered"]), (&agents.into(), &0.into()), "{case:#}");
+        assert!(number(case, "/replies") >= number(case, "/waits/count"), "{case:#}");
+        assert!(number(case, "/waits/count") > 0.0, "{case:#}");
+        for counted in ["decisions", "completions", "model_requests"] {
+            assert_eq!(case[counted], case["replies"], "{counted}: {case:#}");
+        }
+    }
+    assert!(report["idle"].is_null() && report["neighbours"].is_null(), "{report:#}");
+}
+
+/// What `wake` and `fair` measure as well, which are these parts alone.
+#[tokio::test]
+async fn idle_agents_are_made_and_woken_and_others_are_measured_beside_a_flood() {
+    let sizes = ["--idle", "300", "--wakes", "5", "--orphans", "4", "--flood", "50", "--seconds", "2"];
+    let report = bench(&[["scale", "--only", "idle,neighbours"].as_slice(), &sizes].concat()).await;
+    assert_eq!(report["load"].as_array().map(Vec::len), Some(0), "{report:#}");
+    let idle = &report["idle"];
+    assert_eq!(idle["log_messages"], 300 * 4, "{report:#}");
+    assert_eq!((&idle["whole"]["count"], &idle["awake"]["count"]), (&5.into(), &5.into()), "{report:#}");
+    assert_eq!(idle["takeover"]["count"], 4, "{report:#}");
+    assert_eq!((&idle["unanswered"], &idle["takeover_unanswered"]), (&0.into(), &0.into()), "{report:#}");
+    for service in ["kairo-agent-runtime", "kairo-router"] {
+        assert!(number(idle, &format!("/restarts/{service}/decided_seconds")) > 0.0, "{report:#}");
+        assert!(number(idle, &format!("/resident_mib/0/{service}")) > 0.0, "{report:#}");
+    }
+    let (log, stored) = (number(idle, "/log_bytes"), number(idle, "/stored_bytes"));
+    assert!(log > 0.0 && stored > log, "{report:#}");
+    for side in ["alone", "flooded"] {
+        assert!(number(&report, &format!("/neighbours/{side}/replies")) > 0.0, "{report:#}");
+    }
+    assert!(number(&report, "/neighbours/flood/answered") > 0.0, "{report:#}");
 }

@@ -28,7 +28,7 @@ pub fn program() -> Option<String> {
 pub struct Chromium {
     /// Where its debuggers find it.
     address: oneshot::Receiver<String>,
-    _process: Child,
+    process: Child,
     _profile: TempDir,
 }
 
@@ -40,10 +40,12 @@ impl Chromium {
         // It does not sandbox what root runs. A port for debuggers keeps it open.
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"]);
         command.arg(format!("--user-data-dir={}", profile.path().display())).arg(url);
+        // What is started is a script that starts the browser.
+        command.process_group(0);
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
         let (tell, address) = oneshot::channel();
         tokio::spawn(listen(process.stderr.take().unwrap(), tell));
-        Self { address, _process: process, _profile: profile }
+        Self { address, process, _profile: profile }
     }
 
     /// The page of a file, once it is loaded.
@@ -62,6 +64,13 @@ impl Chromium {
         page.call("Page.navigate", json!({ "url": format!("file://{}", path.display()) })).await;
         page.wait(|told| told["method"] == "Page.loadEventFired").await;
         page
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        let Some(id) = self.process.id() else { return };
+        drop(std::process::Command::new("kill").args(["-KILL", "--", &format!("-{id}")]).status());
     }
 }
 

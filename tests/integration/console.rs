@@ -1,13 +1,19 @@
-//! The console in a real browser, at a gateway of this build: what `tests/console/journeys.cjs` does with it.
+//! The console in a real browser, at a gateway of this build: what `tests/console` does with it.
 
-use std::path::Path;
+use std::{path::Path, process::Stdio};
 
+use async_nats::HeaderMap;
+use kairo_core::subjects::Consumer;
 use kairo_local::Service;
 use reqwest::{Client, StatusCode, header};
 use serde_json::json;
-use tokio::process::Command;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::Command,
+};
 
 use crate::{
+    authorization_server::AuthorizationServer,
     chromium,
     keys::{ADMIN, Caller},
     world::{DEADLINE, Wanted, World, scenario::USUAL},
@@ -15,6 +21,14 @@ use crate::{
 
 /// A page that says how to build the console is no console.
 const WITHOUT: &str = "built without its console";
+/// What the model says to the journeys.
+pub const SCENARIO: &str = include_str!("console.yaml");
+const LISTEN: &str = "KAIRO_GATEWAY__LISTEN";
+
+/// Where "the day please" takes consent.
+pub fn with_consent() -> Wanted {
+    Wanted::new(SCENARIO).env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__APPROVAL", r#"["tools.date_calc"]"#)
+}
 
 /// What it takes; nothing where something is not installed, which is said.
 struct Driver {
@@ -31,24 +45,83 @@ impl Driver {
         Some(Self { program: program?, chromium: chromium::program()? })
     }
 
-    /// Takes one of the journeys, with keys where it wants some.
-    async fn take(&self, world: &World, journey: &str, keys: &[&str]) {
+    /// Takes journeys one after another, with keys where they want some, and does what they want to be done.
+    async fn take(&self, world: &mut World, journeys: &[&str], keys: &[&str]) {
         let mut command = Command::new(&self.program);
-        command.args([&self.chromium, world.url("").trim_end_matches('/'), journey]).args(keys).kill_on_drop(true);
-        let taken = tokio::time::timeout(DEADLINE, command.output()).await.expect("the journey has no end").unwrap();
-        assert!(taken.status.success(), "{journey}: {}", String::from_utf8_lossy(&taken.stderr));
+        command.args([&self.chromium, world.url("").trim_end_matches('/'), &journeys.join(",")]).args(keys);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut taking = command.spawn().unwrap();
+        let mut said = BufReader::new(taking.stdout.take().unwrap()).lines();
+        let mut answers = taking.stdin.take().unwrap();
+        let taken = tokio::time::timeout(DEADLINE * 2, async {
+            while let Some(line) = said.next_line().await.unwrap() {
+                fulfil(world, line.strip_prefix("want ").unwrap_or_else(|| panic!("{line}"))).await;
+                answers.write_all(b"done\n").await.unwrap();
+            }
+            taking.wait().await.unwrap()
+        });
+        let taken = taken.await.expect("the journeys have no end");
+        assert!(taken.success(), "{journeys:?}: see above");
+    }
+}
+
+/// Does what a journey cannot do from its browser.
+async fn fulfil(world: &mut World, want: &str) {
+    let stack = &mut world.stack;
+    match want {
+        "kill agent-runtime" => {
+            stack.kill9(Service::AgentRuntime, 0).await.unwrap();
+            stack.restart(Service::AgentRuntime, 0).await.unwrap();
+        }
+        "stop gateway" => {
+            let address = stack.url(Service::Gateway).unwrap().trim_start_matches("http://").to_owned();
+            stack.service(Service::Gateway).env(LISTEN, address);
+            stack.stop_one(Service::Gateway, 0).await.unwrap();
+        }
+        "start gateway" => stack.restart(Service::Gateway, 0).await.unwrap(),
+        _ => panic!("a journey wants {want}"),
     }
 }
 
 #[tokio::test]
 async fn people_speak_with_an_agent_and_see_what_happens() {
     let Some(driver) = Driver::find() else { return };
-    let world = Wanted::new(USUAL).start().await;
-    world.define("default").await;
-    world.define("cook").await;
-    for journey in ["chat", "river", "several", "boards", "hostile", "access"] {
-        driver.take(&world, journey, &[]).await;
+    let mut world = with_consent().start().await;
+    for agent in ["default", "cook", "careful", "teller"] {
+        world.define(agent).await;
     }
+    let topics = json!({ "agent": "topics", "prompt": "Be brief.", "threads": "topics" });
+    assert_eq!(world.post("/v1/agents", &topics).await.0, 201);
+    driver.take(&mut world, &["chat", "river", "several", "boards", "hostile"], &[]).await;
+    driver.take(&mut world, &["approval", "task", "threads", "interjection"], &[]).await;
+    driver.take(&mut world, &["access", "failing"], &[]).await;
+    driver.take(&mut world, &["killed", "restarted", "rebuilt", "travel"], &[]).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn people_look_back_make_decisions_again_and_retry_what_was_set_aside() {
+    let Some(driver) = Driver::find() else { return };
+    let wanted = with_consent().env(Service::Gateway, "KAIRO_GATEWAY__FORK_MODELS", "true");
+    let mut world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__MAX_FORKS", "1").start().await;
+    world.define("default").await;
+    // More than the river reads at first.
+    for at in 0..260 {
+        world.send("default", &format!("ahoy {at}")).await;
+    }
+    world.publish("kairo.user.ann.message", HeaderMap::new(), "hello?").await;
+    world.dead_letters(1).await;
+    let team = json!({ "team": "market", "owner": "ann", "mission": "Know our competitors.", "lead": { "prompt": "You lead a team." },
+        "workers": [{ "name": "reader", "prompt": "You read pages." }] });
+    assert_eq!(world.post("/v1/teams", &team).await.0, 201);
+    // Nothing is wrong any more with what was set aside.
+    let said = world.raw_log().await.into_iter().find(|raw| raw.subject.ends_with(".user.ann.message")).unwrap();
+    let mut router = world.bus.clone();
+    router.service = kairo_core::subjects::Service::Router;
+    router.dead_letter(Consumer::Router.name(), &said, "the machine was full").await.unwrap();
+    world.settled().await;
+    world.projected().await;
+    driver.take(&mut world, &["history", "lab", "fork", "letters", "team"], &[]).await;
     world.end().await;
 }
 
@@ -56,17 +129,18 @@ async fn people_speak_with_an_agent_and_see_what_happens() {
 async fn who_has_a_key_is_shown_what_it_allows() {
     let Some(driver) = Driver::find() else { return };
     let wanted = Wanted::new(USUAL).env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always");
-    let world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN).start().await;
+    let wanted = wanted.env(Service::Gateway, "KAIRO_GATEWAY__OIDC", AuthorizationServer::start().await.config());
+    let mut world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN).start().await;
     let operator = Caller::new(&world, 0, Some(ADMIN));
     let (_, reads) = operator.make(json!({ "name": "reads", "scopes": ["read"] })).await;
     let (_, writes) = operator.make(json!({ "name": "writes", "scopes": ["write"] })).await;
     let ann = json!({ "name": "ann", "scopes": ["read", "write"], "user": "ann", "agents": ["default"] });
     let (_, ann) = operator.make(ann).await;
     // Before there is any agent.
-    driver.take(&world, "nothing", &[ADMIN]).await;
+    driver.take(&mut world, &["nothing", "empty"], &[ADMIN]).await;
     let profile = json!({ "agent": "default", "prompt": "You are a helpful agent." });
     assert_eq!(operator.post("/v1/agents", profile).await.0, 201);
-    driver.take(&world, "rights", &[&reads, &writes, &ann]).await;
+    driver.take(&mut world, &["rights", "issuer"], &[&reads, &writes, &ann]).await;
     world.end().await;
 }
 
@@ -105,6 +179,21 @@ async fn browsers_are_led_to_the_console_which_is_kept_and_runs_nothing_of_other
         assert!(script.headers()["cache-control"].to_str().unwrap().contains("immutable"));
     }
     world.end().await;
+}
+
+/// Of all that it may ever load, compressed.
+const MOST_SCRIPTS: u64 = 300 << 10;
+
+#[test]
+fn the_console_is_small() {
+    let Ok(files) = std::fs::read_dir(Path::new(SOURCES).join("dist/assets")) else {
+        eprintln!("skipped: the console is not built, since there is no Node 20.19 here");
+        return;
+    };
+    let scripts = files.flatten().filter(|file| file.file_name().to_string_lossy().ends_with(".js.br"));
+    let sizes: Vec<u64> = scripts.map(|file| file.metadata().unwrap().len()).collect();
+    let all: u64 = sizes.iter().sum();
+    assert!(!sizes.is_empty() && all <= MOST_SCRIPTS, "{all} bytes in {} scripts", sizes.len());
 }
 
 /// Where the console is made.

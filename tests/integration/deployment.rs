@@ -17,10 +17,9 @@ use std::{
 
 use kairo_core::permissions::Identity;
 use kairo_local::{Postgres, Service, StackOptions, Tools};
+use kairo_tests::certificates::Authority;
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
-
-use crate::certificates;
 
 /// What stands for whatever a deployment takes from its secrets: all of them are texts, one is a URL, one is a key.
 const SECRET: &str = "postgres://kairo:secret@database/kairo";
@@ -154,8 +153,8 @@ fn the_configurations_of_nats_server_are_understood() {
     let tools = Tools::of_this_checkout().expect("run ./scripts/test");
     for folders in [vec!["deploy"], vec!["k8s/base"], vec!["k8s/base", "k8s/components/tls"]] {
         let together = tempfile::tempdir().unwrap();
-        let authority = certificates::authority(&together.path().join("ca.crt"));
-        let server = certificates::of_server(together.path(), &authority);
+        let authority = Authority::create(together.path().join("ca.crt")).unwrap();
+        let server = authority.server(together.path()).unwrap();
         fs::rename(server.certificate, together.path().join("tls.crt")).unwrap();
         fs::rename(server.key, together.path().join("tls.key")).unwrap();
         for folder in &folders {
@@ -240,7 +239,7 @@ fn every_setting_is_one_that_a_program_knows() {
         let image = text("deploy/Dockerfile");
         for name in environment.keys().filter(|name| name.starts_with("KAIRO_") && *name != "KAIRO_CONFIG") {
             // What `kairo` brings when it is run beside the gateway.
-            let commands_own = name == "KAIRO_API_KEY";
+            let commands_own = ["KAIRO_API_KEY", "KAIRO_URL"].contains(&name.as_str());
             let of_the_build = image.contains(&format!("ARG {name}="));
             let known = commands_own
                 || of_the_build

@@ -10,16 +10,14 @@ use std::{
 use clap::CommandFactory;
 use kairo_cli::commands::Arguments;
 use kairo_core::{
+    carried::{Carrying, SUBJECTS},
     config::SECTIONS,
-    subjects::{Emitter, Store, TABLE},
+    subjects::{Emitter, Route, Store, TABLE},
 };
 use kairo_gateway::endpoints;
 use kairo_local::{Service, StackOptions};
 use serde_json::Value;
 use tempfile::NamedTempFile;
-
-const START: &str = "<!-- subjects -->\n";
-const END: &str = "<!-- /subjects -->";
 
 /// Longest README, and longest invariant.
 const README_LINES: usize = 120;
@@ -163,14 +161,32 @@ fn runs(text: &str, is_in: impl Fn(char) -> bool) -> impl Iterator<Item = &str> 
 }
 
 /// The table of subjects, in Markdown.
+fn owner(row: &Route) -> &'static str {
+    match row.noun {
+        "user" => "<user>",
+        "system" | "dlq" => "<service>",
+        _ => "<agent>",
+    }
+}
+
+/// What is carried forward before the log is trimmed.
+fn carried() -> String {
+    let mut text = String::from("| subject | carried | why |\n|---|---|---|\n");
+    for (row, carrying, why) in &SUBJECTS {
+        let what = match carrying {
+            Carrying::Last => "the last one",
+            Carrying::All => "all",
+            Carrying::Nothing => continue,
+        };
+        writeln!(text, "| `kairo.{}.{}.{}` | {what} | {why} |", row.noun, owner(row), row.verb).unwrap();
+    }
+    text
+}
+
 fn table() -> String {
     let mut text = String::from("| subject | emitted by | consumed by | says |\n|---|---|---|---|\n");
     for row in TABLE {
-        let owner = match row.noun {
-            "user" => "<user>",
-            "system" | "dlq" => "<service>",
-            _ => "<agent>",
-        };
+        let owner = owner(row);
         let emitter = match row.emitter {
             Emitter::Only(service) => service.name(),
             Emitter::Owner => "the service",
@@ -192,14 +208,18 @@ fn table() -> String {
 }
 
 #[test]
-fn the_table_of_subjects_is_that_of_the_code() {
-    let text = fs::read_to_string(architecture()).unwrap();
-    let (before, rest) = text.split_once(START).expect("the table's beginning is marked");
-    let (told, after) = rest.split_once(END).expect("the table's end is marked");
-    if std::env::var_os("KAIRO_REGENERATE").is_some() {
-        fs::write(architecture(), format!("{before}{START}{}{END}{after}", table())).unwrap();
-    } else {
-        assert!(told == table(), "run KAIRO_REGENERATE=1 cargo nextest run -p kairo-tests documents");
+fn tables_of_subjects_are_those_of_the_code() {
+    for (path, mark, table) in [("ARCHITECTURE.md", "subjects", table()), ("docs/retention.md", "carried", carried())] {
+        let path = root().join(path);
+        let text = fs::read_to_string(&path).unwrap();
+        let (start, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->"));
+        let (before, rest) = text.split_once(&start).expect("the table's beginning is marked");
+        let (told, after) = rest.split_once(&end).expect("the table's end is marked");
+        if std::env::var_os("KAIRO_REGENERATE").is_some() {
+            fs::write(path, format!("{before}{start}{table}{end}{after}")).unwrap();
+        } else {
+            assert!(told == table, "run KAIRO_REGENERATE=1 cargo nextest run -p kairo-tests documents");
+        }
     }
 }
 

@@ -7,18 +7,24 @@ use std::{
 };
 
 use async_nats::jetstream::consumer::PullConsumer;
+use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_core::{
     bus::{
         Bus,
         append::Outgoing,
         consume::{Delivery, Failure, Handler, Settled, consume},
+        retrying::Retries,
     },
     envelope::{Envelope, Origin},
     ids,
-    subjects::{AGENT_DECISION, Consumer, DLQ_STREAM, Service},
+    principal::Principal,
+    subjects::{AGENT_DECISION, Consumer, DEAD_LETTER_RETRIED, DLQ_STREAM, Service},
 };
-use kairo_proto::v1::AgentDecision;
+use kairo_proto::{
+    Body, ContentType,
+    v1::{AgentDecision, DeadLetter, DeadLetterRetried, DeadLetterRetry},
+};
 use tokio::{sync::Notify, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -105,4 +111,43 @@ async fn what_fails_so_often_is_set_aside_whatever_comes_between() {
     assert_eq!(deliver(&bus, vec![Fail, Return, Fail, Return, Return, Fail]).await, 1);
     // Another message has failures of its own.
     assert_eq!(deliver(&bus, vec![Fail, Fail, Deal]).await, 1);
+}
+
+#[tokio::test]
+async fn what_was_set_aside_is_dealt_with_again_when_somebody_orders_it_and_once() {
+    let server = Server::start().await;
+    let bus = impatient(&server).await;
+    assert_eq!(deliver(&bus, vec![Fail, Fail, Fail]).await, 1);
+    let stream = bus.nats().unwrap().jetstream.get_stream_no_info(DLQ_STREAM).await.unwrap();
+    let stored = stream.direct_get(1).await.unwrap();
+    let body = Body::decode(DeadLetter::TYPE, ContentType::Protobuf, &stored.payload).unwrap();
+    let DeadLetter { consumer, stream, sequence, .. } = DeadLetter::try_from(body).unwrap();
+
+    // It fails once more, and is dealt with then. Whoever dealt with it a third time would find no script.
+    let scripted = Arc::new(Scripted { script: Mutex::new([Fail, Deal].into()), over: Notify::new() });
+    let retries = Arc::new(Retries::new(&bus).by(CONSUMER, scripted));
+    let (consuming, shutdown) = (bus.clone(), CancellationToken::new());
+    let stop = shutdown.clone();
+    let running = tokio::spawn(async move { consume(&consuming, Consumer::ToolRunnerRetries, retries, stop).await });
+    let mut told = bus.subscribe(DEAD_LETTER_RETRIED.filter()).await.unwrap();
+    let mut order = async |order: DeadLetterRetry| {
+        let id = bus.retry_dead_letter(&Principal::api_key("operator"), Service::ToolRunner, order).await.unwrap();
+        let heard = timeout(DEADLINE, told.next()).await.expect("nobody tells what came of it").unwrap();
+        let body = Body::decode(DeadLetterRetried::TYPE, ContentType::Protobuf, &heard.payload).unwrap();
+        let DeadLetterRetried { letter, outcome, reason } = DeadLetterRetried::try_from(body).unwrap();
+        assert_eq!(letter, 1);
+        (id, outcome, reason)
+    };
+    let wanted = DeadLetterRetry { letter: 1, consumer, stream, sequence };
+    let (_, outcome, reason) = order(wanted.clone()).await;
+    assert_eq!((outcome.as_str(), reason.as_str()), ("failed", "on purpose"));
+    let gone = DeadLetterRetry { sequence: 99, ..wanted.clone() };
+    let (_, outcome, reason) = order(gone).await;
+    assert!(outcome == "failed" && reason.contains("99"), "{outcome}: {reason}");
+    let (id, outcome, reason) = order(wanted.clone()).await;
+    assert_eq!((outcome.as_str(), reason.as_str()), ("handled", ""));
+    let (_, outcome, reason) = order(wanted).await;
+    assert!(outcome == "handled" && reason.contains(&id.to_string()), "{outcome}: {reason}");
+    shutdown.cancel();
+    running.await.unwrap();
 }

@@ -280,5 +280,13 @@ async fn users_are_forgotten_one_after_the_other_and_together_whichever_server_d
     let asked = world.bus.last(&USER_FORGET.of(&Name::parse("eve").unwrap())).await.unwrap().unwrap();
     assert_eq!((asked.ids().unwrap().0, asked.header("ce-authid")), (order_id, Some("k1")));
     world.verified().await;
+
+    // One that nobody can read is not taken for none.
+    let key = "order.bob";
+    let revision = world.bus.value(DATA_KEYS_BUCKET, key).await.unwrap().unwrap().revision;
+    world.bus.update_value(DATA_KEYS_BUCKET, key, "{}".into(), revision).await.unwrap();
+    let (status, problem) = world.post("/v1/users/bob/forget", &json!({})).await;
+    assert_eq!(status, 500, "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("order.bob in KAIRO_DATA_KEYS, cannot be read"), "{problem}");
     world.end().await;
 }

@@ -109,6 +109,7 @@ async fn both_interfaces_say_the_same() {
         ("Queries/ListThreads", json!({ "status": "all" }), "/v1/threads?status=all"),
         ("Queries/GetConversation", json!({ "agent": "bob" }), "/v1/conversations/bob"),
         ("Queries/ListEvents", json!({ "after": { "sequence": 1 } }), "/v1/events?after=1"),
+        ("Queries/GetEventsOutline", json!({ "buckets": 5 }), "/v1/events/outline?buckets=5"),
         ("Queries/GetInbox", json!({ "user": "ann" }), "/v1/inbox?user=ann"),
         ("Queries/ListActions", json!({}), "/v1/actions"),
         ("Queries/ListProcesses", json!({ "running": false }), "/v1/processes?running=false"),

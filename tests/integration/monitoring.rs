@@ -4,7 +4,7 @@
 mod prometheus;
 mod query;
 mod running;
-mod scrape;
+pub mod scrape;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

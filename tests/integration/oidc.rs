@@ -34,16 +34,16 @@ use crate::{
     world::{DEADLINE, Wanted, World, scenario::USUAL},
 };
 
-const ISSUER: &str = "https://login.example.com/";
+pub const ISSUER: &str = "https://login.example.com/";
 
 /// A key of the issuer, and the algorithm it signs with.
-enum SigningKey {
+pub enum SigningKey {
     Es256(EcdsaKeyPair),
     EdDsa(Ed25519KeyPair),
 }
 
 impl SigningKey {
-    fn es256() -> Self {
+    pub fn es256() -> Self {
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new()).unwrap();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &SystemRandom::new());
         Self::Es256(pair.unwrap())
@@ -75,7 +75,7 @@ impl SigningKey {
         }
     }
 
-    fn jwk(&self, id: &str) -> Value {
+    pub fn jwk(&self, id: &str) -> Value {
         let encode = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
         match self {
             // An uncompressed point: 4, and its two coordinates.
@@ -87,7 +87,7 @@ impl SigningKey {
         }
     }
 
-    fn token(&self, id: &str, claims: &Value) -> String {
+    pub fn token(&self, id: &str, claims: &Value) -> String {
         let message = unsigned(&json!({ "alg": self.algorithm(), "kid": id, "typ": "JWT" }), claims);
         format!("{message}.{}", BASE64URL_NOPAD.encode(&self.sign(message.as_bytes())))
     }
@@ -154,7 +154,7 @@ fn in_seconds(seconds: i64) -> i64 {
 }
 
 /// The claims of a good token of ann's, with these changed.
-fn claims(change: Value) -> Value {
+pub fn claims(change: Value) -> Value {
     let mut claims = json!({
         "iss": ISSUER, "aud": "kairo", "sub": "ann", "exp": in_seconds(3_600), "scope": "openid kairo:read kairo:write",
     });

@@ -23,12 +23,12 @@ use crate::{
     world::{DEADLINE, Wanted, World, scenario::USUAL},
 };
 
-fn guarded() -> Wanted {
+pub fn guarded() -> Wanted {
     let wanted = Wanted::new(USUAL).env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always");
     wanted.env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN)
 }
 
-fn set(wanted: Wanted, settings: &[(&str, &str)]) -> Wanted {
+pub fn set(wanted: Wanted, settings: &[(&str, &str)]) -> Wanted {
     settings
         .iter()
         .fold(wanted, |wanted, (name, value)| wanted.env(Service::Gateway, &format!("KAIRO_GATEWAY__{name}"), *value))
@@ -79,13 +79,13 @@ async fn ends(world: &World, sent: &[u8]) {
     closed(&mut stream).await;
 }
 
-async fn connected(world: &World) -> TcpStream {
+pub async fn connected(world: &World) -> TcpStream {
     let address = world.url("").replace("http://", "");
     TcpStream::connect(address.trim_end_matches('/')).await.unwrap()
 }
 
 /// Reads until the other side has closed it.
-async fn closed(stream: &mut TcpStream) -> Vec<u8> {
+pub async fn closed(stream: &mut TcpStream) -> Vec<u8> {
     let mut said = Vec::new();
     let reading = async {
         // One that was reset is closed as well.

@@ -106,6 +106,7 @@ impl Operation {
         let path = path.replace("{memory_id}", UUID).replace("{team}", "nobody").replace("{user}", "nobody");
         let path =
             path.replace("{digest}", &"a".repeat(64)).replace("{projection}", "nothing").replace("{generation}", "1");
+        let path = path.replace("{letter}", "1").replace("{fork}", UUID);
         Client::new().request(self.method.clone(), world.url(&format!("{path}{query}")))
     }
 
@@ -166,7 +167,11 @@ async fn what_is_wrong_with_a_request_is_answered_as_documented() {
         }
         // A conversation that nobody had is empty; what a body names is not found by its path.
         if operation.documents(404) && operation.name() != "getConversation" && !operation.takes_a_body() {
-            let query = if operation.name() == "getInnerStateHistory" { "?key=nothing" } else { "" };
+            let query = match operation.name() {
+                "getInnerStateHistory" => "?key=nothing",
+                "getAgentRequests" => "?at=1",
+                _ => "",
+            };
             assert_answered(&operation, 404, operation.request(&world, query).send().await.unwrap()).await;
         }
     }

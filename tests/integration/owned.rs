@@ -261,6 +261,25 @@ async fn while_the_log_is_full_no_model_is_asked_and_what_was_paid_for_is_kept()
     world.end().await;
 }
 
+/// Whoever begins to read where much stands waits for one agent after the other, and for none of them for ever.
+#[tokio::test]
+async fn agents_that_come_into_memory_one_at_a_time_all_answer() {
+    let wanted = Wanted::new(SLOW).env_of_all("KAIRO_NATS__PARTITIONS", "1");
+    let wanted = wanted.env(Service::AgentRuntime, "KAIRO_AGENT_RUNTIME__LOADS_AT_ONCE", "1");
+    let mut world = wanted.env(Service::AgentRuntime, "KAIRO_AGENT_RUNTIME__LOADS_WAITING", "1").start().await;
+    join_all((0..AGENTS).map(async |agent| world.define(&name(agent)).await)).await;
+    let sent = send_all(&world).await;
+    replies(&world, &sent).await;
+    world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
+    let unanswered = send_all(&world).await;
+    world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
+    replies(&world, &unanswered).await;
+    let all = [sent, unanswered].concat();
+    assert_eq!(decisions_in_order(&world, &all).await, all.len() as u64);
+    audit::passes(&world).await;
+    world.end().await;
+}
+
 #[tokio::test]
 async fn an_agent_with_too_much_before_it_takes_no_messages_until_it_has_dealt_with_some() {
     let wanted = Wanted::new(SLOW).env(Service::AgentRuntime, "KAIRO_AGENT_RUNTIME__PENDING_INPUTS", "8");

@@ -1,11 +1,12 @@
 //! Who may do what on NATS: the committed file is made from the table of subjects, and a real server refuses the rest.
 
 mod attacks;
+mod nkeys;
 mod provision;
 mod rotation;
 mod tls;
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, time::Duration};
 
 use async_nats::{Event, ServerError};
 use kairo_core::{
@@ -19,6 +20,8 @@ use tokio::sync::mpsc;
 
 use crate::{bus::Server, world::DEADLINE};
 
+/// Between two looks at what somebody else does.
+const NOW_AND_THEN: Duration = Duration::from_millis(20);
 /// A folder each: what is deployed with kustomize must lie in its own.
 const COMMITTED: [&str; 2] = ["deploy", "k8s/base"];
 

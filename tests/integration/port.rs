@@ -1,15 +1,26 @@
 //! The port of the bus, on a real nats-server: what the services take for granted of it, and the simulation's server
 //! imitates.
 
+use std::time::Duration;
+
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
-use kairo_core::bus::{
-    Bus,
-    port::{Asked, Headers, Message, Start, StoreError, Streams, Tail},
+use futures::TryStreamExt;
+use kairo_core::{
+    bus::{
+        Bus, BusConfig, NatsConfig,
+        port::{Asked, Headers, Message, Start, StoreError, Streams, Tail},
+    },
+    ids::Name,
+    subjects::Service,
 };
+
+use kairo_tests::login;
 
 use crate::bus::Server;
 
 const STREAM: &str = "SMALL";
+/// How long an answer is waited for by whoever is hasty.
+const ANSWER: Duration = Duration::from_millis(100);
 
 /// A stream of three messages that takes no more, besides those of Kairo.
 async fn small(bus: &Bus) {
@@ -101,6 +112,35 @@ async fn a_tail_says_what_was_there_and_goes_on() {
     assert_eq!(read(&mut *whole, 3).await, ["1", "2", "3"]);
     assert_eq!(read(&mut *rest, 2).await, ["2", "3"]);
     assert_eq!(read(&mut *newest, 2).await, ["2", "3"]);
+}
+
+#[tokio::test]
+async fn a_reader_is_opened_once_however_long_the_server_takes() {
+    let server = Server::start().await;
+    let patient = server.bus().await;
+    small(&patient).await;
+    let request_timeout_ms = ANSWER.as_millis().try_into().unwrap();
+    let hasty = NatsConfig { request_timeout_ms, ..login::config(&server.nats.operator()) };
+    let instance = Name::parse("hasty").unwrap();
+    let reading = Bus::connect(Service::Gateway, instance, &hasty, &BusConfig::default()).await.unwrap();
+    server.nats.process().freeze();
+    let opening = tokio::spawn(async move {
+        reading
+            .nats()
+            .unwrap()
+            .tail(STREAM, &["small.>".to_owned()], Start::After(0))
+            .await
+            .map_err(|error| format!("{error:?}"))
+    });
+    // For several answers, each of which is given up.
+    tokio::time::sleep(ANSWER * 5).await;
+    server.nats.process().thaw();
+    let mut tail = opening.await.unwrap().unwrap();
+    patient.nats().unwrap().publish(message("small.a", "1")).await.unwrap();
+    assert_eq!(read(&mut *tail, 1).await, ["1"]);
+    let stream = patient.nats().unwrap().jetstream.get_stream_no_info(STREAM).await.unwrap();
+    let readers: Vec<String> = stream.consumer_names().try_collect().await.unwrap();
+    assert_eq!(readers.len(), 1, "{readers:?}");
 }
 
 /// The bodies of the next messages.

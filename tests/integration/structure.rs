@@ -21,6 +21,7 @@ const PURE: &[&str] = &[
     "services/backup/src/line.rs",
     "services/backup/src/manifest.rs",
     "services/backup/src/plan.rs",
+    "services/backup/src/trimming/survey.rs",
     "services/core/src/bus/data_keys/entries.rs",
     "services/core/src/forgetting.rs",
     "services/core/src/ownership/roster.rs",

@@ -14,6 +14,7 @@ use kairo_core::{
     tls::use_ring,
 };
 use kairo_local::Service;
+use kairo_tests::certificates::Authority;
 use opentelemetry_proto::tonic::{
     collector::{
         metrics::v1::{
@@ -40,7 +41,7 @@ use tonic::{
 };
 
 use crate::{
-    certificates,
+    monitoring::scrape::scrape,
     world::{DEADLINE, Wanted, World, scenario::USUAL},
 };
 
@@ -202,7 +203,7 @@ fn traces_of_logs(world: &World) -> BTreeMap<String, bool> {
 async fn one_message_is_one_trace_over_all_services() {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("ca.pem");
-    let shown = certificates::of_server(folder.path(), &certificates::authority(&ca));
+    let shown = Authority::create(&ca).unwrap().server(folder.path()).unwrap();
     let [certificate, key] = [shown.certificate, shown.key].map(|file| std::fs::read(file).unwrap());
     let (collector, address) = Collector::start(Identity::from_pem(certificate, key)).await;
     let wanted = Wanted::new(USUAL)
@@ -258,5 +259,17 @@ async fn one_message_is_one_trace_over_all_services() {
 
     let decided = BTreeMap::from([("kairo.agent.decision.duration".to_owned(), "histogram")]);
     collector.metrics(Core::AgentRuntime.name(), &decided).await;
+    // What was measured last in each bucket leads to a trace that the collector has.
+    let families = scrape(&reqwest::Client::new(), &world.stack.replicas(Service::AgentRuntime)[0]).await;
+    for name in ["kairo_agent_decision_duration_seconds", "gen_ai_client_operation_duration_seconds"] {
+        let family = families.iter().find(|family| family.name == name).unwrap();
+        let named: Vec<&str> =
+            family.samples.iter().filter_map(|sample| Some(sample.exemplar.as_ref()?["trace_id"].as_str())).collect();
+        assert!(!named.is_empty(), "{name} has no exemplars");
+        for id in named {
+            let id = u128::from_str_radix(id, 16).unwrap().to_be_bytes();
+            collector.trace(&id, |spans| spans.iter().any(|span| span.service == "agent-runtime")).await;
+        }
+    }
     world.end().await;
 }

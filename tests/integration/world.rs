@@ -176,9 +176,12 @@ impl Wanted {
         let fallback = |name: &String| json!({ "base_url": model, "model": name });
         let fallbacks: Vec<_> = self.fallbacks.iter().map(fallback).collect();
         let heavy = if fallbacks.is_empty() { model.clone() } else { "http://127.0.0.1:1/v1".to_owned() };
-        let runtime = stack.service(Service::AgentRuntime);
-        runtime.env("KAIRO_MODELS__HEAVY__BASE_URL", heavy);
-        runtime.env("KAIRO_MODELS__HEAVY__FALLBACKS", json!(fallbacks).to_string());
+        // The gateway's are asked by forks alone.
+        for service in [Service::AgentRuntime, Service::Gateway] {
+            let settings = stack.service(service);
+            settings.env("KAIRO_MODELS__HEAVY__BASE_URL", heavy.clone());
+            settings.env("KAIRO_MODELS__HEAVY__FALLBACKS", json!(fallbacks).to_string());
+        }
         let programs = json!({ "echo": "/bin/echo", "sh": "/bin/sh", "cat": "/bin/cat" });
         stack
             .service(Service::ProcessSupervisor)

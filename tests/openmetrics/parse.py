@@ -11,7 +11,15 @@ families = [
         "kind": family.type,
         "unit": family.unit,
         "says": family.documentation,
-        "samples": [{"name": sample.name, "labels": sample.labels, "value": sample.value} for sample in family.samples],
+        "samples": [
+            {
+                "name": sample.name,
+                "labels": sample.labels,
+                "value": sample.value,
+                "exemplar": sample.exemplar and sample.exemplar.labels,
+            }
+            for sample in family.samples
+        ],
     }
     for family in text_string_to_metric_families(sys.stdin.read())
 ]

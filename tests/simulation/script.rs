@@ -39,7 +39,8 @@ const CONDITIONS: [&str; 5] = ["", "", "n > 50", "subject contains 'bill'", "it 
 /// Words, and calls of tools.
 type Answer = (String, Vec<CompletionToolCall>);
 
-pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
+/// A model that is content finds no more work: it says something, whatever it may call.
+pub fn answer(request: &ModelRequest, is_content: bool, chance: &mut Chance) -> Answer {
     let text = |at: Option<&Message>| match at {
         Some(Message::System { text } | Message::User { text, .. }) => text.clone(),
         _ => String::new(),
@@ -61,6 +62,11 @@ pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
             let kind = ["insight", "fact", "insight", "secret"][chance.below(4)];
             words(json!([{ "kind": kind, "content": format!("a number is below {}", chance.below(5)) }]))
         }
+        it if is_content
+            && ["You are agent.acknowledge", "You are agent.think"].iter().any(|step| it.starts_with(step)) =>
+        {
+            say(chance)
+        }
         it if it.starts_with("You are agent.acknowledge") => acknowledge(request, chance),
         it if it.starts_with("You are agent.think") => plan_or_say(request, &last, chance),
         it if it.starts_with("You are agent.chain") => words(chain(&ids_in(&asked), chance)),
@@ -77,6 +83,7 @@ pub fn answer(request: &ModelRequest, chance: &mut Chance) -> Answer {
         }
         it if it.starts_with("You are memory.digest") => words(json!({ "memories": [] })),
         it if it.starts_with("You are a submodule") => think_along(request, chance),
+        _ if is_content => say(chance),
         _ => call_or_say(request, chance),
     }
 }

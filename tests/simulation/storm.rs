@@ -140,7 +140,8 @@ fn server(world: &Shared, here: &mut World, faults: &Faults) {
         });
     }
     if here.permille(faults.redelivery) {
-        let consumer = Consumer::DURABLE[here.below(Consumer::DURABLE.len())];
+        // Nobody orders anything to be dealt with again here.
+        let consumer = Consumer::DURABLE[here.below(Consumer::DURABLE.len() - Consumer::RETRIES.len())];
         let out = here.server.durables[&consumer].out();
         if out > 0 {
             let which = here.below(out);

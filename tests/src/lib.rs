@@ -7,6 +7,7 @@
 
 #[path = "../audit.rs"]
 pub mod audit;
+pub mod certificates;
 #[path = "../chaos/mod.rs"]
 pub mod chaos;
 pub mod login;

@@ -4669,6 +4669,85 @@ impl ::prost::Name for PartDigestRow {
         "/kairo.v1.PartDigestRow".into()
     }
 }
+/// A dead letter that is, or was, dealt with again.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryRow {
+    /// Where the letter stands among the dead letters.
+    #[prost(uint64, tag = "1")]
+    pub letter: u64,
+    #[prost(string, tag = "2")]
+    pub retry_id: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "3")]
+    #[serde(with = "crate::json::time")]
+    pub asked_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// What came of it; none as long as the service has not got to it.
+    #[prost(string, optional, tag = "4")]
+    pub outcome: ::core::option::Option<::prost::alloc::string::String>,
+    /// Why it failed.
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RetryRow {
+    const NAME: &'static str = "RetryRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.RetryRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.RetryRow".into()
+    }
+}
+/// A stretch of the events that an outline counts.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OutlineBucket {
+    /// The first and the last message of the log that holds one of them.
+    #[prost(uint64, tag = "1")]
+    pub first: u64,
+    #[prost(uint64, tag = "2")]
+    pub last: u64,
+    /// When the first happened.
+    #[prost(message, optional, tag = "3")]
+    #[serde(with = "crate::json::time")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    #[prost(uint64, tag = "4")]
+    pub events: u64,
+    /// By the second word of their types, such as agent or tool; the most first.
+    #[prost(message, repeated, tag = "5")]
+    pub families: ::prost::alloc::vec::Vec<OutlineCount>,
+}
+impl ::prost::Name for OutlineBucket {
+    const NAME: &'static str = "OutlineBucket";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OutlineBucket".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OutlineBucket".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OutlineCount {
+    #[prost(string, tag = "1")]
+    pub family: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub events: u64,
+}
+impl ::prost::Name for OutlineCount {
+    const NAME: &'static str = "OutlineCount";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.OutlineCount".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.OutlineCount".into()
+    }
+}
 /// A message of the log as it stands there, without what told the server how to store it.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -5610,6 +5689,9 @@ impl ::prost::Name for ListDeadLettersRequest {
 pub struct ListDeadLettersResponse {
     #[prost(message, repeated, tag = "1")]
     pub dead_letters: ::prost::alloc::vec::Vec<Event>,
+    /// The newest retry of each of them that was retried.
+    #[prost(message, repeated, tag = "2")]
+    pub retries: ::prost::alloc::vec::Vec<RetryRow>,
 }
 impl ::prost::Name for ListDeadLettersResponse {
     const NAME: &'static str = "ListDeadLettersResponse";
@@ -5619,6 +5701,48 @@ impl ::prost::Name for ListDeadLettersResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ListDeadLettersResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryDeadLetterRequest {
+    /// The sequence of the letter, as GET /v1/dead-letters tells it.
+    #[prost(uint64, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub letter: u64,
+}
+impl ::prost::Name for RetryDeadLetterRequest {
+    const NAME: &'static str = "RetryDeadLetterRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.RetryDeadLetterRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.RetryDeadLetterRequest".into()
+    }
+}
+/// The service will deal with it, as soon as a replica of it is there.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetryDeadLetterResponse {
+    #[prost(uint64, tag = "1")]
+    pub letter: u64,
+    #[prost(string, tag = "2")]
+    pub retry_id: ::prost::alloc::string::String,
+    /// The service that carries it out.
+    #[prost(string, tag = "3")]
+    pub service: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RetryDeadLetterResponse {
+    const NAME: &'static str = "RetryDeadLetterResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.RetryDeadLetterResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.RetryDeadLetterResponse".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -6811,6 +6935,9 @@ pub struct LiveToken {
     pub text: ::prost::alloc::string::String,
     #[prost(bool, tag = "4")]
     pub reasoning: bool,
+    /// Which call of a model it is a piece of.
+    #[prost(string, tag = "5")]
+    pub call_id: ::prost::alloc::string::String,
 }
 impl ::prost::Name for LiveToken {
     const NAME: &'static str = "LiveToken";
@@ -7012,8 +7139,9 @@ impl ::prost::Name for ProcessState {
         "/kairo.v1.ProcessState".into()
     }
 }
-/// Somebody has begun to listen to an agent's processes and wants the end of what they wrote so far: a request on
-/// kairo.live.<agent>.tail. Every supervisor answers with one LiveOutput for each piece it has kept, in order.
+/// Somebody has begun to listen to an agent and wants what was said live so far: a request on kairo.live.<agent>.tail. Every
+/// supervisor answers with one LiveOutput for each piece of its processes' output that it has kept, in order; agent-runtime with
+/// LiveTokens that hold what its models have written of the answers under way, of which the last has the index of the last piece.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TailRequest {
     #[prost(string, tag = "1")]
@@ -9147,6 +9275,10 @@ pub struct ListEventsRequest {
     #[prost(uint32, tag = "7")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub limit: u32,
+    /// The newest before this message of the log, which is next_before of the page behind; without it, the page begins where after says.
+    #[prost(uint64, optional, tag = "8")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub before: ::core::option::Option<u64>,
     /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
     /// 0 for an answer as things stand.
     #[prost(uint64, tag = "14")]
@@ -9178,6 +9310,9 @@ pub struct ListEventsResponse {
     /// What to ask for as after to go on; none where nothing more is known.
     #[prost(message, optional, tag = "2")]
     pub next_after: ::core::option::Option<Place>,
+    /// Of the newest, and of those before a message: what to ask for as before to see what stands before them; none where nothing does.
+    #[prost(uint64, optional, tag = "3")]
+    pub next_before: ::core::option::Option<u64>,
     /// The message of the log up to which the read model had come; all of the answer was read there.
     #[prost(uint64, tag = "15")]
     #[serde(skip_serializing)]
@@ -9191,6 +9326,76 @@ impl ::prost::Name for ListEventsResponse {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ListEventsResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetEventsOutlineRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub thread: ::prost::alloc::string::String,
+    /// The first message of the log that counts.
+    #[prost(uint64, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub from: u64,
+    /// The last one; none for the end.
+    #[prost(uint64, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub to: ::core::option::Option<u64>,
+    /// So many stretches at most; 0 for 100.
+    #[prost(uint32, tag = "5")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub buckets: u32,
+    /// The message of the log that the answer must take account of, such as the sequence that a command was answered with;
+    /// 0 for an answer as things stand.
+    #[prost(uint64, tag = "14")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub at_least: u64,
+    /// How long to wait for that at most, in milliseconds; gateway.freshness_wait_ms where it is not given, and never more.
+    #[prost(uint32, optional, tag = "15")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub wait_ms: ::core::option::Option<u32>,
+}
+impl ::prost::Name for GetEventsOutlineRequest {
+    const NAME: &'static str = "GetEventsOutlineRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetEventsOutlineRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetEventsOutlineRequest".into()
+    }
+}
+/// The stretches, in the order of the log.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GetEventsOutlineResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub buckets: ::prost::alloc::vec::Vec<OutlineBucket>,
+    /// All that were counted.
+    #[prost(uint64, tag = "2")]
+    pub events: u64,
+    /// Whether older ones that fit were not counted, as there are too many.
+    #[prost(bool, tag = "3")]
+    pub cut: bool,
+    /// The message of the log up to which the read model had come; all of the answer was read there.
+    #[prost(uint64, tag = "15")]
+    #[serde(skip_serializing)]
+    pub position: u64,
+}
+impl ::prost::Name for GetEventsOutlineResponse {
+    const NAME: &'static str = "GetEventsOutlineResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.GetEventsOutlineResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.GetEventsOutlineResponse".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -9643,6 +9848,53 @@ impl ::prost::Name for DeadLetter {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.DeadLetter".into()
+    }
+}
+/// A message that was set aside is to be dealt with again, at an administrator's word. Type kairo.dlq.retry.v1 on
+/// kairo.dlq.<service>.retry, emitted by gateway; the service that set it aside carries it out.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeadLetterRetry {
+    /// Where the letter stands among the dead letters.
+    #[prost(uint64, tag = "1")]
+    pub letter: u64,
+    /// As in the letter.
+    #[prost(string, tag = "2")]
+    pub consumer: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub stream: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+}
+impl ::prost::Name for DeadLetterRetry {
+    const NAME: &'static str = "DeadLetterRetry";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DeadLetterRetry".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DeadLetterRetry".into()
+    }
+}
+/// What came of that. Type kairo.dlq.retried.v1 on kairo.dlq.<service>.retried, emitted by the service that set it aside.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeadLetterRetried {
+    /// Where the letter stands among the dead letters.
+    #[prost(uint64, tag = "1")]
+    pub letter: u64,
+    #[prost(string, tag = "2")]
+    pub outcome: ::prost::alloc::string::String,
+    /// Why it failed, or who had done it before; empty otherwise.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DeadLetterRetried {
+    const NAME: &'static str = "DeadLetterRetried";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DeadLetterRetried".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DeadLetterRetried".into()
     }
 }
 /// A time came. Type kairo.task.due.v1 on kairo.task.<agent>.due: JetStream publishes it on kairo.timer.due.<agent> from

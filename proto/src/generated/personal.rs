@@ -513,6 +513,8 @@ impl Personal for Body {
             Body::Epoch(_) => {}
             Body::ProcessCapabilities(_) => {}
             Body::DeadLetter(_) => {}
+            Body::DeadLetterRetry(_) => {}
+            Body::DeadLetterRetried(_) => {}
             Body::TaskDue(_) => {}
             Body::TaskTriggered(it) => it.personal(visit),
             Body::EmailReceived(it) => it.personal(visit),

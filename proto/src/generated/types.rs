@@ -64,6 +64,8 @@ bodies! {
     Epoch = "kairo.system.epoch.v1",
     ProcessCapabilities = "kairo.system.capabilities.v1",
     DeadLetter = "kairo.dlq.letter.v1",
+    DeadLetterRetry = "kairo.dlq.retry.v1",
+    DeadLetterRetried = "kairo.dlq.retried.v1",
     LiveToken = "kairo.live.token.v1",
     LiveOutput = "kairo.live.output.v1",
     StateWritten = "kairo.state.written.v1",
@@ -200,6 +202,8 @@ groups! {
         Epoch(Epoch),
         Capabilities(ProcessCapabilities),
         DeadLetter(DeadLetter),
+        DeadLetterRetry(DeadLetterRetry),
+        DeadLetterRetried(DeadLetterRetried),
     }
     /// What is seen while it happens, and never stored.
     Live {
@@ -348,6 +352,8 @@ impl Body {
             Body::Epoch(it) => About::System(System::Epoch(it)),
             Body::ProcessCapabilities(it) => About::System(System::Capabilities(it)),
             Body::DeadLetter(it) => About::System(System::DeadLetter(it)),
+            Body::DeadLetterRetry(it) => About::System(System::DeadLetterRetry(it)),
+            Body::DeadLetterRetried(it) => About::System(System::DeadLetterRetried(it)),
             Body::LiveToken(it) => About::Live(Live::Token(it)),
             Body::LiveOutput(it) => About::Live(Live::Output(it)),
             Body::StateWritten(it) => About::Decided(Decided::State(State::Written(it))),
@@ -508,6 +514,8 @@ mapped! {
     Epoch,
     ProcessCapabilities,
     DeadLetter,
+    DeadLetterRetry,
+    DeadLetterRetried,
     TaskDue,
     TaskTriggered,
     EmailReceived,

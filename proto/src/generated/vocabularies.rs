@@ -448,6 +448,12 @@ vocabularies! {
         /// What was decided was shown to submodules.
         Broadcast = "broadcast",
     }
+    /// What came of dealing with a dead letter's message again.
+    RetryOutcome {
+        /// It is dealt with, by this retry or by one before it.
+        Handled = "handled",
+        Failed = "failed",
+    }
     /// How it is with a team.
     TeamStatus {
         Active = "active",
@@ -523,6 +529,7 @@ fields! {
     SubmoduleRow.tier as tier_word: ModelTier,
     GenerationRow.state as state_word: GenerationState,
     DigestRow.state as state_word: GenerationState,
+    optional RetryRow.outcome as outcome_word: RetryOutcome,
     GetForgettingResponse.step as step_word: ForgettingStep,
     ExportedRow.section as section_word: ExportSection,
     ExportedModelCall.tier as tier_word: ModelTier,
@@ -548,4 +555,5 @@ fields! {
     ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,
     SearchResponse.backend as backend_word: SearchBackend,
+    DeadLetterRetried.outcome as outcome_word: RetryOutcome,
 }

@@ -73,7 +73,7 @@ async fn write(bus: &Bus, basis: &DecisionBasis) -> Result<(), BusError> {
         let (mut last, mut known) = (0, false);
         bus.read_all(&subject, 0, |raw| {
             last = raw.sequence;
-            let body = raw.read(bus.limits.max_body_bytes).map(|record| record.body);
+            let body = raw.standing().read(bus.limits.max_body_bytes).map(|record| record.body);
             known |= matches!(body, Ok(Body::DecisionBasis(written)) if written.digest == basis.digest);
         })
         .await?;

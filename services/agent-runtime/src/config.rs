@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kairo_backup::past::ArchiveConfig;
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
     prices::Price,
@@ -24,6 +25,8 @@ service_config! {
         agent_runtime: AgentRuntimeConfig,
         /// The models that are asked.
         models: ModelsConfig,
+        /// Where a log is archived that was trimmed.
+        archive: ArchiveConfig,
     }
 }
 
@@ -53,6 +56,8 @@ pub struct AgentRuntimeConfig {
     pub pending_inputs: usize,
     /// Agents that are loaded into memory at once. Default 64.
     pub loads_at_once: usize,
+    /// Agents of one partition that may be on their way into memory before no more of it is read. Default 256.
+    pub loads_waiting: usize,
     /// Messages of a partition after which what it came to is written down before its time (`bus.checkpoint_ms`).
     /// Default 5000.
     pub checkpoint_messages: usize,
@@ -142,6 +147,7 @@ impl Default for AgentRuntimeConfig {
             work_at_once: 256,
             pending_inputs: 1_000,
             loads_at_once: 64,
+            loads_waiting: 256,
             checkpoint_messages: 5_000,
             restarts: 3,
             max_loaded_bytes: 128 * 1024 * 1024,
@@ -235,6 +241,7 @@ impl Validate for AgentRuntimeConfig {
         check(&mut mistakes, "work_at_once", self.work_at_once, 1..=100_000, "decisions");
         check(&mut mistakes, "pending_inputs", self.pending_inputs, 1..=1_000_000, "messages");
         check(&mut mistakes, "loads_at_once", self.loads_at_once, 1..=10_000, "agents");
+        check(&mut mistakes, "loads_waiting", self.loads_waiting, 1..=1_000_000, "agents");
         check(&mut mistakes, "checkpoint_messages", self.checkpoint_messages, 1..=1_000_000, "messages");
         check(&mut mistakes, "restarts", self.restarts, 0..=100, "times");
         check(&mut mistakes, "max_loaded_bytes", self.max_loaded_bytes, 1_048_576..=1_000_000_000_000, "bytes");

@@ -6,9 +6,11 @@
 //! ([`models`], [`thinking`]), and the decision is committed under the guard of its subject. What others are to do at its
 //! word is done only then ([`effects`]).
 
+mod again;
 mod basis;
 mod catalogue;
 mod config;
+mod drafts;
 pub mod effects;
 mod given_up;
 mod handed_over;
@@ -26,7 +28,7 @@ mod turn;
 use std::sync::{Arc, atomic::AtomicUsize};
 
 use kairo_core::{
-    bus::{consume::consume, epoch::EpochInForce, objects::Objects},
+    bus::{consume::consume, epoch::EpochInForce, objects::Objects, retrying::Retries},
     ownership::member,
     service::{Context, ServiceError},
     subjects::Consumer,
@@ -46,6 +48,7 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
         Models::new(&config.models, Arc::new(Objects::new(&context.bus)), config.agent_runtime.max_loaded_bytes);
     let models = Arc::new(models.measured(&context.bus.metrics));
     models.observe();
+    let context = Context { bus: context.bus.with_past(config.archive.past()), ..context };
     run_with(config, context, models).await
 }
 
@@ -55,9 +58,10 @@ pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>
     let Some(basis) = shutdown.run_until_cancelled(basis::write_in_time(&bus, &config)).await else { return Ok(()) };
     let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
     let epoch = EpochInForce::follow(&bus, shutdown.clone())?;
+    let drafts = drafts::Drafts::default();
     let shards = Arc::new(shard::Shards {
         bus: bus.clone(),
-        thinker: thinking::Thinker::new(&bus, &config, &basis, models, catalogue, epoch),
+        thinker: thinking::Thinker::new(&bus, &config, &basis, models, catalogue, epoch, drafts.clone()),
         loads: Semaphore::new(config.agent_runtime.loads_at_once),
         bytes: AtomicUsize::new(0),
         config: config.agent_runtime,
@@ -65,9 +69,15 @@ pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>
     shards.observe();
     readiness.announce("");
     let effects = Arc::new(effects::Effects::new(&bus));
-    let (owned, ()) = tokio::join!(
+    let retries = Retries::new(&bus)
+        .by(Consumer::AgentRuntime, Arc::new(again::PassedOver))
+        .by(Consumer::AgentRuntimeEffects, effects.clone());
+    let (owned, (), (), repeated) = tokio::join!(
         member::run(&bus, shards, shutdown.clone()),
         consume(&bus, Consumer::AgentRuntimeEffects, effects, shutdown.clone()),
+        consume(&bus, Consumer::AgentRuntimeRetries, Arc::new(retries), shutdown.clone()),
+        drafts.repeat(bus.clone(), shutdown.clone()),
     );
-    Ok(owned?)
+    owned?;
+    Ok(repeated?)
 }

@@ -8,6 +8,8 @@ use kairo_core::{
 };
 use kairo_proto::v1::LiveToken;
 
+use crate::drafts::Writing;
+
 /// What arrived at once is told at once, as long as it is no more than so many of the model's own pieces.
 const PIECES: usize = 4;
 
@@ -18,6 +20,10 @@ pub struct Live<'a> {
     /// What is being answered.
     cause: &'a Envelope,
     thread_id: &'a str,
+    /// Where it is kept for whoever comes late.
+    writing: &'a Writing,
+    /// Of this answer: the id of its first piece; empty until there is one.
+    call_id: String,
     index: u32,
     /// Not yet said, and of how many pieces of the model.
     held: String,
@@ -29,8 +35,16 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    pub(crate) fn new(bus: &'a Bus, agent: &'a Name, cause: &'a Envelope, thread_id: &'a str) -> Self {
-        Self { bus, agent, cause, thread_id, index: 0, held: String::new(), pieces: 0, reasoning: false, words: None }
+    pub(crate) fn new(
+        bus: &'a Bus,
+        agent: &'a Name,
+        cause: &'a Envelope,
+        thread_id: &'a str,
+        writing: &'a Writing,
+    ) -> Self {
+        let (call_id, held) = (String::new(), String::new());
+        let (index, pieces, reasoning, words) = (0, 0, false, None);
+        Self { bus, agent, cause, thread_id, writing, call_id, index, held, pieces, reasoning, words }
     }
 
     /// Shows a piece, at the latest with the next [`Live::flush`]; an empty one is none.
@@ -61,8 +75,15 @@ impl<'a> Live<'a> {
         let (id, now) = (self.bus.new_id(), self.bus.now());
         let envelope = self.cause.follow(id, Service::AgentRuntime, Origin::Internal, now);
         let (text, thread_id) = (std::mem::take(&mut self.held), self.thread_id.to_owned());
-        let token = LiveToken { thread_id, index: self.index, text, reasoning: self.reasoning };
+        if self.call_id.is_empty() {
+            self.call_id = id.to_string();
+        }
+        let (index, reasoning, call_id) = (self.index, self.reasoning, self.call_id.clone());
+        let token = LiveToken { thread_id, index, text, reasoning, call_id };
         self.index += 1;
-        self.bus.say_live(&Outgoing::new(&LIVE_TOKEN, self.agent, envelope.in_thread(self.thread_id), token)).await;
+        let envelope = envelope.in_thread(self.thread_id);
+        // First, so that who asks for it hears each piece then or live.
+        self.writing.take(&envelope, &token);
+        self.bus.say_live(&Outgoing::new(&LIVE_TOKEN, self.agent, envelope, token)).await;
     }
 }

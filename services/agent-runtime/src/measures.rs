@@ -11,6 +11,7 @@ use kairo_core::{
         table::{COST, DECISION, MODEL_ABANDONED, MODEL_CALLS, MODEL_RETRIES, TOKENS, WAKE_UPS},
     },
     record::Record,
+    telemetry::current_traceparent,
 };
 use kairo_proto::v1::{Completion, EmailReceived, GivenUpCall, TaskDue, TaskTriggered};
 
@@ -43,6 +44,7 @@ pub struct Waiting {
     since: Timestamp,
     /// Whether it is nothing that a user said.
     is_wake_up: bool,
+    traceparent: Option<String>,
 }
 
 impl Waiting {
@@ -55,15 +57,17 @@ impl Waiting {
             kind: body.type_name().to_owned(),
             since: due_at.unwrap_or(input.envelope.time),
             is_wake_up: due.is_some() || TaskTriggered::of(body).is_some() || EmailReceived::of(body).is_some(),
+            traceparent: input.envelope.traceparent.clone(),
         }
     }
 }
 
 /// A decision that was under way stands in the log, and says that these calls were given up.
 pub fn decided(bus: &Bus, agent: &Name, turn: &Turn, given_up: &[GivenUpCall]) {
-    let Waiting { kind, since, is_wake_up } = &turn.waiting;
+    let Waiting { kind, since, is_wake_up, traceparent } = &turn.waiting;
     let waited = Duration::try_from(bus.now().duration_since(*since)).unwrap_or_default();
-    bus.metrics.took(&DECISION, waited, &[kind, turn.lane().word(), agent.as_str()]);
+    let labels = [kind, turn.lane().word(), agent.as_str()];
+    bus.metrics.took_in(traceparent.as_deref(), &DECISION, waited, &labels);
     if *is_wake_up {
         bus.metrics.count(&WAKE_UPS, 1.0, &[kind]);
     }
@@ -77,11 +81,11 @@ pub fn retried(metrics: &Metrics, tier: &str) {
     metrics.count(&MODEL_RETRIES, 1.0, &[tier]);
 }
 
-/// A call of a model has come to something.
+/// A call of a model has come to something, in the span of it.
 pub fn called(metrics: &Metrics, config: &ModelConfig, tier: &str, completion: &Completion, took: Duration) {
     let model = config.model.as_str();
     let error = completion.error.as_ref().map_or("", |error| error.kind.as_str());
-    metrics.took(&MODEL_CALLS, took, &[CHAT, PROVIDER, model, tier, error]);
+    metrics.took_in(current_traceparent().as_deref(), &MODEL_CALLS, took, &[CHAT, PROVIDER, model, tier, error]);
     if completion.error.is_some() {
         return;
     }

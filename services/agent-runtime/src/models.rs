@@ -274,7 +274,9 @@ impl Model {
             |error| Completion { error: Some(told(error, self.config.api_key.expose())), ..Default::default() };
         let completion = outcome.unwrap_or_else(failed);
         spans::answered(&span, &completion);
-        measures::called(&models.metrics, &self.config, request.tier, &completion, asked.elapsed());
+        span.in_scope(|| {
+            measures::called(&models.metrics, &self.config, request.tier, &completion, asked.elapsed());
+        });
         Completion {
             tier: request.tier.to_owned(),
             model: if completion.model.is_empty() { self.config.model.clone() } else { completion.model },

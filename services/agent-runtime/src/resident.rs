@@ -38,6 +38,8 @@ pub struct Resident {
     pub name: Name,
     /// None while it is being loaded.
     pub log: Option<Log>,
+    /// Whether nobody has tried yet to load it.
+    pub is_new: bool,
     /// Whether what is being loaded was known here already, so that no snapshot may say all of it.
     pub reloading: bool,
     /// What came while it was being loaded.
@@ -104,6 +106,7 @@ impl Resident {
         Self {
             name,
             log: None,
+            is_new: true,
             reloading: false,
             held_back: Vec::new(),
             parked: None,

@@ -28,7 +28,7 @@ use kairo_core::{
         tail::{self, Tailed},
     },
     partition::everything_in,
-    record::Raw,
+    record::{Raw, Unreadable},
     subjects::{self, Consumer},
 };
 use tokio::{
@@ -95,7 +95,7 @@ impl Work for Shards {
                 () = tenure.released(), if !shard.releasing => shard.release(),
                 _ = looks.tick() => shard.look(),
                 Some(told) = told.recv() => shard.hear(told),
-                Some(tailed) = tail.recv() => shard.read(tailed),
+                Some(tailed) = tail.recv(), if shard.has_room() => shard.read(tailed),
             }
             if shard.is_handed_over() {
                 return;
@@ -120,6 +120,8 @@ struct Shard {
     partition: u32,
     tenure: Tenure,
     agents: BTreeMap<Name, Resident>,
+    /// Agents that are being loaded for the first time: what comes for them is held back.
+    loading: usize,
     told: mpsc::UnboundedSender<Told>,
     /// Ends with it.
     tasks: JoinSet<()>,
@@ -150,6 +152,7 @@ impl Shard {
             partition: tenure.partition,
             tenure: tenure.clone(),
             agents: BTreeMap::new(),
+            loading: 0,
             told,
             tasks: JoinSet::new(),
             read: checkpoints.last.through,
@@ -179,10 +182,22 @@ impl Shard {
         self.tasks.spawn(self.shards.bus.host(task))
     }
 
+    /// Whether more may be read: what is for agents that are still being loaded would fill the memory.
+    fn has_room(&self) -> bool {
+        self.loading < self.shards.config.loads_waiting
+    }
+
     /// Begins to load an agent into memory.
     fn bring(&mut self, agent: &Name, absent: Absent) {
+        self.loading += 1;
         self.agents.insert(agent.clone(), Resident::loading(agent.clone(), self.shards.config.restarts));
         self.load(agent, absent, false);
+    }
+
+    /// It was loaded, or cannot be for now: others do not wait for that.
+    fn brought(&mut self, agent: &Name) {
+        let first = self.agents.get_mut(agent).is_some_and(|resident| std::mem::take(&mut resident.is_new));
+        self.loading -= usize::from(first);
     }
 
     fn read(&mut self, tailed: Tailed) {
@@ -236,7 +251,8 @@ impl Shard {
         let is_ours =
             subjects::route(&raw.subject).is_some_and(|(it, _)| it.consumers.contains(&Consumer::AgentRuntime));
         let Err(reason) = raw.read(self.shards.bus.limits.max_body_bytes) else { return };
-        if !is_ours || !self.letters.insert(raw.sequence) {
+        // What was carried forward is for nobody.
+        if !is_ours || matches!(reason, Unreadable::Carried { .. }) || !self.letters.insert(raw.sequence) {
             return;
         }
         let (bus, told) = (self.shards.bus.clone(), self.told.clone());
@@ -284,6 +300,9 @@ impl Shard {
     }
 
     fn hear(&mut self, told: Told) {
+        if let Told::Loaded(agent, _) = &told {
+            self.brought(agent);
+        }
         match told {
             Told::Loaded(agent, Ok(loaded)) => self.arrived(&agent, *loaded),
             Told::Loaded(agent, Err(error)) => {

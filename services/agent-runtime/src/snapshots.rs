@@ -206,16 +206,23 @@ async fn supply(bus: &Bus, log: &mut Log) -> Result<bool, BusError> {
 /// Whether the log has nothing of the agent before the message at `first`.
 async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
     let last = bus.last_of_each(&subjects::subjects_of(agent)).await?;
-    // Of a subject that goes on behind it, what stands before is not known.
-    if last.iter().any(|raw| raw.sequence != first) {
+    // Of a subject that goes on behind it, what stands before is not known, and what was carried forward stood before.
+    if last.iter().any(|raw| raw.sequence != first || raw.carried_from().is_some()) {
         return Ok(false);
     }
     // Nothing fences an agent that nobody decided for yet: one whose definition was missed would decide without it.
     let defined = bus.last_at_leader(&AGENT_DEFINED.of(agent)).await?;
-    let is_new = defined == 0 || defined == first;
+    // The last of its subject may not be the only one: it was defined again, or copied past every guard.
+    let subject =
+        if defined == first { Some(AGENT_DEFINED.of(agent)) } else { last.into_iter().next().map(|it| it.subject) };
+    let is_first = match subject {
+        Some(subject) => bus.first_behind(&subject, 0).await?.is_some_and(|raw| raw.sequence == first),
+        None => true,
+    };
+    let is_new = is_first && (defined == 0 || defined == first);
     if is_new {
-        // Nor does anything tell of one whose messages were removed.
-        bus.has_its_beginning().await?;
+        // Nor does anything tell of one whose messages were removed, unless something of it was carried forward.
+        bus.stands().await?;
     }
     Ok(is_new)
 }
@@ -237,16 +244,11 @@ pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
 }
 
 /// Reads on, as far as the log goes now, or to what takes a newer reader; an error while the server that answers is behind
-/// the leader, and where it is read from a beginning that is gone.
+/// the leader, and where it is read from a beginning that is gone and in no archive.
 async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, Newer)>), BusError> {
     let mut folded = log;
     loop {
-        let is_from_beginning = folded.read == 0;
-        let read = fold_on(bus, agent, &mut folded).await?;
-        if is_from_beginning {
-            bus.has_its_beginning().await?;
-        }
-        match read {
+        match fold_on(bus, agent, &mut folded).await? {
             Folded::To(newer) => return Ok((folded, newer)),
             // Nothing may be left of what was read of them.
             Folded::Forgetting => folded = nothing(bus, agent).await?,
@@ -258,8 +260,8 @@ async fn fold(bus: &Bus, agent: &Name, log: Log) -> Result<(Log, Option<(u64, Ne
 async fn nothing(bus: &Bus, agent: &Name) -> Result<Log, BusError> {
     let mut orders = BTreeSet::new();
     let each = |raw: Raw| {
-        if let Ok(Record { envelope, body: Body::AgentForgotten(forgotten), .. }) = raw.read(bus.limits.max_body_bytes)
-        {
+        let read = raw.standing().read(bus.limits.max_body_bytes);
+        if let Ok(Record { envelope, body: Body::AgentForgotten(forgotten), .. }) = read {
             bus.forget_data_keys(Holder::User(&forgotten.user));
             orders.insert(envelope.id);
         }
@@ -299,7 +301,12 @@ async fn fold_on(bus: &Bus, agent: &Name, folded: &mut Log) -> Result<Folded, Bu
         }
         ControlFlow::Continue(())
     };
-    bus.read_together(&subjects::subjects_of(agent), after, each).await?;
+    let subjects = subjects::subjects_of(agent);
+    match after {
+        0 => bus.read_whole(&subjects, each).await?,
+        // What a snapshot was taken of is in the log.
+        _ => bus.read_together(&subjects, after, each).await.map(drop)?,
+    }
     if diverged {
         tracing::error!(%agent, "decisions of the log do not follow from each other");
     }

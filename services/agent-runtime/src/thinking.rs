@@ -27,6 +27,7 @@ use tokio::sync::Semaphore;
 use crate::{
     catalogue::CatalogueInForce,
     config::Config,
+    drafts::Drafts,
     live::Live,
     measures,
     models::Answers,
@@ -40,6 +41,7 @@ pub struct Thinker {
     models: Arc<dyn Answers>,
     catalogue: CatalogueInForce,
     epoch: EpochInForce,
+    drafts: Drafts,
     limits: Limits,
     retry_pause: Duration,
     /// Decisions that are being made at once.
@@ -76,6 +78,7 @@ impl Thinker {
         models: Arc<dyn Answers>,
         catalogue: CatalogueInForce,
         epoch: EpochInForce,
+        drafts: Drafts,
     ) -> Self {
         let own = &config.agent_runtime;
         Self {
@@ -83,6 +86,7 @@ impl Thinker {
             models,
             catalogue,
             epoch,
+            drafts,
             limits: Limits { secret_key: own.secret_key_bytes(), ..basis::limits(basis) },
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             room: Semaphore::new(own.decisions_at_once),
@@ -108,6 +112,7 @@ impl Thinker {
             Ok(catalogue) => catalogue,
             Err(error) => return Thought::Failed(error),
         };
+        let writing = self.drafts.of(agent, input.record.envelope.id);
         let Some((mut deliberation, mut next)) = Deliberation::begin(&state, input, &catalogue, &self.limits) else {
             return Thought::Nothing;
         };
@@ -117,7 +122,7 @@ impl Thinker {
                 Next::Ask(questions) => {
                     let thread_id = deliberation.thread_id();
                     let asked = questions.iter().map(async |question| {
-                        let live = || Live::new(&self.bus, agent, &input.record.envelope, &thread_id);
+                        let live = || Live::new(&self.bus, agent, &input.record.envelope, &thread_id, &writing);
                         self.ask(question, live, &paid, lease, turn).await
                     });
                     let completions: Option<Vec<_>> = join_all(asked).await.into_iter().collect();

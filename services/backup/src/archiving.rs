@@ -4,27 +4,42 @@
 //! A part is in the archive when the manifest says so, which is written last: whoever is killed on the way leaves the archive as
 //! it was, and begins that part anew.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use jiff::Timestamp;
 use kairo_core::{
     bus::{
         jetstream::JetStream,
         port::{Asked, Streams},
+        provision::LOG_BEFORE,
     },
     subjects::EVENTS_STREAM,
 };
+use uuid::Uuid;
 
 use crate::{
     error::BackupError,
     folder::{self, Folder},
     line::Line,
     manifest::{FORMAT, FileEntry, Kind, LOG, Manifest, Part, StreamPart},
+    past,
     reading::{self, Info},
     segments::{self, Lines, Writer},
     taking::{self, Progress},
     verifying,
 };
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What was stored until then.
+    pub until: Timestamp,
+    /// Goes on with the archive of the log that this one was restored from, which is of this one from then on.
+    pub restored: bool,
+}
 
 /// What came of it.
 #[derive(Clone, Debug)]
@@ -34,7 +49,8 @@ pub struct Archived {
     pub part: Option<Part>,
 }
 
-/// Adds what was stored until then to the archive in a folder, which is made where there is none.
+/// Adds to the archive in a folder, which is made where there is none. A limit that somebody left who trimmed the log and was killed is
+/// put back first.
 ///
 /// # Errors
 /// Where the folder holds something else or an archive of another log, the log does not go on where the archive ends, or it cannot be
@@ -42,17 +58,22 @@ pub struct Archived {
 pub async fn archive(
     nats: &JetStream,
     path: &Path,
-    until: Timestamp,
+    wanted: Wanted,
     progress: Progress<'_>,
 ) -> Result<Archived, BackupError> {
+    nats.put_back().await?;
     let info = taking::found(nats, EVENTS_STREAM).await?;
     let log = taking::log_of(&info)?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let (folder, mut manifest) = match folder::is_backup(path) {
         true => {
             let folder = Folder::open(path, Kind::Archive)?;
-            let manifest = folder.manifest()?;
+            let found = folder.manifest()?;
+            let manifest = if wanted.restored { adopted(path, &found, &info)? } else { found.clone() };
             goes_on(nats, &folder, &manifest, &info).await?;
+            if manifest.log != found.log {
+                folder.write(&manifest)?;
+            }
             (folder, Manifest { version, ..manifest })
         }
         false => {
@@ -61,7 +82,7 @@ pub async fn archive(
         }
     };
     let after = manifest.through().max(info.first_sequence.saturating_sub(1));
-    let through = last_until(nats, until, after, info.last_sequence).await?;
+    let through = last_until(nats, wanted.until, after, info.last_sequence).await?;
     if through <= after {
         return Ok(Archived { manifest, part: None });
     }
@@ -71,16 +92,48 @@ pub async fn archive(
     Ok(Archived { manifest, part: Some(part) })
 }
 
+/// The archive of the log that the server's was restored from, as one of that: all of it must have been restored.
+fn adopted(path: &Path, manifest: &Manifest, info: &Info) -> Result<Manifest, BackupError> {
+    let (log, path) = (taking::log_of(info)?, path.display());
+    let refused = |why: String| Err(BackupError::Refused(format!("--restored: {path} {why}")));
+    let (of, ends) = (manifest.log, manifest.through());
+    match restored_from(info) {
+        _ if of == log => Ok(manifest.clone()),
+        Some((before, through)) if of == before && ends <= through => Ok(Manifest { log, ..manifest.clone() }),
+        Some((before, through)) if of == before => refused(format!(
+            "goes up to {ends}, and the log was restored up to {through}: what stands behind that is of a log that is lost; begin \
+             another folder"
+        )),
+        Some((before, _)) => refused(format!("is of the log {of}, and the server's was restored from {before}")),
+        None => refused(format!("is of the log {of}, and the server's was not restored from any")),
+    }
+}
+
+/// Which log it was before it was restored, and up to where that was.
+fn restored_from(info: &Info) -> Option<(Uuid, u64)> {
+    let (before, through) = info.metadata(LOG_BEFORE)?.split_once('@')?;
+    Some((Uuid::parse_str(before).ok()?, through.parse().ok()?))
+}
+
 /// Holds the server's log to the end of the archive: it must be the same log, and have what comes next.
-async fn goes_on(nats: &JetStream, folder: &Folder, manifest: &Manifest, info: &Info) -> Result<(), BackupError> {
+pub(crate) async fn goes_on(
+    nats: &JetStream,
+    folder: &Folder,
+    manifest: &Manifest,
+    info: &Info,
+) -> Result<(), BackupError> {
     let (path, through) = (folder.path.display(), manifest.through());
     let refused = |why: String| Err(BackupError::Refused(why));
     let log = taking::log_of(info)?;
     if log != manifest.log {
-        return refused(format!(
-            "{path} is of the log {}, and the server has {log}, as after a restore: begin another folder",
-            manifest.log
-        ));
+        let of = manifest.log;
+        let why = format!("{path} is of the log {of}, and the server has {log}");
+        return refused(match restored_from(info) {
+            Some((before, _)) if before == of => {
+                format!("{why}, which was restored from it: `kairo archive {path} --restored` goes on with it")
+            }
+            _ => format!("{why}: begin another folder"),
+        });
     }
     if info.last_sequence < through {
         let last = info.last_sequence;
@@ -95,7 +148,8 @@ async fn goes_on(nats: &JetStream, folder: &Folder, manifest: &Manifest, info: &
     let Some(archived) = verifying::ending(&folder.path, manifest)? else { return Ok(()) };
     let there = nats.at(EVENTS_STREAM, archived.sequence, Asked::Leader).await;
     match there.map_err(BackupError::not_read(EVENTS_STREAM))? {
-        Some(raw) if Line::of(&raw) != archived => {
+        // A restore leaves out what would have the server drop it.
+        Some(raw) if Line::of(&raw).for_good() != archived.for_good() => {
             let why = format!("message {through} of the server's log is another one than in the archive {path}");
             refused(format!("{why}: hold both to a checkpoint, see docs/proof.md"))
         }
@@ -106,7 +160,7 @@ async fn goes_on(nats: &JetStream, folder: &Folder, manifest: &Manifest, info: &
 
 /// The last message behind `after` that was stored until then; `after` where there is none. Later messages were stored later, so
 /// it is found by halves.
-async fn last_until(nats: &JetStream, until: Timestamp, after: u64, end: u64) -> Result<u64, BackupError> {
+pub(crate) async fn last_until(nats: &JetStream, until: Timestamp, after: u64, end: u64) -> Result<u64, BackupError> {
     let (mut is, mut may_be) = (after, end);
     while is < may_be {
         let middle = is + (may_be - is).div_ceil(2);
@@ -143,15 +197,54 @@ async fn segment(
     Ok(Part { number, taken: Timestamp::now(), after, through, routed: BTreeMap::new(), streams })
 }
 
-/// Whether the disk has a file as it was written, and all of its messages can be read.
+/// Whether the disk has a file as it was written, and all of its messages can be read. Beside it stands whose they are.
 fn as_written(path: &Path, file: &FileEntry) -> Result<(), BackupError> {
     segments::hold(path, file)?;
-    let mut last = 0;
+    let (mut last, mut owners) = (0, BTreeSet::new());
     for line in Lines::of(path, vec![file.clone()]) {
-        last = line?.sequence;
+        let line = line?;
+        last = line.sequence;
+        owners.extend(past::owner(&line.subject).filter(|owner| !owners.contains(*owner)).map(str::to_owned));
     }
     match last == file.last {
-        true => Ok(()),
+        true => past::keep_owners(path, file, owners.into_iter()),
         false => Err(BackupError::damaged(path.join(&file.path), format!("it ends at {last}, not {}", file.last))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const OLD: Uuid = Uuid::from_u128(1);
+    const NEW: Uuid = Uuid::from_u128(2);
+
+    fn archive(through: u64) -> Manifest {
+        let (number, after, taken, routed, streams) = (1, 0, Timestamp::UNIX_EPOCH, BTreeMap::new(), BTreeMap::new());
+        let parts = vec![Part { number, taken, after, through, routed, streams }];
+        Manifest { kairo: Kind::Archive, format: FORMAT, version: String::new(), log: OLD, parts }
+    }
+
+    fn log(id: Uuid, before: &str) -> Info {
+        let config = json!({ "metadata": { "kairo-log": id, "kairo-log-before": before } });
+        Info { config, first_sequence: 1, last_sequence: 90 }
+    }
+
+    #[test]
+    fn an_archive_is_gone_on_with_where_all_of_it_was_restored() {
+        let of = |through, info: &Info| adopted(Path::new("a"), &archive(through), info).map(|manifest| manifest.log);
+        let restored = log(NEW, &format!("{OLD}@60"));
+        assert_eq!(of(60, &restored).unwrap(), NEW);
+        assert_eq!(of(60, &log(OLD, "")).unwrap(), OLD, "it is of this log already");
+        let why = |through, info: &Info| of(through, info).unwrap_err().to_string();
+        assert!(
+            why(61, &restored).contains("goes up to 61, and the log was restored up to 60"),
+            "{}",
+            why(61, &restored)
+        );
+        assert!(why(60, &log(NEW, &format!("{NEW}@60"))).contains("was restored from"));
+        assert!(why(60, &log(NEW, "")).contains("was not restored"));
     }
 }

@@ -27,6 +27,14 @@ pub enum BackupError {
     /// The server does not answer, or breaks off again and again.
     #[error("cannot read the stream {stream}: {why}")]
     NotRead { stream: String, why: String },
+    /// Storage of objects does not answer, or does not let it be done.
+    #[error("{place} cannot {doing}: {source}")]
+    Storage {
+        place: String,
+        doing: &'static str,
+        #[source]
+        source: Box<object_store::Error>,
+    },
 }
 
 impl BackupError {

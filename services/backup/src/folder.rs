@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -11,7 +11,7 @@ use crate::{
     manifest::{FileEntry, Kind, Manifest},
 };
 
-const MANIFEST: &str = "manifest.json";
+pub const MANIFEST: &str = "manifest.json";
 const UNFINISHED: &str = "manifest.json.new";
 const LOCK: &str = "lock";
 /// Zeros that are written at once.
@@ -27,6 +27,32 @@ pub struct Folder {
 /// Whether a folder holds a backup, or an archive.
 pub fn is_backup(path: &Path) -> bool {
     path.join(MANIFEST).is_file()
+}
+
+/// The folder of a part.
+pub fn part(number: u32) -> String {
+    format!("{number:04}")
+}
+
+/// The files of a part, from the folder of the backup.
+///
+/// # Errors
+/// Where they cannot be listed.
+pub fn files(path: &Path, part: &str) -> Result<Vec<String>, BackupError> {
+    let folder = path.join(part);
+    let listed = || {
+        let entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
+        let names = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        Ok(names.map(|name| format!("{part}/{name}")).collect())
+    };
+    listed().map_err(BackupError::file("read", &folder))
+}
+
+/// A manifest as it stands in its file.
+pub fn text(manifest: &Manifest) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(manifest)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// The manifest of a folder.
@@ -94,6 +120,14 @@ impl Folder {
         Self::lock(path)
     }
 
+    /// Makes one of what was fetched into it.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn fetched(path: &Path, manifest: &Manifest) -> Result<(), BackupError> {
+        Self::lock(path)?.write(manifest)
+    }
+
     fn lock(path: &Path) -> Result<Self, BackupError> {
         let file = path.join(LOCK);
         let lock = File::options().create(true).truncate(false).write(true).open(&file);
@@ -113,7 +147,7 @@ impl Folder {
 
     /// Makes the folder of a part; what is there of one that was not finished is written over.
     pub fn begin(&self, number: u32) -> Result<String, BackupError> {
-        let name = format!("{number:04}");
+        let name = part(number);
         let path = self.path.join(&name);
         fs::create_dir_all(&path).map_err(BackupError::file("make", &path))?;
         sync(&self.path)?;
@@ -122,14 +156,13 @@ impl Folder {
 
     /// Replaces the manifest.
     pub fn write(&self, manifest: &Manifest) -> Result<(), BackupError> {
-        for part in &manifest.parts {
-            sync(&self.path.join(format!("{:04}", part.number)))?;
+        for written in &manifest.parts {
+            sync(&self.path.join(part(written.number)))?;
         }
         let (unfinished, path) = (self.path.join(UNFINISHED), self.path.join(MANIFEST));
         let written = || {
             let mut file = File::create(&unfinished)?;
-            file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
-            file.write_all(b"\n")?;
+            file.write_all(&text(manifest)?)?;
             file.sync_all()
         };
         written().map_err(BackupError::file("write", &unfinished))?;

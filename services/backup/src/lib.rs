@@ -6,7 +6,8 @@
 //! with what: through JetStream's restore API ([`upload`]), which keeps sequences and times, in the server's own form of a stream
 //! ([`archive`]). Users whom the restored log does not know to be forgotten are forgotten again ([`forgetting`]).
 //!
-//! An archive has the same parts and files, of the log alone up to an age ([`archiving`]), and is read as log.
+//! An archive has the same parts and files, of the log alone up to an age ([`archiving`]), and is read as log. Both can stand in
+//! S3-compatible [`storage`], too.
 
 mod archive;
 pub mod archiving;
@@ -15,13 +16,18 @@ mod folder;
 pub mod forgetting;
 pub mod line;
 pub mod manifest;
+pub mod past;
+mod place;
 pub mod plan;
 mod reading;
 pub mod restoring;
 pub mod segments;
+pub mod storage;
 pub mod taking;
+pub mod trimming;
 mod upload;
 pub mod verifying;
 
 pub use error::BackupError;
 pub use folder::Folder;
+pub use place::{NoPlace, Place};

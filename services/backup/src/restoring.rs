@@ -4,6 +4,8 @@
 //! gets another id, so that nobody goes on from what was kept of the log before: snapshots, checkpoints of partitions, read models.
 //! A restore that was interrupted is begun anew: what bears the mark is removed first.
 
+mod end;
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -33,8 +35,8 @@ use crate::{
     folder,
     forgetting::{self, Again, Forgotten, Known, List},
     line::Line,
-    manifest::{API_KEYS, DATA_KEYS, FileEntry, Kind, LOG, Manifest, OBJECTS_STREAM},
-    plan::{Cut, Filling, Plan},
+    manifest::{API_KEYS, DATA_KEYS, FileEntry, Kind, OBJECTS_STREAM},
+    plan::{Filling, Plan},
     reading::{self, Info},
     segments::Lines,
     taking::Progress,
@@ -97,7 +99,7 @@ pub async fn restore(
     if let Some(damaged) = verifying::damaged(path, &manifest).into_iter().next() {
         return Err(BackupError::Refused(damaged));
     }
-    let cut = wanted.at.map(|at| cut(path, &manifest, at)).transpose()?;
+    let cut = wanted.at.map(|at| end::cut(path, &manifest, at)).transpose()?;
     is_new_enough(&nats.client.server_info().version)?;
     nobody_is_there(nats).await?;
     make_room(nats).await?;
@@ -107,36 +109,6 @@ pub async fn restore(
     let log = Uuid::new_v4();
     restoring.finish(log).await?;
     Ok(Restored { log, before: manifest.log, through: plan.through(), forgotten_again })
-}
-
-/// The last message that is wanted.
-fn cut(path: &Path, manifest: &Manifest, at: At) -> Result<Cut, BackupError> {
-    let is_wanted = |line: &Line| match at {
-        At::Sequence(sequence) => line.sequence <= sequence,
-        At::Time(time) => line.stored <= time,
-    };
-    let through = manifest.through();
-    if let At::Sequence(beyond) = at
-        && beyond > through
-    {
-        return Err(BackupError::Refused(format!("--at {beyond}: the backup holds the log up to {through}")));
-    }
-    let files = manifest.grown(LOG.name);
-    // In files before the last one whose first message is wanted, all are.
-    let mut last = None;
-    for file in files.iter().rev() {
-        for line in Lines::of(path, vec![file.clone()]) {
-            let line = line?;
-            if !is_wanted(&line) {
-                break;
-            }
-            last = Some(Cut { sequence: line.sequence, stored: line.stored });
-        }
-        if last.is_some() {
-            break;
-        }
-    }
-    last.ok_or_else(|| BackupError::Refused("--at: the backup has nothing of the log from before".to_owned()))
 }
 
 /// Whether a server of this version reads what it is given.
@@ -224,8 +196,9 @@ impl Restoring<'_> {
     /// Which orders to forget somebody the log says are carried out.
     async fn log(&self) -> Result<BTreeSet<Uuid>, BackupError> {
         let missing = || BackupError::Refused("the backup has no log".to_owned());
-        let filling = self.plan.log().ok_or_else(missing)?;
+        let mut filling = self.plan.log().ok_or_else(missing)?;
         let (mut settled, through) = (BTreeSet::new(), self.plan.through());
+        filling.config = end::config(&filling.config, filling.state.first_sequence, through);
         let lines = self.lines(filling.files.clone());
         let lines = lines.take_while(|line| line.as_ref().map_or(true, |line| line.sequence <= through));
         let lines = lines.map(|line| {

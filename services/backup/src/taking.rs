@@ -58,6 +58,14 @@ pub async fn onto(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Resu
             manifest.through()
         )));
     }
+    if there.first_sequence > manifest.through() + 1 {
+        let (from, to) = (manifest.through() + 1, there.first_sequence - 1);
+        return Err(BackupError::Refused(format!(
+            "messages {from} to {to} are no longer in the server's log, as after trimming, and not in {}: begin another folder with \
+             `kairo backup -o`",
+            path.display()
+        )));
+    }
     manifest.version = env!("CARGO_PKG_VERSION").to_owned();
     add(nats, &folder, &mut manifest, progress).await
 }
@@ -91,6 +99,8 @@ async fn add(
     manifest: &mut Manifest,
     progress: Progress<'_>,
 ) -> Result<Part, BackupError> {
+    // Else it would be restored with the log.
+    nats.put_back().await?;
     let taken = Timestamp::now();
     let number = manifest.parts.last().map_or(1, |part| part.number + 1);
     let taking = Taking { nats, folder, manifest, progress, place: folder.begin(number)? };
@@ -166,10 +176,24 @@ impl Taking<'_> {
             writer.write(&line)
         })
         .await?;
+        if kept == LOG {
+            self.is_whole(info.first_sequence.max(after + 1)).await?;
+        }
         let files = writer.finish()?;
         let last_sequence = files.last().map_or(last_sequence, |file| file.last.max(last_sequence));
         let Info { config, first_sequence, .. } = info;
         let part = StreamPart { config, first_sequence, last_sequence, consumers: Vec::new(), files };
         Ok(Some((kept.name.to_owned(), part)))
+    }
+
+    /// Whether what was read of the log from there on was there until it was read.
+    async fn is_whole(&self, from: u64) -> Result<(), BackupError> {
+        let begins = found(self.nats, EVENTS_STREAM).await?.first_sequence;
+        match begins > from {
+            true => Err(BackupError::Refused(format!(
+                "the log was trimmed while it was read: it begins at {begins} by now, and began at {from}; run this again"
+            ))),
+            false => Ok(()),
+        }
     }
 }

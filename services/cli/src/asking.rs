@@ -1,14 +1,10 @@
 //! Asking models by the command itself, for decisions of a log again and in forks: with the models that the services are configured
-//! with ([`models`](crate::models)), and within a budget.
+//! with ([`models`](crate::models)), and within a budget ([`kairo_fork::asking`]).
 //!
 //! * `settings`: the models of each lane, with their prices, as the services' configuration names them
-//! * `account`: what calls cost, each paid for before it is made
 //! * `asker`: who asks for decisions again
-//! * `forking`: who asks what a fork's log has no answer to
 
-mod account;
 mod asker;
-mod forking;
 mod settings;
 
 use std::sync::Arc;
@@ -16,13 +12,18 @@ use std::sync::Arc;
 use clap::Args;
 use kairo_agent_runtime::{NoParts, Parts};
 use kairo_core::prices;
+use kairo_fork::asking::{Forking, MAX_OUTPUT, Terms};
 
 pub use self::{
     asker::Asker,
-    forking::{Forking, Spent},
-    settings::{Lane, Replaced, Settings},
+    settings::{Replaced, Settings},
 };
-use crate::{Error, agent_log::Source, models, objects};
+use crate::{
+    Error,
+    agent_log::Source,
+    models::{self, Configured},
+    objects,
+};
 
 /// Ask models, and what that may cost
 #[derive(Clone, Debug, Default, Args)]
@@ -36,7 +37,7 @@ pub struct Options {
     budget: Option<Most>,
     /// Longest answer, in tokens, of a model whose configuration leaves that to the endpoint; so much is held of the budget
     /// for each call under way
-    #[arg(long, default_value_t = 8_192, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "TOKENS")]
+    #[arg(long, default_value_t = MAX_OUTPUT, value_parser = clap::value_parser!(u32).range(1..=1_000_000), value_name = "TOKENS")]
     max_output: u32,
 }
 
@@ -64,6 +65,22 @@ impl Options {
     pub fn is_bounded(&self) -> bool {
         self.budget.is_some()
     }
+}
+
+/// Who asks what the log of a fork has no answer to.
+///
+/// # Errors
+/// Where a budget is to be kept, and a model has no price.
+pub fn forking(configured: &Configured, options: &Options, parts: Arc<dyn Parts>) -> Result<Forking, Error> {
+    let Configured { agent_runtime, models, gateway } = configured;
+    let most = match options.budget {
+        Some(Most::Units(units)) => Some(units),
+        Some(Most::Unbounded) | None => None,
+    };
+    let (prices, currency) = (&gateway.prices, settings::currency(gateway));
+    let (max_output, room) = (options.max_output, agent_runtime.max_loaded_bytes);
+    let terms = Terms { models, prices, currency, most, max_output, room };
+    Forking::new(&terms, parts).map_err(settings::no_price)
 }
 
 /// Who has the images, audio and video that the log names; where nobody has, models are told so.

@@ -39,6 +39,7 @@ pub use sources::ConfigFile;
 /// The sections that one shared file may hold, whichever service reads it.
 pub const SECTIONS: &[&str] = &[
     "agent_runtime",
+    "archive",
     "bus",
     "cli",
     "config",

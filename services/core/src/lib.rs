@@ -20,7 +20,7 @@ pub mod tls;
 pub mod watch;
 
 pub use kairo_events::{
-    address, commands, consent, dates, decider, envelope, event_json, hash_chain, hooks, imports, log_message, media,
-    outside, partition, permissions, personal, prices, principal, schema, sealing, subjects, synthetic, threads,
+    address, carried, commands, consent, dates, decider, envelope, event_json, hash_chain, hooks, imports, log_message,
+    media, outside, partition, permissions, personal, prices, principal, schema, sealing, subjects, synthetic, threads,
     vocabulary, workers,
 };

@@ -5,6 +5,7 @@
 //! happens is counted where it happens ([`Metrics::count`], [`Metrics::took`]); what just *is*, such as what is under way,
 //! is looked at only when somebody asks ([`Metrics::observe`]). Nothing here waits, and nothing asks another server.
 
+mod exemplars;
 mod exposition;
 pub mod table;
 
@@ -28,8 +29,14 @@ use opentelemetry_sdk::{
     },
 };
 
-use self::table::{AGENT, Kind, Metric, TABLE};
-use crate::subjects::Service;
+use self::{
+    exemplars::Exemplars,
+    table::{AGENT, Kind, Metric, TABLE},
+};
+use crate::{
+    subjects::Service,
+    telemetry::{TraceSampler, Traceparent},
+};
 
 /// What somebody asks is answered as this.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -44,6 +51,9 @@ pub struct Metrics(Option<Arc<Instruments>>);
 struct Instruments {
     counters: BTreeMap<&'static str, Counter<f64>>,
     histograms: BTreeMap<&'static str, Histogram<f64>>,
+    exemplars: Exemplars,
+    /// Which traces are exported; none are without it.
+    sampler: Option<TraceSampler>,
     meter: Meter,
     asked: Asked,
     /// Whether agents are told apart.
@@ -57,6 +67,8 @@ pub(crate) struct Wanted {
     /// Series of one metric at most.
     pub series: usize,
     pub of_agents: bool,
+    /// Which traces are exported; none are without it.
+    pub sampler: Option<TraceSampler>,
 }
 
 impl Wanted {
@@ -67,7 +79,7 @@ impl Wanted {
             opentelemetry_sdk::metrics::MeterProviderBuilder,
         ) -> opentelemetry_sdk::metrics::MeterProviderBuilder,
     ) -> (Metrics, SdkMeterProvider) {
-        let Self { service, resource, series, of_agents } = self;
+        let Self { service, resource, series, of_agents, sampler } = self;
         let asked = Asked(Arc::new(ManualReader::builder().build()));
         let bound = move |_: &Instrument| Stream::builder().with_cardinality_limit(series).build().ok();
         let provider = SdkMeterProvider::builder().with_resource(resource).with_reader(asked.clone()).with_view(bound);
@@ -89,8 +101,9 @@ impl Wanted {
                 Kind::Gauge | Kind::ObservedCounter => {}
             }
         }
-        let metrics = Metrics(Some(Arc::new(Instruments { counters, histograms, meter, asked, of_agents })));
-        (metrics, provider)
+        let exemplars = Exemplars::new(series);
+        let instruments = Instruments { counters, histograms, exemplars, sampler, meter, asked, of_agents };
+        (Metrics(Some(Arc::new(instruments))), provider)
     }
 }
 
@@ -115,6 +128,20 @@ impl Metrics {
             && let Some(histogram) = instruments.histograms.get(metric.name)
         {
             histogram.record(value, &instruments.attributes(metric, labels));
+        }
+    }
+
+    /// Notes how long something took that is part of the trace of this `traceparent`. Where that trace is exported, the bucket
+    /// names it. A metric is noted in this way always or never.
+    pub fn took_in(&self, traceparent: Option<&str>, metric: &'static Metric, time: Duration, labels: &[&str]) {
+        self.took(metric, time, labels);
+        if let Some(instruments) = &self.0
+            && let Kind::Histogram(bounds) = metric.kind
+            && instruments.histograms.contains_key(metric.name)
+        {
+            let trace = traceparent.and_then(|text| instruments.exported(text));
+            let attributes = instruments.attributes(metric, labels);
+            instruments.exemplars.note((metric.name, bounds), &attributes, time.as_secs_f64(), trace);
         }
     }
 
@@ -147,12 +174,11 @@ impl Metrics {
     /// All of them as they are now, as OpenMetrics text.
     pub fn openmetrics(&self) -> String {
         let mut read = ResourceMetrics::default();
-        if let Some(instruments) = &self.0
-            && let Err(error) = instruments.asked.collect(&mut read)
-        {
+        let Some(instruments) = &self.0 else { return exposition::text(read, Exemplars::default()) };
+        if let Err(error) = instruments.asked.collect(&mut read) {
             tracing::debug!(%error, "metrics are no longer read");
         }
-        exposition::text(read)
+        exposition::text(read, instruments.exemplars.clone())
     }
 }
 
@@ -165,6 +191,12 @@ impl fmt::Debug for Metrics {
 impl Instruments {
     fn attributes(&self, metric: &Metric, labels: &[&str]) -> Vec<KeyValue> {
         attributes(metric, labels, self.of_agents)
+    }
+
+    /// The trace of a `traceparent`, where it is exported.
+    fn exported(&self, traceparent: &str) -> Option<u128> {
+        let traceparent: Traceparent = traceparent.parse().ok()?;
+        self.sampler.as_ref()?.keeps(traceparent).then(|| traceparent.trace_id())
     }
 }
 

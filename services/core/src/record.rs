@@ -8,7 +8,7 @@ use async_nats::{
 };
 use bytes::Bytes;
 use jiff::Timestamp;
-use kairo_events::{hash_chain::Content, log_message, record};
+use kairo_events::{carried, hash_chain::Content, log_message, record};
 use kairo_proto::{ContentType, time, v1};
 use uuid::Uuid;
 
@@ -84,13 +84,22 @@ impl Raw {
     /// As it lies in the stream, whether it was opened or not.
     pub fn as_stored(&self) -> Self {
         let Some(sealed) = &self.sealed else { return self.clone() };
-        let mut headers = HeaderMap::new();
-        for (name, values) in self.headers.iter().filter(|(name, _)| AsRef::<str>::as_ref(*name) != envelope::FORGOTTEN)
-        {
-            values.iter().for_each(|value| headers.append(name.clone(), value.clone()));
-        }
+        let mut headers = without(&self.headers, envelope::FORGOTTEN);
         headers.insert(envelope::CONTENT_TYPE, ContentType::SEALED);
         Self { headers, payload: sealed.clone(), sealed: None, ..self.clone() }
+    }
+
+    /// Where in the log it stood first, if it was carried forward ([`carried`]).
+    pub fn carried_from(&self) -> Option<u64> {
+        self.header(carried::CARRIED)?.parse().ok()
+    }
+
+    /// What a subject says last: one that was carried forward is as it stood, at the place where it stands now.
+    pub fn standing(self) -> Self {
+        if self.carried_from().is_none() {
+            return self;
+        }
+        Self { headers: without(&self.headers, carried::CARRIED), ..self }
     }
 
     /// As it is handed out.
@@ -137,6 +146,15 @@ impl Raw {
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
         Record::read(stored, |name| self.header(name), max_body)
     }
+}
+
+/// All headers but one.
+fn without(headers: &HeaderMap, left_out: &str) -> HeaderMap {
+    let mut others = HeaderMap::new();
+    for (name, values) in headers.iter().filter(|(name, _)| AsRef::<str>::as_ref(*name) != left_out) {
+        values.iter().for_each(|value| others.append(name.clone(), value.clone()));
+    }
+    others
 }
 
 /// The headers, each with its first value, which is the one that is read.

@@ -37,6 +37,7 @@ use crate::{
 };
 
 pub use config::{LogFormat, TelemetryConfig};
+pub(crate) use sampler::TraceSampler;
 pub use span::{current_traceparent, link, outgoing_traceparent, set_parent};
 pub use traceparent::{InvalidTraceparent, Traceparent};
 
@@ -77,8 +78,9 @@ pub fn init(service: Service, config: &TelemetryConfig) -> Result<TelemetryGuard
     let resource = export::resource(service.name(), config);
     let collector = Collector::of(config)?;
     let traces = export::tracer_provider(collector.as_ref(), resource.clone(), config)?;
-    let wanted =
-        metrics::Wanted { service, resource, series: config.metric_series, of_agents: config.metrics_of_agents };
+    let sampler = collector.as_ref().map(|_| TraceSampler::new(config.sample_ratio));
+    let (series, of_agents) = (config.metric_series, config.metrics_of_agents);
+    let wanted = metrics::Wanted { service, resource, series, of_agents, sampler };
     let sent = collector.filter(|_| config.otlp_metrics).map(|collector| collector.metrics()).transpose()?;
     let (metrics, measured) = wanted.begin(|provider| match sent {
         Some(reader) => provider.with_reader(reader),

@@ -6,6 +6,7 @@ use kairo_proto::{ContentType, time, v1::LogMessage};
 use crate::{
     envelope::{CONTENT_TYPE, WHOSE},
     hash_chain::Content,
+    personal::Whose,
     record::{Record, Stored},
     vocabulary::{self, NotUnderstood},
 };
@@ -34,6 +35,11 @@ pub fn handed_out(stored: Stored<'_>, headers: impl Iterator<Item = (String, Str
 pub fn is_opened(message: &LogMessage) -> bool {
     let header = |name: &str| message.headers.get(name).map(String::as_str);
     header(WHOSE).is_some() && header(CONTENT_TYPE) != Some(ContentType::SEALED)
+}
+
+/// Whose words it holds.
+pub fn whose(message: &LogMessage) -> Whose {
+    message.headers.get(WHOSE).map(|whose| Whose::read(whose)).unwrap_or_default()
 }
 
 /// What such a message says.

@@ -8,14 +8,14 @@ use std::fmt::Write;
 use crate::subjects::{
     CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, Emitter, HOOKS_BUCKET, HOOKS_STREAM,
     KEYS_BUCKET, LIVE_OUTPUT, LIVE_TOKEN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, Route, SNAPSHOTS_BUCKET,
-    STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
+    STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TAILS, TICKETS_BUCKET, TIMERS_STREAM,
+    WITHOUT_PARTITION,
 };
 use crate::{ids::Name, workers};
 
 /// Where any replica is asked about the actions it works on, and any supervisor about its processes.
 const HOLDING: &str = "kairo.live.*.holding.*";
 const CONTROL: &str = "kairo.live.*.control";
-const TAIL: &str = "kairo.live.*.tail";
 /// Where answers to clients come that choose no prefix of their own, such as those of other systems.
 const USUAL_INBOX: &str = "_INBOX.>";
 
@@ -105,28 +105,31 @@ fn of_service(service: Service) -> Permissions {
     let own = if service == Service::Projector { own } else { own.writes(DATA_KEYS_BUCKET, &[">"]) };
     match service {
         Service::Gateway => gateway(own),
-        Service::Router => owner_of_partitions(service, own)
+        Service::Router => owner_of_partitions(service, own.reads(DLQ_STREAM))
             .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service)])
             .reads(&bucket(SNAPSHOTS_BUCKET))
             .reads(HOOKS_STREAM),
-        Service::AgentRuntime => owner_of_partitions(service, own)
+        Service::AgentRuntime => owner_of_partitions(service, own.reads(DLQ_STREAM))
             .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service), "agent.>", "part.>", "answers.*"])
             .reads(&bucket(SNAPSHOTS_BUCKET))
             .writes(HOOKS_BUCKET, &[">"])
             .reads(HOOKS_STREAM)
+            .hears([TAILS])
             .publishes(["kairo.timer.set.*.*".to_owned(), api("STREAM.MSG.DELETE", TIMERS_STREAM)])
             .reads(TIMERS_STREAM)
             .reads_objects(),
         Service::ToolRunner => own
+            .reads(DLQ_STREAM)
             .asks([CONTROL, HOLDING])
             .hears([HOLDING])
             .answers([Service::ToolRunner])
             .asks([workers::HELLOS, workers::VERDICTS, workers::CALLS, workers::ORDERS])
             .hears([workers::ANNOUNCEMENTS, workers::SAYINGS]),
         Service::ProcessSupervisor => own
+            .reads(DLQ_STREAM)
             // One forwards to the other what it is asked about its processes.
             .asks([CONTROL, HOLDING])
-            .hears([CONTROL, SUPERVISORS_CONTROL, TAIL, HOLDING])
+            .hears([CONTROL, SUPERVISORS_CONTROL, TAILS, HOLDING])
             .answers([Service::ToolRunner, Service::ProcessSupervisor]),
         Service::Projector => own,
     }
@@ -137,7 +140,7 @@ fn gateway(own: Permissions) -> Permissions {
     let looks = looks.chain(STREAMS.iter().map(|stream| format!("{}.*", api("CONSUMER.INFO", stream))));
     own.publishes(looks)
         .reads(DLQ_STREAM)
-        .asks([STATUS_PING, TAIL])
+        .asks([STATUS_PING, TAILS])
         .hears([LIVE_TOKEN.filter(), LIVE_OUTPUT.filter(), format!("$KV.{CONGESTION_BUCKET}.>")])
         .reads(&bucket(CONGESTION_BUCKET))
         .makes_again(CONGESTION_BUCKET)
@@ -328,6 +331,11 @@ pub fn rendered() -> String {
         text.push_str("}\n");
     }
     text
+}
+
+/// The entry of nats-server's list of users for whoever has the seed of this public nkey: they are that identity.
+pub fn rendered_nkey(nkey: &str, identity: Identity) -> String {
+    format!("{{ nkey: \"{nkey}\", permissions: ${} }}", identity.variable())
 }
 
 const HEAD: &str = "\

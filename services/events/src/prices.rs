@@ -32,6 +32,18 @@ const MOST: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost(u128);
 
+impl Amount {
+    /// So many whole units of the currency.
+    pub const fn of(units: u64) -> Self {
+        Self(units * 1_000_000)
+    }
+
+    /// As what tokens cost.
+    pub fn cost(self) -> Cost {
+        Cost(u128::from(self.0) * 1_000_000)
+    }
+}
+
 impl Price {
     /// What a model that is called so costs: the price of the name itself, else that of its longest beginning.
     pub fn of(prices: &Prices, model: &str) -> Option<Self> {
@@ -75,8 +87,7 @@ impl Cost {
 
 /// What may be spent, as it is written in a profile, in units of [`Cost`]; none where it says nothing.
 pub fn spendable(text: &str) -> Option<u64> {
-    let Amount(millionths) = text.parse().ok()?;
-    Some(Cost(u128::from(millionths) * 1_000_000).units())
+    text.parse().ok().map(|amount: Amount| amount.cost().units())
 }
 
 /// As a decimal number, without zeros at its end. In JSON it is a text, whose numbers are read as binary fractions.

@@ -5,6 +5,7 @@ use kairo_proto::{Body, Unreadable as UnreadableBody};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    carried::CARRIED,
     envelope::{BadHeader, Envelope},
     partition::Partitions,
     subjects, synthetic,
@@ -55,6 +56,9 @@ pub enum Unreadable {
     TooLarge { size: usize, limit: usize },
     #[error("subject ends in {}, expected the partition of its owner, {expected}", found.map_or("no partition".to_owned(), |found| format!("partition {found}")))]
     WrongPartition { expected: u32, found: Option<u32> },
+    /// Nothing is wrong with it, and it is for nobody: see [`crate::carried`].
+    #[error("it was carried forward from message {from}, and says nothing new")]
+    Carried { from: String },
 }
 
 impl Record {
@@ -65,6 +69,9 @@ impl Record {
         max_body: usize,
     ) -> Result<Self, Unreadable> {
         let Stored { sequence, subject, payload, at } = stored;
+        if let Some(from) = header(CARRIED) {
+            return Err(Unreadable::Carried { from: from.to_owned() });
+        }
         if payload.len() > max_body {
             return Err(Unreadable::TooLarge { size: payload.len(), limit: max_body });
         }

@@ -3,9 +3,12 @@
 //! Provisioning, the bus and the documents read it. The third token of a subject is always the owner, so that all
 //! that concerns one agent is one filter: [`everything_of`].
 
+mod consumer;
+
 use kairo_proto::v1;
 use uuid::Uuid;
 
+pub use self::consumer::Consumer;
 use crate::ids::Name;
 
 /// A service, as it signs events and names its consumers.
@@ -38,78 +41,6 @@ impl Service {
             Service::ProcessSupervisor => "process-supervisor",
             Service::Projector => "projector",
         }
-    }
-}
-
-/// Who reads a subject of `KAIRO_EVENTS`: a durable consumer that all replicas of a service share, or each partition's
-/// owner. [`Consumer::RouterHooks`] reads a bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Consumer {
-    Router,
-    /// The router again: what happens in other systems.
-    RouterEvents,
-    /// The router once more: tasks that began to wait for something outside, from the bucket of hooks.
-    RouterHooks,
-    AgentRuntime,
-    /// agent-runtime again: what its decisions have other parts of NATS do, such as timers.
-    AgentRuntimeEffects,
-    ToolRunner,
-    /// tool-runner again: what became of the processes it handed over.
-    ToolRunnerProcesses,
-    ProcessSupervisor,
-}
-
-impl Consumer {
-    /// Those that are durable consumers of a stream.
-    pub const DURABLE: [Consumer; 6] = [
-        Consumer::RouterEvents,
-        Consumer::RouterHooks,
-        Consumer::AgentRuntimeEffects,
-        Consumer::ToolRunner,
-        Consumer::ToolRunnerProcesses,
-        Consumer::ProcessSupervisor,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Consumer::Router => "router",
-            Consumer::RouterEvents => "router-events",
-            Consumer::RouterHooks => "router-hooks",
-            Consumer::AgentRuntime => "agent-runtime",
-            Consumer::AgentRuntimeEffects => "agent-runtime-effects",
-            Consumer::ToolRunner => "tool-runner",
-            Consumer::ToolRunnerProcesses => "tool-runner-processes",
-            Consumer::ProcessSupervisor => "process-supervisor",
-        }
-    }
-
-    /// Whose replicas read it.
-    pub const fn service(self) -> Service {
-        match self {
-            Consumer::Router | Consumer::RouterEvents | Consumer::RouterHooks => Service::Router,
-            Consumer::AgentRuntime | Consumer::AgentRuntimeEffects => Service::AgentRuntime,
-            Consumer::ToolRunner | Consumer::ToolRunnerProcesses => Service::ToolRunner,
-            Consumer::ProcessSupervisor => Service::ProcessSupervisor,
-        }
-    }
-
-    /// The stream it is delivered from.
-    pub const fn stream(self) -> &'static str {
-        match self {
-            Consumer::RouterHooks => HOOKS_STREAM,
-            _ => EVENTS_STREAM,
-        }
-    }
-
-    /// The subjects it is delivered, from the table; what other systems say stands in no table, and neither do hooks.
-    pub fn filters(self) -> Vec<String> {
-        match self {
-            Consumer::RouterEvents => return vec![OUTSIDE_EVENTS.to_owned()],
-            Consumer::RouterHooks => return vec![format!("$KV.{HOOKS_BUCKET}.>")],
-            _ => {}
-        }
-        let mine = TABLE.iter().filter(|route| route.consumers.contains(&self));
-        mine.map(Route::stored_filter).collect()
     }
 }
 
@@ -207,7 +138,11 @@ pub fn control_of(instance: &str) -> String {
     format!("kairo.live.{instance}.control")
 }
 
-/// Where all supervisors are asked for what an agent's processes wrote so far (core NATS request with many replies).
+/// Where it is asked what is being said live of an agent, of any; [`tail_of`] names one.
+pub const TAILS: &str = "kairo.live.*.tail";
+
+/// Where all supervisors are asked for what an agent's processes wrote so far, and agent-runtime for what its models did (core NATS
+/// request with many replies).
 pub fn tail_of(agent: &Name) -> String {
     format!("kairo.live.{agent}.tail")
 }
@@ -384,6 +319,12 @@ table! {
     DEAD_LETTER = "dlq"."letter", DeadLetters, Owner,
         [DeadLetter], [],
         "a message a consumer gave up on, and why (the owner is the service that did)";
+    DEAD_LETTER_RETRY = "dlq"."retry", DeadLetters, Only(Service::Gateway),
+        [DeadLetterRetry], [],
+        "such a message is to be dealt with again, by the service that gave up on it";
+    DEAD_LETTER_RETRIED = "dlq"."retried", DeadLetters, Owner,
+        [DeadLetterRetried], [],
+        "what came of that";
     LIVE_TOKEN = "live"."token", Live, Only(Service::AgentRuntime),
         [LiveToken], [],
         "a piece of an answer while the model writes it";
@@ -501,16 +442,5 @@ mod tests {
     fn what_is_due_enters_the_log_by_way_of_the_timers() {
         assert!(TIMERS_SUBJECTS.contains(&TASK_DUE.stored_filter().as_str()));
         assert!(EVENTS_SUBJECTS.contains(&TASK_TRIGGERED.stored_filter().as_str()));
-    }
-
-    #[test]
-    fn consumers_are_fed_from_the_log_and_the_hooks_only() {
-        for consumer in Consumer::DURABLE {
-            assert!(!consumer.filters().is_empty());
-        }
-        assert_eq!(HOOKS_STREAM, format!("KV_{HOOKS_BUCKET}"));
-        for route in TABLE.iter().filter(|route| !route.consumers.is_empty()) {
-            assert_eq!(route.store, Store::Events);
-        }
     }
 }

@@ -53,8 +53,10 @@ pub const HASH_CHAINS: u32 = 7;
 pub const OWNED_THREADS: u32 = 3;
 /// From this epoch on content of users is sealed, where there is a master key.
 pub const SEALING: u32 = 8;
+/// From this epoch on messages are carried forward, so that the log can be trimmed.
+pub const CARRYING: u32 = 9;
 /// What is written from each epoch on that was not before, in words for operators.
-const ENABLED: [(u32, &str); 7] = [
+const ENABLED: [(u32, &str); 8] = [
     (2, "model calls that were given up stand in decisions"),
     (3, "hooks are shared, ids of threads say whose they are, and calls name where consent was asked for"),
     (4, "agents work in the background"),
@@ -67,14 +69,15 @@ const ENABLED: [(u32, &str); 7] = [
     ),
     (HASH_CHAINS, "decisions carry digests, by which a log can be verified"),
     (SEALING, "content of users is sealed with data keys of their own, where privacy.master_key is set"),
+    (CARRYING, "messages that must stand are carried forward, so that the log can be trimmed"),
 ];
 /// What this version reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
 /// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, submodules, that users go on with the
 /// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere; version 7 hash
-/// chains, version 8 content that is sealed.
-pub const RELEASED: u32 = if kairo_proto::READER > SEALING { kairo_proto::READER } else { SEALING };
+/// chains, version 8 content that is sealed, version 9 messages that are carried forward.
+pub const RELEASED: u32 = if kairo_proto::READER > CARRYING { kairo_proto::READER } else { CARRYING };
 /// What this build reads, and writes: the same, but for the feature `synthetic` ([`crate::synthetic`]).
 pub const READER: u32 = if cfg!(feature = "synthetic") { RELEASED + 1 } else { RELEASED };
 /// What every build reads. A log that says nothing of epochs is in this one.
@@ -238,7 +241,7 @@ pub fn newer<'h>(
             Some(Newer { reader: READER + 1, why })
         }
         Err(Unreadable::Header(_) | Unreadable::Body(_) | Unreadable::WrongType { .. }) => None,
-        Err(Unreadable::TooLarge { .. } | Unreadable::WrongPartition { .. }) => None,
+        Err(Unreadable::TooLarge { .. } | Unreadable::WrongPartition { .. } | Unreadable::Carried { .. }) => None,
     }
 }
 
@@ -351,7 +354,7 @@ mod tests {
             [("ce-type", "kairo.agent.defined.v"), (READER_HEADER, "")],
             [("ce-type", "kairo.agent.defined.v9"), ("ce-source", "https://example.com/outsider")],
             [("ce-type", "kairo.agent.defined.v9"), ("ce-id", "7")],
-            [(READER_HEADER, "9"), ("ce-source", "https://example.com/outsider")],
+            [(READER_HEADER, "99"), ("ce-source", "https://example.com/outsider")],
         ] {
             assert_eq!(read(DEFINED, &message, &bad), None, "{bad:?}");
         }

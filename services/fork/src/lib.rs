@@ -3,10 +3,12 @@
 //! The services are those of production, on a server in memory ([`kairo_in_memory`]) that holds the log up to the cut
 //! ([`kairo_replay::cut`]). Nothing reaches the world: tools answer what was recorded, mocked or said on being asked, else that
 //! they are locked ([`tools`]); agents that are not in the fork answer what they answered before ([`others`]); models are asked
-//! only what the log has no answer to ([`answers`]), as far as whoever asks them allows it ([`Asks`]); what was in flight at the cut ends as it ended, or is lost ([`pending`]).
+//! only what the log has no answer to ([`answers`]), as far as whoever asks them allows it ([`Asks`]), such as a budget ([`asking`]);
+//! what was in flight at the cut ends as it ended, or is lost ([`pending`]).
 //! Timers go off by the clock of the fork, which begins at the cut.
 
 mod answers;
+pub mod asking;
 pub mod mocks;
 mod others;
 mod pending;
@@ -132,6 +134,21 @@ pub enum ForkError {
     BrokeOff(Cause),
 }
 
+/// The clock of a fork, which begins at the cut and can be moved on.
+#[derive(Clone, Debug)]
+pub struct Clock(InMemory);
+
+impl Clock {
+    pub fn now(&self) -> Timestamp {
+        self.0.look_at(|_, now| now)
+    }
+
+    /// When the next timer goes off; none where none is set.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.0.look_at(|server, _| server.timers().into_iter().map(|(_, at)| at).min())
+    }
+}
+
 /// Agents that go on apart from their log.
 pub struct Fork {
     server: InMemory,
@@ -209,9 +226,8 @@ impl Fork {
         &self.others.agents
     }
 
-    /// The clock of the fork.
-    pub fn now(&self) -> Timestamp {
-        self.server.look_at(|_, now| now)
+    pub fn clock(&self) -> Clock {
+        Clock(self.server.clone())
     }
 
     /// Moves its clock on, so that what is due by then happens.

@@ -9,7 +9,8 @@ use std::{
 use futures::future::BoxFuture;
 use kairo_proto::v1::ToolCatalogue;
 use kairo_replay::cut::{Call, Recorded};
-use kairo_tool_runner::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolErrorKind, ToolSpec};
+use kairo_tool_runner::tool::{CallContext, Executor, Tool, ToolErrorKind, ToolSpec};
+pub use kairo_tool_runner::tool::{CallResult, ToolError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Somebody who says what a call comes to.
 pub trait Asked: Send + Sync {
     /// Nothing where they do not know either.
-    fn about<'a>(&'a self, tool: &'a str, arguments: &'a Value) -> BoxFuture<'a, Option<Value>>;
+    fn about<'a>(&'a self, tool: &'a str, arguments: &'a Value) -> BoxFuture<'a, Option<CallResult>>;
 }
 
 /// Where answers come from.
@@ -89,7 +90,7 @@ impl Answering {
             None => None,
         };
         match asked {
-            Some(result) => (Answer::Asked, Ok(result)),
+            Some(result) => (Answer::Asked, result),
             None => (Answer::Locked, Err(locked(tool))),
         }
     }

@@ -197,13 +197,13 @@ async fn sequences_go_on_behind_the_cut_and_so_does_the_clock() {
     let at = heard + 1_000;
     let (mut fork, _) = fork(cut(&agent, at), Keep::Recorded, "[]").await;
     until_rest(&mut fork).await;
-    let before = fork.now();
+    let before = fork.clock().now();
     fork.say(&user(), says_to_ann("hello"));
     until_rest(&mut fork).await;
     let own: Vec<u64> = fork.export().iter().map(|message| message.sequence).filter(|it| *it > heard + 3).collect();
     assert!(own.iter().all(|sequence| *sequence > at) && !own.is_empty(), "{own:?}");
     fork.advance(SignedDuration::from_hours(24));
-    assert!(fork.now().duration_since(before) >= SignedDuration::from_hours(24));
+    assert!(fork.clock().now().duration_since(before) >= SignedDuration::from_hours(24));
     fork.end().await;
 }
 

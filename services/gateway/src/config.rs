@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 
+use kairo_agent_runtime::ModelsConfig;
+use kairo_backup::past::ArchiveConfig;
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
     ids::Name,
-    prices::Prices,
+    prices::{Amount, Prices},
     service_config,
 };
 use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
@@ -23,6 +25,10 @@ service_config! {
         postgres: PostgresConfig,
         /// The search engine, if there is one.
         search: SearchConfig,
+        /// The models that forks ask, where `gateway.fork_models` lets them.
+        models: ModelsConfig,
+        /// Where a log is archived that was trimmed.
+        archive: ArchiveConfig,
     }
 }
 
@@ -56,6 +62,11 @@ pub struct GatewayConfig {
     pub header_timeout_ms: u64,
     /// How long the body of a request may take, in milliseconds. Default 60000.
     pub body_timeout_ms: u64,
+    /// What is read and thrown away of a body that is not taken, so that its client, which sends it first, gets to read why, in
+    /// bytes; with more to come the connection is closed. Default 67108864.
+    pub unread_body_bytes: usize,
+    /// How long that may take, in milliseconds. Default 5000.
+    pub unread_body_ms: u64,
     /// How long a connection may do nothing: no request is dealt with, and nothing of an answer is taken; in
     /// milliseconds. More than `heartbeat_ms`. Default 75000.
     pub idle_timeout_ms: u64,
@@ -100,11 +111,32 @@ pub struct GatewayConfig {
     pub max_transfers: usize,
     /// Of them, those of one API key. Default 16.
     pub max_transfers_per_key: usize,
-    /// Longest part of the log that is read to answer with an agent's state or with an incident file, in bytes as it is
+    /// Longest part of the log that is read to answer with what is made again from it, such as an agent's state, in bytes as it is
     /// stored, and longest incident file with images, audio and video: it is held in memory. Default 67108864.
     pub max_replay_bytes: usize,
     /// Such answers that are made at once; more are refused. Default 2.
     pub max_replays: usize,
+    /// Forks of agents that are hosted at once, each in memory with the part of the log that it begins with; more are refused.
+    /// Default 2.
+    pub max_forks: usize,
+    /// How long nobody says anything in a fork until it ends, in milliseconds. Default 600000.
+    pub fork_idle_ms: u64,
+    /// Messages that may be said in one fork. Default 200.
+    pub fork_messages: u32,
+    /// What happens in one fork and is kept for who comes back, in bytes as it is told; a fork that reaches it ends. Default
+    /// 8388608.
+    pub fork_bytes: usize,
+    /// Calls of models that one fork may make, where `fork_models` lets it. Default 50.
+    pub fork_model_calls: u32,
+    /// What the calls of models of one fork may cost together, in units of `currency`, with at most 6 decimal places: none is made that
+    /// may cost more than what is left. It is kept where each of the `models` has a price, there or in `prices`; a fork asks no
+    /// fallbacks then. Default 1.
+    pub fork_budget: Amount,
+    /// Whether a fork asks the models that `models` names, as for agent-runtime, what the log has no answer to; it costs what they
+    /// cost. Default false: such calls fail. `kairo dev` sets it.
+    pub fork_models: bool,
+    /// Events that an outline counts, which takes reading so many rows of an index: of more, the newest. Default 100000.
+    pub max_outline_events: u32,
     /// Images and audio that one API key may have stored, in bytes; `admin_key` has no bound. Default 1073741824.
     pub objects_key_bytes: u64,
     /// Images and audio that may be stored for one user, in bytes: in messages of theirs, or with a key that is limited to
@@ -208,6 +240,8 @@ impl GatewayConfig {
         check(found, "max_connections_per_peer", self.max_connections_per_peer, 1..=1_000_000, "connections");
         check(found, "header_timeout_ms", self.header_timeout_ms, 100..=600_000, "milliseconds");
         check(found, "body_timeout_ms", self.body_timeout_ms, 100..=3_600_000, "milliseconds");
+        check(found, "unread_body_bytes", self.unread_body_bytes, 0..=1_073_741_824, "bytes");
+        check(found, "unread_body_ms", self.unread_body_ms, 0..=600_000, "milliseconds");
         let idle = (self.heartbeat_ms + 1).max(100)..=3_600_000;
         check(found, "idle_timeout_ms", self.idle_timeout_ms, idle, "milliseconds (more than heartbeat_ms)");
         check(found, "max_requests", self.max_requests, 1..=1_000_000, "requests");
@@ -233,6 +267,8 @@ impl Default for GatewayConfig {
             max_connections_per_peer: 1_024,
             header_timeout_ms: 10_000,
             body_timeout_ms: 60_000,
+            unread_body_bytes: 64 * 1024 * 1024,
+            unread_body_ms: 5_000,
             idle_timeout_ms: 75_000,
             max_requests: 2_000,
             max_requests_per_key: 500,
@@ -254,6 +290,14 @@ impl Default for GatewayConfig {
             max_transfers_per_key: 16,
             max_replay_bytes: 64 * 1024 * 1024,
             max_replays: 2,
+            max_forks: 2,
+            fork_idle_ms: 600_000,
+            fork_messages: 200,
+            fork_bytes: 8 * 1024 * 1024,
+            fork_model_calls: 50,
+            fork_budget: Amount::of(1),
+            fork_models: false,
+            max_outline_events: 100_000,
             objects_key_bytes: 1024 * 1024 * 1024,
             objects_user_bytes: 512 * 1024 * 1024,
             objects_grace_ms: 86_400_000,
@@ -315,6 +359,12 @@ impl Validate for GatewayConfig {
         check(found, "max_transfers_per_key", self.max_transfers_per_key, 1..=10_000, "objects");
         check(found, "max_replay_bytes", self.max_replay_bytes, 1_024..=4_294_967_296, "bytes");
         check(found, "max_replays", self.max_replays, 1..=1_000, "answers");
+        check(found, "max_forks", self.max_forks, 0..=1_000, "forks");
+        check(found, "fork_idle_ms", self.fork_idle_ms, 1_000..=86_400_000, "milliseconds");
+        check(found, "fork_messages", self.fork_messages, 1..=100_000, "messages");
+        check(found, "fork_bytes", self.fork_bytes, 65_536..=1_073_741_824, "bytes");
+        check(found, "fork_model_calls", self.fork_model_calls, 0..=100_000, "calls");
+        check(found, "max_outline_events", self.max_outline_events, 100..=10_000_000, "events");
         check(found, "objects_key_bytes", self.objects_key_bytes, 0..=1 << 50, "bytes");
         check(found, "objects_user_bytes", self.objects_user_bytes, 0..=1 << 50, "bytes");
         check(found, "objects_grace_ms", self.objects_grace_ms, 1_000..=31_536_000_000, "milliseconds");

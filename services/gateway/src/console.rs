@@ -1,19 +1,25 @@
 //! The console, at `/console/`: the files of `services/console`, embedded when the gateway is built. They are the same for
-//! everybody and say nothing of anybody; what they show they ask of the endpoints, with the key of whoever looks.
+//! everybody and say nothing of anybody; what they show they ask of the endpoints, with the key of whoever looks. Beside them it
+//! says at which issuers one may sign in.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, LazyLock},
+};
 
 use axum::{
-    Router,
-    extract::Path,
+    Json, Router,
+    extract::{Path, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     middleware,
     response::{IntoResponse, Redirect, Response},
     routing::get,
 };
 use include_dir::{Dir, include_dir};
+use serde::Serialize;
+use url::Url;
 
-use crate::{http::etag, problem::Problem};
+use crate::{auth::oidc::config::OidcConfig, http::etag, problem::Problem};
 
 /// Where the console is.
 pub const PATH: &str = "/console/";
@@ -31,8 +37,7 @@ const HASHED: &str = "assets/";
 const POLICY: &str = "default-src 'self'; img-src 'self' blob:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types svelte-trusted-html";
-const HEAD: [(HeaderName, &str); 5] = [
-    (header::CONTENT_SECURITY_POLICY, POLICY),
+const HEAD: [(HeaderName, &str); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -58,19 +63,72 @@ impl Content {
     }
 }
 
-pub fn routes() -> Router {
+/// What is not the same at every gateway.
+struct Configured {
+    policy: HeaderValue,
+    sign_in: Vec<SignIn>,
+}
+
+/// Where one may sign in, and as which client.
+#[derive(Clone, Debug, Serialize)]
+struct SignIn {
+    issuer: String,
+    client_id: String,
+    scope: String,
+    authorization_endpoint: String,
+    token_endpoint: String,
+}
+
+impl Configured {
+    fn new(issuers: &[OidcConfig]) -> Self {
+        let with_client = issuers.iter().filter(|issuer| !issuer.console_client_id.is_empty());
+        let sign_in = with_client.map(|issuer| SignIn {
+            issuer: issuer.issuer.clone(),
+            client_id: issuer.console_client_id.clone(),
+            scope: issuer.console_scope.clone(),
+            authorization_endpoint: issuer.console_authorization_url.clone(),
+            token_endpoint: issuer.console_token_url.clone(),
+        });
+        let sign_in: Vec<_> = sign_in.collect();
+        Self { policy: policy(&sign_in), sign_in }
+    }
+}
+
+/// Tokens are asked for at the issuers' own servers, and nothing else is.
+fn policy(sign_in: &[SignIn]) -> HeaderValue {
+    let urls = sign_in.iter().filter_map(|at| Url::parse(&at.token_endpoint).ok());
+    let origins: BTreeSet<_> = urls.map(|url| url.origin().ascii_serialization()).collect();
+    if origins.is_empty() {
+        return HeaderValue::from_static(POLICY);
+    }
+    let origins = origins.into_iter().collect::<Vec<_>>().join(" ");
+    let policy = format!("{POLICY}; connect-src 'self' {origins}");
+    // Origins have nothing that a header may not have.
+    HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(POLICY))
+}
+
+pub fn routes(issuers: &[OidcConfig]) -> Router {
     Router::new()
         .route("/console", get(|| async { Redirect::permanent(PATH) }))
-        .route(PATH, get(|headers: HeaderMap| async move { answer(PAGE, &headers) }))
+        .route(PATH, get(async |State(own): Here, headers: HeaderMap| answer(PAGE, &headers, &own.policy)))
+        .route("/console/sign-in.json", get(async |State(own): Here| (NOT_KEPT, Json(own.sign_in.clone()))))
         .route(
             "/console/{*path}",
-            get(|Path(path): Path<String>, headers: HeaderMap| async move { answer(&path, &headers) }),
+            get(async |State(own): Here, Path(path): Path<String>, headers: HeaderMap| {
+                answer(&path, &headers, &own.policy)
+            }),
         )
+        .with_state(Arc::new(Configured::new(issuers)))
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(middleware::from_fn(etag::check))
 }
 
-fn answer(path: &str, headers: &HeaderMap) -> Response {
+type Here = State<Arc<Configured>>;
+
+/// It is another after the next start.
+const NOT_KEPT: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-cache")];
+
+fn answer(path: &str, headers: &HeaderMap, policy: &HeaderValue) -> Response {
     let Some((file, is_page)) = find(&FILES, path) else { return Problem::unknown_path().into_response() };
     let accepted = |coding| accepts(headers, coding);
     let coded = [("br", &file.brotli), ("gzip", &file.gzip)];
@@ -82,6 +140,7 @@ fn answer(path: &str, headers: &HeaderMap) -> Response {
     for (name, value) in HEAD {
         head.insert(name, HeaderValue::from_static(value));
     }
+    head.insert(header::CONTENT_SECURITY_POLICY, policy.clone());
     let kept = if path.starts_with(HASHED) && !is_page { "public, max-age=31536000, immutable" } else { "no-cache" };
     head.insert(header::CONTENT_TYPE, HeaderValue::from_static(file.content_type));
     head.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
@@ -154,7 +213,7 @@ mod tests {
     #[test]
     fn screens_are_the_page_and_files_that_are_not_there_are_not() {
         for path in [PAGE, "chat/default", "river"] {
-            let response = answer(path, &HeaderMap::new());
+            let response = answer(path, &HeaderMap::new(), &policy(&[]));
             let text = |name: HeaderName| response.headers()[name].to_str().unwrap().to_owned();
             assert_eq!(response.status(), StatusCode::OK, "{path}");
             assert_eq!(text(header::CONTENT_TYPE), "text/html; charset=utf-8", "{path}");
@@ -162,8 +221,26 @@ mod tests {
             assert!(text(header::CONTENT_SECURITY_POLICY).starts_with("default-src 'self';"), "{path}");
         }
         for path in ["assets/x", "assets/x.js", "x.html", "../Cargo.toml", "a/b.js"] {
-            assert_eq!(answer(path, &HeaderMap::new()).status(), StatusCode::NOT_FOUND, "{path}");
+            assert_eq!(answer(path, &HeaderMap::new(), &policy(&[])).status(), StatusCode::NOT_FOUND, "{path}");
         }
+    }
+
+    #[test]
+    fn the_page_may_ask_issuers_alone_for_tokens_and_only_where_one_signs_in_there() {
+        let issuer = |client: &str, host: &str| OidcConfig {
+            issuer: format!("https://{host}/"),
+            console_client_id: client.to_owned(),
+            console_token_url: format!("https://{host}/oauth/token"),
+            ..OidcConfig::default()
+        };
+        let none = Configured::new(&[issuer("", "login.example.com")]);
+        assert_eq!((none.policy.to_str().unwrap(), none.sign_in.len()), (POLICY, 0));
+        let two =
+            [issuer("console", "b.example.com"), issuer("", "c.example.com"), issuer("console", "a.example.com:8443")];
+        let two = Configured::new(&two);
+        let expected = "; connect-src 'self' https://a.example.com:8443 https://b.example.com";
+        assert!(two.policy.to_str().unwrap().ends_with(expected), "{:?}", two.policy);
+        assert_eq!(two.sign_in.len(), 2);
     }
 
     #[test]

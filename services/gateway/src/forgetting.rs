@@ -2,9 +2,13 @@
 //!
 //! An order stands in the log, and beside the data keys as long as it is not carried out: with how far it is, and which gateway
 //! is at it. It is kept there first, and written into the log as its first step. Every step may be done twice, and whoever goes on
-//! with an order does the step again at which it stands, so it ends whatever dies ([`carrying_out`]).
+//! with an order does the step again at which it stands, so it ends whatever dies ([`carrying_out`]). Forks that hold the user's words
+//! end as soon as there is an order ([`forks`]).
 
 pub mod carrying_out;
+pub mod forks;
+
+use std::{collections::BTreeSet, time::Duration};
 
 use futures::StreamExt;
 use kairo_core::{
@@ -19,7 +23,11 @@ use kairo_proto::{
     v1::{UserForget, UserForgotten},
     words::ForgettingStep,
 };
+use tokio::time::sleep;
 use uuid::Uuid;
+
+/// Pause before an order is looked at again, or gone on with, that could not be.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// An order, and the revision under which it is written next.
 #[derive(Clone, Debug)]
@@ -35,12 +43,17 @@ pub async fn order_of(bus: &Bus, user: &Name) -> Result<Option<Kept>, BusError> 
 }
 
 /// The last order to forget a user, carried out or not.
+///
+/// # Errors
+/// Also where it cannot be read: a user is not to be told that nobody asked for it, nor asked for again in vain.
 async fn last_of(bus: &Bus, user: &Name) -> Result<Option<Kept>, BusError> {
-    let entry = bus.value(DATA_KEYS_BUCKET, &order_key(user)).await?;
-    Ok(entry.and_then(|entry| {
-        let order = serde_json::from_slice(&entry.value).ok()?;
-        Some(Kept { order, revision: entry.revision })
-    }))
+    let key = order_key(user);
+    let Some(entry) = bus.value(DATA_KEYS_BUCKET, &key).await? else { return Ok(None) };
+    let order = serde_json::from_slice(&entry.value).map_err(|error| {
+        let whose = format!("the order to forget {user}, {key} in {DATA_KEYS_BUCKET}, cannot be read ({error})");
+        BusError::Refused(format!("{whose}: purge that key and give the order again"))
+    })?;
+    Ok(Some(Kept { order, revision: entry.revision }))
 }
 
 /// What is told of the last order to forget a user that was carried out, if there was one.
@@ -96,6 +109,36 @@ fn written_as(order: &Order) -> Result<bytes::Bytes, BusError> {
 /// The id of what tells an agent, the same whoever tells it.
 fn told_id(order: Uuid, agent: &Name) -> Uuid {
     ids::derived(order, agent.as_str())
+}
+
+/// Has it looked at the order of each user, now and whenever one changes; after a pause again, where that says that it has to.
+async fn at_each<F: Future<Output = bool>>(bus: &Bus, look: impl Fn(Name) -> F) {
+    loop {
+        let Ok(users) = changes(bus).await else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        let mut users = std::pin::pin!(users);
+        // Those at whose order it has to be looked again.
+        let mut left: BTreeSet<Name> = BTreeSet::new();
+        loop {
+            let user = tokio::select! {
+                biased;
+                user = users.next() => match user {
+                    Some(user) => user,
+                    None => break,
+                },
+                () = sleep(PAUSE), if !left.is_empty() => match left.pop_first() {
+                    Some(user) => user,
+                    None => continue,
+                },
+            };
+            match look(user.clone()).await {
+                true => _ = left.remove(&user),
+                false => _ = left.insert(user),
+            }
+        }
+    }
 }
 
 /// Users of whom there is an order, now and whenever one changes.

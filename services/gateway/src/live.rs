@@ -1,6 +1,6 @@
 //! What is said live: pieces of answers and of processes' output, worth nothing once the events are there.
 //!
-//! Who listens to one agent is told first what its running processes wrote so far ([`crate::tail_merge`]).
+//! Who listens to one agent is told first what its running processes, and models, wrote so far ([`crate::tail_merge`]).
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -13,7 +13,10 @@ use kairo_core::{
     record::{Raw, Record},
     subjects::{LIVE_OUTPUT, LIVE_TOKEN, tail_of},
 };
-use kairo_proto::{Body, v1::TailRequest};
+use kairo_proto::{
+    Body,
+    v1::{LiveToken, TailRequest},
+};
 use prost::Message as _;
 use tokio::time::Sleep;
 
@@ -27,7 +30,7 @@ pub struct Piece {
     pub waits: bool,
 }
 
-/// What is said from now on about one agent or all, and for one agent before that the tail of its processes. Whoever
+/// What is said from now on about one agent or all, and for one agent before that the tail of what it writes. Whoever
 /// listens must keep up: nothing waits here for long. `tail_wait` is how long a tail may be on its way.
 pub async fn pieces(
     bus: &Bus,
@@ -48,11 +51,10 @@ struct Listening {
     max_body: usize,
 }
 
-/// The supervisors' answers.
+/// The answers of supervisors and agent-runtime.
 struct Tail {
     answers: Subscriber,
-    /// They are as good as messages of this subject.
-    subject: String,
+    agent: Name,
     over: Pin<Box<Sleep>>,
 }
 
@@ -106,7 +108,7 @@ impl Listening {
             biased;
             answer = tail.answers.next() => Some(match answer {
                 Some(answer) if answer.status != Some(StatusCode::NO_RESPONDERS) => {
-                    Heard::Said(Raw { subject: tail.subject.clone(), ..raw(answer) }, Source::Tail)
+                    Heard::Said(tail.raw(answer), Source::Tail)
                 }
                 _ => Heard::NoMoreTail,
             }),
@@ -116,11 +118,20 @@ impl Listening {
     }
 
     fn sort(&mut self, record: Record, source: Source) {
-        let Body::LiveOutput(output) = &record.body else {
+        let counted = if let Body::LiveOutput(output) = &record.body {
+            Some((output.process_id.clone(), output.sequence))
+        } else if let Body::LiveToken(token) = &record.body
+            && !token.call_id.is_empty()
+        {
+            Some((token.call_id.clone(), u64::from(token.index)))
+        } else {
+            None
+        };
+        let Some((writer, sequence)) = counted else {
+            // Of an older agent-runtime, which repeats nothing.
             return self.ready.push_back(Piece { record, waits: false });
         };
-        let (process, sequence) = (output.process_id.clone(), output.sequence);
-        let shown = self.join.take(&process, sequence, source, record);
+        let shown = self.join.take(&writer, sequence, source, record);
         let waits = source == Source::Tail || shown.len() > 1;
         self.ready.extend(shown.into_iter().map(|record| Piece { record, waits }));
     }
@@ -136,7 +147,15 @@ impl Tail {
         let answers = bus.nats()?.client.subscribe(inbox.clone()).await?;
         let request = TailRequest { agent: agent.to_string() };
         bus.nats()?.client.publish_with_reply(tail_of(agent), inbox, request.encode_to_vec().into()).await?;
-        Ok(Self { answers, subject: LIVE_OUTPUT.of(agent), over: Box::pin(tokio::time::sleep(wait)) })
+        Ok(Self { answers, agent: agent.clone(), over: Box::pin(tokio::time::sleep(wait)) })
+    }
+
+    /// An answer is as good as a message of the subject that takes what it is.
+    fn raw(&self, answer: Message) -> Raw {
+        let answer = raw(answer);
+        let is_token = answer.header("ce-type") == Some(LiveToken::TYPE);
+        let route = if is_token { LIVE_TOKEN } else { LIVE_OUTPUT };
+        Raw { subject: route.of(&self.agent), ..answer }
     }
 }
 

@@ -1,10 +1,10 @@
 //! What JetStream knows of the log and of who reads it.
 
 use async_nats::jetstream::{consumer::Info, context::ConsumerInfoErrorKind, stream::State};
-use futures::future::try_join_all;
+use futures::{TryStreamExt, future::try_join_all};
 use kairo_core::{
     bus::jetstream::JetStream,
-    subjects::{Consumer, DLQ_STREAM, EVENTS_STREAM},
+    subjects::{Consumer, DEAD_LETTER, DLQ_STREAM, EVENTS_STREAM},
 };
 
 use crate::config::GatewayConfig;
@@ -39,12 +39,15 @@ pub async fn ask(nats: &JetStream) -> Result<LogState, async_nats::Error> {
             Err(error) => Err(error.into()),
         }
     }));
-    let (events, letters, consumers) = tokio::join!(stream.get_info(), letters.get_info(), consumers);
+    // What became of letters stands beside them.
+    let letters = async { letters.info_with_subjects(DEAD_LETTER.filter()).await?.try_collect::<Vec<_>>().await };
+    let letters = async { Ok::<_, async_nats::Error>(letters.await?) };
+    let (events, letters, consumers) = tokio::join!(stream.get_info(), letters, consumers);
     let events = events?;
     Ok(LogState {
         own_limit: u64::try_from(events.config.max_bytes).ok().filter(|limit| *limit > 0),
         events: events.state,
         consumers: consumers?.into_iter().flatten().collect(),
-        dead_letters: letters?.state.messages,
+        dead_letters: letters?.into_iter().map(|(_, messages)| messages as u64).sum(),
     })
 }

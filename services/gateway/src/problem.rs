@@ -15,7 +15,7 @@ use kairo_core::{
 };
 use serde::Serialize;
 
-use crate::http::POSITION;
+use crate::{http::POSITION, place::Place};
 
 /// An `application/problem+json` answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -244,6 +244,27 @@ impl Problem {
         Self::new(kind, title, StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
+    /// What it takes was trimmed, and this gateway has no archive of it.
+    pub fn no_archive(begins: u64) -> Self {
+        let detail = format!(
+            "the log begins at message {begins}, and nothing that is known of an agent follows from what is left of it: name the archive \
+             of what was trimmed in archive.folder of the gateway, or read it with `kairo state` and its like, which take --archive"
+        );
+        Self::gone(detail)
+    }
+
+    /// A place from which nothing can be told in order any more.
+    pub fn trimmed(after: Place, begins: u64) -> Self {
+        Self::gone(format!(
+            "after: the log begins at message {begins}, and what stood between {after} and there was trimmed; read on with GET \
+             /v1/events?after={after}, and watch from the last of that"
+        ))
+    }
+
+    fn gone(detail: String) -> Self {
+        Self::new("urn:kairo:problem:gone", "no longer in the log", StatusCode::GONE, detail)
+    }
+
     /// The images, audio and video that an incident file would have are more than is held in memory with its messages.
     pub fn objects_too_long() -> Self {
         let detail = "the incident file would be longer than gateway.max_replay_bytes; leave out images, audio and video with \
@@ -255,6 +276,19 @@ impl Problem {
     pub fn unreplayable(broken: &impl std::error::Error) -> Self {
         let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");
         Self::new(kind, title, StatusCode::CONFLICT, broken.to_string())
+    }
+
+    /// The log can be followed, but not this decision made again.
+    pub fn not_made_again(why: &str) -> Self {
+        let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");
+        Self::new(kind, title, StatusCode::CONFLICT, format!("the decision cannot be made again: {why}"))
+    }
+
+    /// Trying again is of no use: what is there has to be seen to by whoever operates it.
+    fn of_operators(error: &impl std::error::Error) -> Self {
+        tracing::error!(%error, "a request cannot be answered until an operator sees to it");
+        let (kind, title) = ("urn:kairo:problem:internal", "internal error");
+        Self::new(kind, title, StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     }
 
     /// A defect, of the gateway or of what it works with.
@@ -271,7 +305,8 @@ impl From<BusError> for Problem {
         match error {
             BusError::TooLarge { .. } => Self::too_large(error.to_string()),
             BusError::Conflict { .. } => Self::unavailable("somebody else changed it at the same time; try again"),
-            BusError::Unavailable { .. } | BusError::Refused(_) => Self::no_log(&error),
+            BusError::Unavailable { .. } => Self::no_log(&error),
+            BusError::Refused(_) => Self::of_operators(&error),
         }
     }
 }

@@ -15,7 +15,9 @@ use crate::{
     config::{Config, GatewayConfig},
     connections,
     directory::Directory,
-    forgetting, http, log_metrics,
+    forgetting,
+    forks::Forks,
+    http, log_metrics,
     objects::{inventory::Inventory, sweep},
     recent::Recent,
     state::{Gateway, Parts},
@@ -26,6 +28,7 @@ use crate::{
 /// Serves until shutdown and `gateway.lame_duck_ms` on, for those who have not heard yet that it leaves; then takes no more
 /// and finishes what was begun, for `bus.drain_ms` at most.
 pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError> {
+    let context = Context { bus: context.bus.with_past(config.archive.past()), ..context };
     let ending = ending(&context, Duration::from_millis(config.gateway.lame_duck_ms));
     let read_model = ReadModel::open(&config.postgres).map_err(|error| ServiceError::Other(error.to_string()))?;
     read_model.only_of_log(context.bus.log()?.id);
@@ -68,6 +71,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         inventory,
         transfers: Shares::new(settings.max_transfers, settings.max_transfers_per_key),
         replays: Shares::new(settings.max_replays, settings.max_replays),
+        forks: Forks::new(&settings, &config.models, ending.clone()),
         requests: Shares::new(settings.max_requests, settings.max_requests_per_key),
         open: Shares::new(settings.open_requests, settings.open_requests_per_peer),
         bus: context.bus,
@@ -81,6 +85,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     tokio::spawn(sweep::run(gateway.clone()));
     tokio::spawn(log_metrics::run(gateway.clone()));
     tokio::spawn(forgetting::carrying_out::run(gateway.clone()));
+    tokio::spawn(forgetting::forks::run(gateway.clone()));
     let app = http::routes(gateway, &context.readiness);
     context.readiness.announce(&format!("url=http://{address}"));
 

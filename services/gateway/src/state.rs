@@ -17,6 +17,7 @@ use crate::{
     },
     config::GatewayConfig,
     directory::Directory,
+    forks::Forks,
     objects::inventory::Inventory,
     problem::Problem,
     recent::Recent,
@@ -58,6 +59,8 @@ pub struct Parts {
     pub transfers: Shares,
     /// A permit for each answer that takes reading an agent's whole part of the log.
     pub replays: Shares,
+    /// Agents that go on apart from the log.
+    pub forks: Forks,
     /// A permit for each event stream and each WebSocket connection.
     pub streams: Shares,
     /// A permit for each request that needs a key where keys are required, until its answer begins.

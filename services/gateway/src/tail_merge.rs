@@ -1,14 +1,14 @@
-//! Coming late to processes that run already: putting the tail of what they wrote before what they write now, each
-//! piece once and in order. Pure.
+//! Coming late to processes that run already, and to answers that models are writing: putting the tail of what they wrote before
+//! what they write now, each piece once and in order. Pure.
 //!
-//! Two sources overlap and come in any order: what is said live, and the tail that the supervisors were asked for.
-//! Pieces of a process are counted from 0. Until the tail has had its time, a live piece that something may still come
-//! before is held back.
+//! Two sources overlap and come in any order: what is said live, and the tail that was asked for.
+//! Pieces of a writer, a process or a call of a model, are counted from 0. Until the tail has had its time, a live piece that
+//! something may still come before is held back.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Processes that are kept apart while the tail may come; of more, pieces are shown once it has had its time.
-const MAX_PROCESSES: usize = 1_024;
+/// Writers that are kept apart while the tail may come; of more, pieces are shown once it has had its time.
+const MAX_WRITERS: usize = 1_024;
 /// Pieces that are held back at most; what comes on top is left out, as with a slow client.
 const MAX_HELD: usize = 1_024;
 
@@ -20,18 +20,18 @@ pub enum Source {
     Tail,
 }
 
-/// What became of the processes' pieces so far.
+/// What became of the writers' pieces so far.
 #[derive(Debug)]
 pub struct TailMerge<P> {
     /// Whether the tail may still come.
     waiting: bool,
-    processes: HashMap<String, Process<P>>,
-    /// Pieces held back, over all processes.
+    writers: HashMap<String, Writer<P>>,
+    /// Pieces held back, over all writers.
     held: usize,
 }
 
 #[derive(Debug)]
-struct Process<P> {
+struct Writer<P> {
     /// The next piece that is due; none until a first one was shown.
     due: Option<u64>,
     held: BTreeMap<u64, P>,
@@ -40,21 +40,21 @@ struct Process<P> {
 impl<P> TailMerge<P> {
     /// Joins with a tail to come, or where none was asked for.
     pub fn new(waiting: bool) -> Self {
-        Self { waiting, processes: HashMap::new(), held: 0 }
+        Self { waiting, writers: HashMap::new(), held: 0 }
     }
 
-    /// Takes the piece of a process with this sequence, and returns what is to be shown now, in order.
-    pub fn take(&mut self, process: &str, sequence: u64, source: Source, piece: P) -> Vec<P> {
-        if !self.processes.contains_key(process) {
-            // When the tail has had its time nothing can come twice from a process of which nothing came before.
+    /// Takes the piece of a writer with this sequence, and returns what is to be shown now, in order.
+    pub fn take(&mut self, writer: &str, sequence: u64, source: Source, piece: P) -> Vec<P> {
+        if !self.writers.contains_key(writer) {
+            // When the tail has had its time nothing can come twice from a writer of which nothing came before.
             if !self.waiting {
                 return vec![piece];
             }
-            if self.processes.len() >= MAX_PROCESSES {
+            if self.writers.len() >= MAX_WRITERS {
                 return Vec::new();
             }
         }
-        let known = self.processes.entry(process.to_owned()).or_insert(Process { due: None, held: BTreeMap::new() });
+        let known = self.writers.entry(writer.to_owned()).or_insert(Writer { due: None, held: BTreeMap::new() });
         let is_due = match known.due {
             Some(due) if sequence < due => return Vec::new(),
             Some(due) => sequence == due,
@@ -71,20 +71,20 @@ impl<P> TailMerge<P> {
         Vec::new()
     }
 
-    /// The tail has had its time: returns what was held back, each process's in order.
+    /// The tail has had its time: returns what was held back, each writer's in order.
     pub fn no_more_tail(&mut self) -> Vec<P> {
         self.waiting = false;
         self.held = 0;
-        let release = |process: &mut Process<P>| {
-            let held = std::mem::take(&mut process.held);
-            process.due = held.last_key_value().map(|(last, _)| last + 1).or(process.due);
+        let release = |writer: &mut Writer<P>| {
+            let held = std::mem::take(&mut writer.held);
+            writer.due = held.last_key_value().map(|(last, _)| last + 1).or(writer.due);
             held.into_values()
         };
-        self.processes.values_mut().flat_map(release).collect()
+        self.writers.values_mut().flat_map(release).collect()
     }
 }
 
-impl<P> Process<P> {
+impl<P> Writer<P> {
     /// The piece, and those held back that follow it without a gap.
     fn show(&mut self, sequence: u64, piece: P) -> Vec<P> {
         let mut shown = vec![piece];
@@ -148,7 +148,7 @@ mod tests {
     fn where_there_is_no_tail_everything_is_shown() {
         let mut late = TailMerge::new(false);
         assert_eq!(late.take("p", 7, Live, 7), [7]);
-        assert!(late.processes.is_empty());
+        assert!(late.writers.is_empty());
     }
 
     #[test]
@@ -157,10 +157,10 @@ mod tests {
         for sequence in 1..=2 * MAX_HELD as u64 {
             assert!(late.take("p", sequence, Live, sequence).is_empty());
         }
-        for process in 0..2 * MAX_PROCESSES {
-            late.take(&process.to_string(), 0, Live, 0);
+        for writer in 0..2 * MAX_WRITERS {
+            late.take(&writer.to_string(), 0, Live, 0);
         }
-        assert_eq!((late.held, late.processes.len()), (MAX_HELD, MAX_PROCESSES));
+        assert_eq!((late.held, late.writers.len()), (MAX_HELD, MAX_WRITERS));
         assert_eq!(late.take("p", 0, Live, 0).len(), 1 + MAX_HELD);
         assert_eq!(late.held, 0);
     }

@@ -82,6 +82,9 @@ impl<T: Send + 'static> Watch<T> {
         frame: impl Fn(Shown<'_>) -> T + Clone + Send + 'static,
     ) -> Result<Self, Problem> {
         let start = wish.start(follow::end_of_log(&gateway.bus).await?)?;
+        if wish.after.is_some() {
+            is_there(start, gateway.bus.beginning().await?.everywhere())?;
+        }
         let own = caller.user().map(|user| Arc::new(Own::new(gateway, user)));
         let turns = wish.turn_status.then(|| Arc::new(Turns::new(gateway, wish.filter.agent.clone(), caller.user())));
         let said = gateway.tail.join(wish.filter.wanted(), start.complete()).into_stream();
@@ -260,6 +263,14 @@ impl Wish {
     }
 }
 
+/// What follows a place must be in the log, which begins there: whoever comes back misses nothing, or is told so.
+fn is_there(start: Place, begins: u64) -> Result<(), Problem> {
+    match start.complete() + 1 < begins {
+        true => Err(Problem::trimmed(start, begins)),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::task::coop::cooperative;
@@ -321,5 +332,19 @@ mod tests {
         assert_eq!(wish(None).start(9), Ok(Place::whole(9)));
         assert_eq!(wish(Some(Place::whole(9))).start(9), Ok(Place::whole(9)));
         assert!(wish(Some(Place::whole(10))).start(9).is_err());
+    }
+
+    #[test]
+    fn a_place_behind_which_something_was_trimmed_is_gone() {
+        assert_eq!(is_there(Place::whole(4), 5), Ok(()));
+        assert_eq!(is_there(Place { sequence: 5, position: 1 }, 5), Ok(()));
+        // The rest of message 4 is gone.
+        let gone = is_there(Place { sequence: 4, position: 1 }, 5).unwrap_err();
+        assert_eq!((gone.status.as_u16(), gone.kind), (410, "urn:kairo:problem:gone"));
+        assert!(
+            gone.detail.contains("begins at message 5") && gone.detail.contains("/v1/events?after=4.1"),
+            "{}",
+            gone.detail
+        );
     }
 }

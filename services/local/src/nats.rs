@@ -48,17 +48,19 @@ pub struct NatsOptions {
     /// Who may do what; if `None`, as [`Users::in_dir`] makes them in `users/` of its data. Servers of a cluster have the
     /// same.
     pub users: Option<Users>,
-    /// What it proves with who it is, and encrypts; without, connections are plain.
+    /// What it proves with who it is, and encrypts; without, connections are plain. Servers of a cluster prove it to each other,
+    /// too, and have one authority.
     pub tls: Option<TlsFiles>,
     /// How long it may take to recover its streams and listen.
     pub deadline: Duration,
 }
 
-/// A certificate and its key, in PEM.
+/// A certificate, its key, and who vouches for both, in PEM.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
     pub certificate: PathBuf,
     pub key: PathBuf,
+    pub authority: PathBuf,
 }
 
 /// One server of a cluster on this machine.
@@ -140,7 +142,8 @@ impl NatsServer {
     /// What a client that is no service logs in with as an identity.
     pub fn login(&self, identity: Identity) -> Login {
         let password = self.users.password(identity).to_owned();
-        Login { url: self.url(), user: identity.name().to_owned(), password }
+        let tls_ca = self.options.tls.as_ref().map(|files| files.authority.clone());
+        Login { url: self.url(), user: identity.name().to_owned(), password, tls_ca }
     }
 
     /// [`NatsServer::login`] as who may do everything.
@@ -285,13 +288,16 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
             // Nobody is there, and it is nobody else's.
             let _ = writeln!(text, "  advertise: \"127.0.0.2:{port}\"");
         }
+        if let Some(files) = &options.tls {
+            let verified = format!("  ca_file: {}\n  verify: true\n", quoted(&files.authority));
+            text.push_str(&tls(files, &verified));
+        }
         text.push_str("}\n");
         // The least that it takes.
         text.push_str("lame_duck_grace_period: \"1s\"\nlame_duck_duration: \"30s\"\n");
     }
-    if let Some(TlsFiles { certificate, key }) = &options.tls {
-        let (certificate, key) = (quoted(certificate), quoted(key));
-        let _ = writeln!(text, "tls {{\n  cert_file: {certificate}\n  key_file: {key}\n}}");
+    if let Some(files) = &options.tls {
+        text.push_str(&tls(files, ""));
     }
     let store = quoted(&options.data_dir.join("jetstream"));
     let _ = writeln!(text, "jetstream {{\n  store_dir: {store}");
@@ -301,6 +307,12 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
     }
     text.push_str("}\n");
     text
+}
+
+/// How what it listens to is encrypted, and what else is asked of those who come.
+fn tls(files: &TlsFiles, asked: &str) -> String {
+    let (certificate, key) = (quoted(&files.certificate), quoted(&files.key));
+    format!("tls {{\n  cert_file: {certificate}\n  key_file: {key}\n{asked}}}\n")
 }
 
 fn quoted(path: &Path) -> String {
@@ -332,6 +344,19 @@ mod tests {
              lame_duck_grace_period: \"1s\"\nlame_duck_duration: \"30s\"\n\
              jetstream {\n  store_dir: \"/data/jetstream\"\n}\n"
         );
+    }
+
+    #[test]
+    fn servers_that_encrypt_prove_to_each_other_who_they_are() {
+        let mut options = NatsOptions::new("/bin/nats-server", "/data");
+        options.tls = Some(TlsFiles { certificate: "/c".into(), key: "/k".into(), authority: "/a".into() });
+        let files = "tls {\n  cert_file: \"/c\"\n  key_file: \"/k\"\n";
+        let alone = configuration(&options, 4222, None);
+        assert!(alone.contains(&format!("{files}}}\n")) && !alone.contains("verify"), "{alone}");
+        options.cluster = Some(ClusterMember { name: "n0".to_owned(), port: 6, routes: vec![7], is_relayed: false });
+        let member = configuration(&options, 4222, None);
+        let to_others = format!("routes: [\"nats://127.0.0.1:7\"]\n{files}  ca_file: \"/a\"\n  verify: true\n}}\n}}\n");
+        assert!(member.contains(&to_others) && member.contains(&format!("\n{files}}}\n")), "{member}");
     }
 
     #[test]

@@ -232,6 +232,11 @@ impl Stack {
         log_in(&mut self.provisioner, Identity::Provision);
     }
 
+    /// Has every service started from now on take servers that encrypt for who they are if this authority vouches for them.
+    pub fn trust(&mut self, authority: &Path) {
+        self.common.env("KAIRO_NATS__TLS_CA", authority.display().to_string());
+    }
+
     /// Has every service started from now on connect to this database as who it is.
     pub fn use_database(&mut self, database: &Database) {
         for service in Service::ALL {

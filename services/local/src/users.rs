@@ -30,6 +30,8 @@ pub struct Login {
     pub url: String,
     pub user: String,
     pub password: String,
+    /// Who vouches for servers that encrypt.
+    pub tls_ca: Option<PathBuf>,
 }
 
 impl fmt::Debug for Login {
@@ -92,7 +94,7 @@ impl Users {
             let _ = writeln!(text, "  {{ user: \"{user}\", password: \"{password}\", permissions: ${variable} }}");
         }
         for (identity, nkey) in &self.nkeys {
-            let _ = writeln!(text, "  {{ nkey: \"{nkey}\", permissions: ${} }}", identity.variable());
+            let _ = writeln!(text, "  {}", permissions::rendered_nkey(nkey, *identity));
         }
         for (worker, password) in &self.workers {
             let (user, permissions) = (worker_user(worker), permissions::rendered_of_worker(worker));

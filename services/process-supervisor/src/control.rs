@@ -12,7 +12,7 @@ use kairo_core::{
         port::{Heard, Subscription},
     },
     ids::Name,
-    subjects::{SUPERVISORS_CONTROL, control_of},
+    subjects::{SUPERVISORS_CONTROL, TAILS, control_of},
 };
 use kairo_proto::v1::{ProcessAnswer, ProcessRequest};
 use prost::Message as _;
@@ -24,8 +24,6 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::requests::{Requests, refused};
 
-/// Where the ends of all agents' output are asked for; [`kairo_core::subjects::tail_of`] names one.
-const TAILS: &str = "kairo.live.*.tail";
 /// Questions dealt with at once, as a stop is answered when it is over. More are refused.
 const QUESTIONS: usize = 1_024;
 /// How long answers that are due may take when the service stops.

@@ -49,7 +49,7 @@ mod watch;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{consume::consume, contact::Contact, liveness::Liveness},
+    bus::{consume::consume, contact::Contact, liveness::Liveness, retrying::Retries},
     service::{Context, ServiceError, waiting_for_nats},
     subjects::Consumer,
 };
@@ -103,7 +103,12 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
         return Ok(());
     }
     readiness.announce("");
-    tokio::join!(consume(&bus, Consumer::ProcessSupervisor, supervisor.clone(), shutdown), supervisor.end_in_time());
+    let retries = Retries::new(&bus).by(Consumer::ProcessSupervisor, supervisor.clone());
+    tokio::join!(
+        consume(&bus, Consumer::ProcessSupervisor, supervisor.clone(), shutdown.clone()),
+        consume(&bus, Consumer::ProcessSupervisorRetries, Arc::new(retries), shutdown),
+        supervisor.end_in_time(),
+    );
     answering.finish().await;
     Ok(())
 }

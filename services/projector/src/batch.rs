@@ -48,6 +48,9 @@ impl Batch {
     }
 
     fn pass_over(&mut self, message: &Raw, reason: &Unreadable) {
+        if matches!(reason, Unreadable::Carried { .. }) {
+            return;
+        }
         if let Some(name) = unknown_type(message) {
             self.count(name.as_str().into(), message.sequence);
         } else if is_consumed(&message.subject) {

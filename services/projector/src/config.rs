@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kairo_backup::past::ArchiveConfig;
 use kairo_core::{
     config::{Mistake, Validate, check},
     service_config,
@@ -18,6 +19,8 @@ service_config! {
         postgres: PostgresConfig,
         /// The search engine, if there is one.
         search: SearchConfig,
+        /// Where a log is archived that was trimmed.
+        archive: ArchiveConfig,
     }
 }
 

@@ -45,9 +45,9 @@ const REMOVE_DOCUMENTS: &str =
     "UPDATE generations SET state = 'dropping', since = now() WHERE source = $1 AND state = 'kept'";
 /// Messages that Postgres refused are nowhere else.
 const HELD: &str = "
-    SELECT (SELECT count(*) FROM log WHERE sequence BETWEEN $1 AND $2) + (
+    SELECT (SELECT count(*) FROM log WHERE sequence <= $1) + (
         SELECT count(*) FROM set_aside
-        WHERE sequence BETWEEN $1 AND $2 AND NOT EXISTS (SELECT FROM log WHERE log.sequence = set_aside.sequence)
+        WHERE sequence <= $1 AND NOT EXISTS (SELECT FROM log WHERE log.sequence = set_aside.sequence)
     )";
 const TELL: &str = "SELECT pg_notify($1, ''), pg_notify($2, '')";
 /// Whether the tables of before are there.
@@ -138,12 +138,12 @@ pub async fn begin(
     finish(transaction, entered).await
 }
 
-/// How many messages from `first` on it holds, or accounts for, up to where it was filled.
-pub async fn held(connection: &mut PgConnection, building: &Building, first: u64) -> sqlx::Result<u64> {
+/// How many messages it holds, or accounts for, up to where it was filled.
+pub async fn held(connection: &mut PgConnection, building: &Building) -> sqlx::Result<u64> {
     let mut transaction = connection.begin().await?;
     raw_sql("SET LOCAL statement_timeout = 0").execute(&mut *transaction).await?;
     within(&mut transaction, &building.schema).await?;
-    let held = query_scalar(HELD).bind(number(first)).bind(number(building.target));
+    let held = query_scalar(HELD).bind(number(building.target));
     let held: i64 = held.fetch_one(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(sequence(held))

@@ -38,6 +38,7 @@ use replica::Replica;
 /// Runs until told to stop.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
+    let bus = bus.with_past(config.archive.past());
     let health = Health::new(&readiness);
     let mut replica = Replica::new(&bus, config.clone(), health.clone());
     tokio::select! {

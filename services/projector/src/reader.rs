@@ -11,7 +11,12 @@ use async_nats::jetstream::{
     stream::{Info, RawMessageErrorKind, Stream},
 };
 use futures::StreamExt;
-use kairo_core::{bus::Bus, record::Raw, subjects::EVENTS_STREAM, vocabulary::Newer};
+use kairo_core::{
+    bus::{Bus, BusError},
+    record::Raw,
+    subjects::EVENTS_STREAM,
+    vocabulary::Newer,
+};
 use tokio::{
     task::unconstrained,
     time::{Instant, timeout_at},
@@ -36,6 +41,11 @@ pub enum ReaderError {
          with POST /v1/projections/rebuild"
     )]
     BeyondEnd { position: u64, end: u64 },
+    /// What it has not read is gone.
+    #[error(
+        "the read model is at sequence {position}, and the log begins at {first}: what it has not read is gone; see docs/retention.md"
+    )]
+    BeforeBeginning { position: u64, first: u64 },
     /// A newer replica goes on from there.
     #[error(transparent)]
     Newer(#[from] Newer),
@@ -76,9 +86,13 @@ impl Reader {
     pub async fn open(bus: &Bus, position: u64, limits: Limits) -> Result<Self, ReaderError> {
         let nats = bus.nats().map_err(async_nats::Error::from)?;
         let stream = nats.jetstream.get_stream_no_info(EVENTS_STREAM).await.map_err(async_nats::Error::from)?;
-        let end = info(&stream).await?.state.last_sequence;
+        let state = info(&stream).await?.state;
+        let (first, end) = (state.first_sequence, state.last_sequence);
         if position > end {
             return Err(ReaderError::BeyondEnd { position, end });
+        }
+        if first > position + 1 {
+            return Err(ReaderError::BeforeBeginning { position, first });
         }
         let consumer = stream.create_consumer(pull::Config {
             name: Some(nats.reader_name()),
@@ -196,6 +210,11 @@ impl Reader {
         self.last = message.sequence;
         Ok(message)
     }
+}
+
+/// What could not be read of the log.
+pub fn unread(error: BusError) -> ReaderError {
+    async_nats::Error::from(error).into()
 }
 
 async fn info(stream: &Stream<()>) -> Result<Info, ReaderError> {

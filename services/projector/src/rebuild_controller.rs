@@ -4,7 +4,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{Bus, consume::backoff},
+    bus::{Bus, BusError, consume::backoff},
     subjects::EVENTS_STREAM,
 };
 use kairo_proto::words::GenerationState;
@@ -12,6 +12,7 @@ use kairo_read_model::{Digests, READ_MODEL, REQUEST_REBUILD, digests};
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use tokio::{
     sync::watch,
+    task::spawn_blocking,
     time::{Instant, timeout},
 };
 
@@ -20,6 +21,7 @@ use crate::{
     connection::{self, SessionError, class},
     generation::{self, Building},
     partition_progress::Position,
+    reader::unread,
     transition::{self, Facts, State, Transition, is_foreign},
     worker::Interrupted,
 };
@@ -178,6 +180,12 @@ impl Term<'_> {
         facts: &Facts,
         foreign: bool,
     ) -> Result<bool, Interrupted> {
+        // Where what stood before the log is in no archive, none is built of what is left.
+        if transition == Transition::Begin
+            && let Err(error) = self.before_log().await?
+        {
+            return self.fail(building, &error.to_string()).await;
+        }
         let connection = &mut self.connection;
         let projector = &self.controller.config.projector;
         let taken = match transition {
@@ -204,12 +212,12 @@ impl Term<'_> {
 
     /// Nothing that is in the log may be missing.
     async fn check(&mut self, building: &Building) -> Result<bool, Interrupted> {
-        let (first, stored) = self.stored(building.target).await?;
-        if first > 1 {
-            let reason = format!("the log begins at message {first}: what stood before is gone; see docs/retention.md");
-            return self.fail(building, &reason).await;
-        }
-        let held = generation::held(&mut self.connection, building, first).await.map_err(SessionError::from)?;
+        let stored = self.stored(building.target).await?;
+        let stored = match self.before_log().await? {
+            Ok(before) => before + stored,
+            Err(error) => return self.fail(building, &error.to_string()).await,
+        };
+        let held = generation::held(&mut self.connection, building).await.map_err(SessionError::from)?;
         if held < stored {
             let reason = format!("holds {held} of the {stored} messages of the log up to {}", building.target);
             return self.fail(building, &reason).await;
@@ -271,8 +279,17 @@ impl Term<'_> {
         Ok(asked.await.map_err(crate::reader::ReaderError::from)?)
     }
 
-    /// The first message of the log, and how many there are from there up to this one.
-    async fn stored(&self, up_to: u64) -> Result<(u64, u64), Interrupted> {
+    /// How many messages stood before the log; an error where they are gone.
+    async fn before_log(&self) -> Result<Result<u64, BusError>, Interrupted> {
+        let bus = self.controller.bus.clone();
+        let beginning = bus.beginning().await.map_err(unread)?;
+        // That may take reading a file.
+        let counted = spawn_blocking(move || bus.count_past(&beginning)).await;
+        Ok(counted.map_err(|error| unread(BusError::Refused(error.to_string())))?)
+    }
+
+    /// How many messages the log has up to this one.
+    async fn stored(&self, up_to: u64) -> Result<u64, Interrupted> {
         let asked = async {
             let stream = self.controller.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
             Ok::<_, async_nats::Error>(stream.info_builder().with_deleted(true).fetch().await?.info.state)
@@ -282,7 +299,7 @@ impl Term<'_> {
         let deleted = state.deleted.unwrap_or_default().iter().filter(|deleted| within(deleted)).count();
         let deleted = u64::try_from(deleted).unwrap_or(u64::MAX);
         let all = (up_to + 1).saturating_sub(state.first_sequence);
-        Ok((state.first_sequence, all.saturating_sub(deleted)))
+        Ok(all.saturating_sub(deleted))
     }
 }
 

@@ -47,6 +47,7 @@ pub use queries::{
     interaction::{TurnEvents, TurnProgress, interaction},
     memories::MemoriesQuery,
     message::SentMessage,
+    outline::{OutlineQuery, Outlined},
     owners::{Happened, Kind, Owners},
     recent::{ActionState, ActionsQuery, ProcessesQuery},
     tasks::{TaskState, TasksQuery},

@@ -20,6 +20,7 @@ pub mod interaction;
 pub mod memories;
 pub mod message;
 pub mod objects;
+pub mod outline;
 pub mod owners;
 pub mod processes;
 pub mod recent;

@@ -132,6 +132,12 @@ impl Type<Postgres> for Time {
     }
 }
 
+impl From<Time> for Timestamp {
+    fn from(time: Time) -> Self {
+        time.0
+    }
+}
+
 impl PgHasArrayType for Time {
     fn array_type_info() -> PgTypeInfo {
         TIMESTAMPTZ_ARRAY

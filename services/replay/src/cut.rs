@@ -6,15 +6,15 @@ use kairo_events::{
     ids::Name,
     log_message,
     record::Record,
-    subjects,
+    subjects::{self, AGENT_MESSAGE},
     vocabulary::{Newer, NotUnderstood},
 };
 use kairo_mind::replay::Replay;
 use kairo_proto::{
     Body,
     v1::{
-        AgentAnswer, AgentDecision, AgentDefined, AgentProfile, Ask, Completion, DecisionBasis, LogMessage,
-        ProcessExited, ProcessSpawned, ToolCatalogue, ToolResult,
+        AgentAnswer, AgentDecision, AgentDefined, AgentMessage, AgentProfile, Ask, Completion, DecisionBasis,
+        LogMessage, ProcessExited, ProcessSpawned, ToolCatalogue, ToolResult,
     },
     words::RequestKind,
 };
@@ -152,6 +152,14 @@ impl Parts {
         let defined = self.before.iter().rev().filter_map(|message| log_message::understand(message).ok()?.ok());
         let of = |record: &Record| subjects::route(&record.subject).is_some_and(|(_, owner)| owner == *agent);
         defined.filter(of).find_map(|record| AgentDefined::of(&record.body)?.profile.clone())
+    }
+
+    /// Who said something to an agent last.
+    pub fn spoke_last(&self, agent: &Name) -> Option<Name> {
+        let subject = AGENT_MESSAGE.of(agent);
+        let last = self.before.iter().rev().find(|message| message.subject == subject)?;
+        let said = log_message::understand(last).ok()?.ok()?;
+        Name::parse(&AgentMessage::of(&said.body)?.user).ok()
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kairo_events::{
     ids::Name,
     log_message,
-    record::Record,
+    record::{Record, Unreadable},
     subjects::{self, AGENT_DECISION},
     vocabulary::{Newer, NotUnderstood, READER},
 };
@@ -121,8 +121,10 @@ impl Dispatch {
             }
             Err(NotUnderstood::Unreadable(why)) => {
                 let Some(agent) = &owner else { return Ok(Step::On) };
-                self.counts.unreadable += 1;
-                let is_told = AGENT_DECISION.is(&message.subject) && is_within;
+                // What was carried forward before the log was trimmed is meant for nobody.
+                let is_meant = !matches!(why, Unreadable::Carried { .. });
+                self.counts.unreadable += usize::from(is_meant);
+                let is_told = is_meant && AGENT_DECISION.is(&message.subject) && is_within;
                 What::PassOver {
                     subject: message.subject.clone(),
                     of: is_told.then(|| (agent.clone(), why.to_string())),

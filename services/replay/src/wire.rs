@@ -6,7 +6,7 @@ use kairo_mind::{
     chat_completions::{self, Settings, Shown},
     replay::Asked,
 };
-use serde_json::{Value, value::to_raw_value};
+use serde_json::{Value, json, value::to_raw_value};
 
 /// Where the text of a request ends. No line of JSON is this.
 const END: &str = "END_OF_REQUEST";
@@ -19,6 +19,23 @@ pub fn body(asked: &Asked) -> Value {
     let shown = vec![Shown::Told("its bytes are not in the log"); request.parts().count()];
     let settings = Settings { model: &completion.model, stream: false, max_output_tokens: 0 };
     serde_json::to_value(chat_completions::request(request, &tools, &shown, settings)).unwrap_or_default()
+}
+
+/// A model call as it is told: to which model, what it was asked in Kairo's words and in those of the server, what it answered, and in
+/// which parts the request would be another one now.
+pub fn told(asked: &Asked) -> Value {
+    let Asked { request, completion, drift } = asked;
+    let calls = completion.tool_calls.iter().map(|call| json!({ "tool": call.tool, "arguments": call.arguments }));
+    let error = completion.error.as_ref().map(|error| json!({ "kind": error.kind, "message": error.message }));
+    let answer = json!({
+        "text": completion.text,
+        "tool_calls": calls.collect::<Vec<_>>(),
+        "error": error,
+        "input_tokens": completion.input_tokens,
+        "output_tokens": completion.output_tokens,
+    });
+    let differs = drift.as_ref().map(|drift| &drift.parts);
+    json!({ "model": completion.model, "request": &**request, "body": body(asked), "answer": answer, "differs": differs })
 }
 
 /// A command for a shell that asks the same. Address and key are of its environment: no log has them.

@@ -168,6 +168,12 @@ async fn try_address(
     Ok((current, to))
 }
 
+/// Whom a message is for that is dealt with again, behind all that its user has said since: it switches nobody.
+pub async fn address_again(router: &Router, user: &Name, record: &Record) -> Result<Name, BusError> {
+    let (speaks_with, _) = load(&router.bus, user, record.sequence, &router.default_agent).await?.at(record.sequence);
+    Ok(wanted(router, record, &speaks_with).await?.unwrap_or(speaks_with))
+}
+
 /// The agent that a message names in its words, if it does.
 async fn wanted(router: &Router, record: &Record, speaks_with: &Name) -> Result<Option<Name>, BusError> {
     Ok(match whom(record) {
@@ -194,7 +200,7 @@ async fn load(bus: &Bus, user: &Name, sequence: u64, default_agent: &Name) -> Re
     };
     let last = match bus.last_at_leader(&subject).await? {
         0 => return Ok(current),
-        last => bus.message_at(last).await?,
+        last => bus.message_at(last).await?.map(Raw::standing),
     };
     // Where the last change is older than the message, it is all there is to know.
     if let Some(last) = last
@@ -204,7 +210,7 @@ async fn load(bus: &Bus, user: &Name, sequence: u64, default_agent: &Name) -> Re
         take(&last);
         return Ok(current);
     }
-    bus.read_all_at_leader(&subject, 0, |raw| _ = take(&raw)).await?;
+    bus.read_all_at_leader(&subject, 0, |raw| _ = take(&raw.standing())).await?;
     Ok(current)
 }
 

@@ -5,9 +5,11 @@
 //! agent is to be told ([`inputs`]); the shell ([`routing`]) looks up whether such an agent exists, and delivers it or says
 //! why it cannot. What names no agent is for the one the user speaks with ([`current`]), which `@agent` or a `/command` at its
 //! beginning changes: that is found out first ([`addressing`]), in the order of what the user says. What happens outside is read by another pure part ([`outside`]) and told ([`events`]) to the agents whose
-//! tasks wait for it ([`hooks`]), also to those of which that becomes known a little later ([`missed`]).
+//! tasks wait for it ([`hooks`]), also to those of which that becomes known a little later ([`missed`]). What was set aside is
+//! dealt with again when somebody orders it ([`again`]).
 
 mod addressing;
+mod again;
 mod config;
 mod current;
 mod directory;
@@ -23,7 +25,12 @@ mod shard;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{commands::DeclaredCommands, consume::consume_raw, epoch::EpochInForce},
+    bus::{
+        commands::DeclaredCommands,
+        consume::{consume, consume_raw},
+        epoch::EpochInForce,
+        retrying::Retries,
+    },
     ownership::member,
     service::{Context, ServiceError},
     subjects::Consumer,
@@ -43,10 +50,16 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
         pending_messages: config.router.pending_messages,
     });
     readiness.announce("");
-    let (owned, (), ()) = tokio::join!(
+    let (events, missed) = (Arc::new(events::Events::new(&bus)), Arc::new(missed::Missed::new(&bus)));
+    let retries = Retries::new(&bus)
+        .by(Consumer::Router, Arc::new(again::Again(shards.clone())))
+        .by_raw(Consumer::RouterEvents, events.clone())
+        .by_raw(Consumer::RouterHooks, missed.clone());
+    let (owned, (), (), ()) = tokio::join!(
         member::run(&bus, shards, shutdown.clone()),
-        consume_raw(&bus, Consumer::RouterEvents, Arc::new(events::Events::new(&bus)), shutdown.clone()),
-        consume_raw(&bus, Consumer::RouterHooks, Arc::new(missed::Missed::new(&bus)), shutdown.clone()),
+        consume_raw(&bus, Consumer::RouterEvents, events, shutdown.clone()),
+        consume_raw(&bus, Consumer::RouterHooks, missed, shutdown.clone()),
+        consume(&bus, Consumer::RouterRetries, Arc::new(retries), shutdown.clone()),
     );
     Ok(owned?)
 }

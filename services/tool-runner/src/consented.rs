@@ -79,7 +79,11 @@ impl Consents {
     async fn requested(&self, agent: &Name, asked: &Asked) -> Result<Option<ApprovalRequested>, BusError> {
         let record = match asked.asked_at {
             0 => return Ok(None),
-            sequence => self.bus.at(sequence).await?,
+            sequence => match self.bus.at(sequence).await {
+                // It was trimmed, and nobody can tell any more what was asked.
+                Err(_) if sequence < self.bus.beginning().await?.first => return Ok(None),
+                asked => asked?,
+            },
         };
         Ok(request_in(&record, agent, asked).cloned())
     }

@@ -40,7 +40,7 @@ pub mod workers;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{consume::consume, epoch::EpochInForce, ledger::Ledger, liveness::Liveness},
+    bus::{consume::consume, epoch::EpochInForce, ledger::Ledger, liveness::Liveness, retrying::Retries},
     metrics::table::IN_DOUBT,
     service::{Context, ServiceError, waiting_for_nats},
     subjects::{Consumer, TOOL_INVOKE},
@@ -127,9 +127,14 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
     let consents = consented::Consents::new(&bus, catalogue.clone(), EpochInForce::follow(&bus, shutdown.clone())?);
     let runner = runner::Runner::new(&bus, toolbox.clone(), invocations, results.clone(), liveness, consents, stop);
     readiness.announce("");
+    let (runner, processes) = (Arc::new(runner), Arc::new(processes::Processes { results }));
+    let retries = Retries::new(&bus)
+        .by(Consumer::ToolRunner, runner.clone())
+        .by(Consumer::ToolRunnerProcesses, processes.clone());
     tokio::join!(
-        consume(&bus, Consumer::ToolRunner, Arc::new(runner), shutdown.clone()),
-        consume(&bus, Consumer::ToolRunnerProcesses, Arc::new(processes::Processes { results }), shutdown.clone()),
+        consume(&bus, Consumer::ToolRunner, runner, shutdown.clone()),
+        consume(&bus, Consumer::ToolRunnerProcesses, processes, shutdown.clone()),
+        consume(&bus, Consumer::ToolRunnerRetries, Arc::new(retries), shutdown.clone()),
         keep_published,
         arrivals::watch(&bus, tools, &shutdown),
         imap::fetch(tools, &shutdown),

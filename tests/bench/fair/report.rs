@@ -4,8 +4,12 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Flood, Waits, stages::Stage};
-use crate::{arguments::Fair, load::percentile, report::milliseconds};
+use super::{Flood, stages::Stage};
+use crate::{
+    arguments::Fair,
+    load::{Waits, percentile},
+    report::milliseconds,
+};
 
 /// What is aimed at: the others' p99 under a flood, as a multiple of that without.
 const RATIO: f64 = 1.5;

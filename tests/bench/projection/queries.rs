@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::Outcome;
-use kairo_tests::multiply::{AGENT, USER};
+use kairo_tests::multiply::{AGENT, USER, named};
 
 /// How long queries are measured at rest.
 const WHILE: Duration = Duration::from_secs(20);
@@ -99,7 +99,7 @@ impl Asking {
     fn query(&self, number: u32) -> String {
         let kind = MIX.get(number as usize % MIX.len()).copied().unwrap_or_default();
         let copy = number.wrapping_mul(7_919) % self.copies;
-        let name = |name: &str, of: u32| format!("{}{copy:06}-{of:02}", name.trim_end_matches('0'));
+        let name = |name: &str, of: u32| format!("{}-{of:02}", named(name, copy));
         let path = kind.replace("{agent}", &name(AGENT, number % 16)).replace("{user}", &name(USER, number % 6));
         format!("{}{path}", self.gateway)
     }

@@ -12,9 +12,6 @@ use kairo_core::{
 use kairo_tests::audit;
 use serde::Serialize;
 
-/// How often all of it is done.
-const ROUNDS: u32 = 200;
-
 /// What it took.
 #[derive(Serialize)]
 pub struct Digesting {
@@ -26,7 +23,8 @@ pub struct Digesting {
     pub us_per_decision: f64,
 }
 
-pub fn measure(raws: &[Raw], records: &[Record]) -> Digesting {
+/// All of it, so many `rounds` of it.
+pub fn measure(raws: &[Raw], records: &[Record], rounds: u32) -> Digesting {
     let own = |raw: &Raw| {
         let (_, agent) = subjects::route(&raw.subject).filter(|(route, _)| subjects::is_of_agents(route))?;
         Some(agent)
@@ -34,7 +32,7 @@ pub fn measure(raws: &[Raw], records: &[Record]) -> Digesting {
     let of_agents: Vec<(Name, &Raw, &Record)> =
         raws.iter().zip(records).filter_map(|(raw, record)| Some((own(raw)?, raw, record))).collect();
     let started = Instant::now();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let mut chains: BTreeMap<&Name, HashChain> = BTreeMap::new();
         for (agent, raw, record) in &of_agents {
             let chain = chains.entry(agent).or_default();
@@ -46,7 +44,7 @@ pub fn measure(raws: &[Raw], records: &[Record]) -> Digesting {
         }
         black_box(chains);
     }
-    let took = started.elapsed() / ROUNDS;
+    let took = started.elapsed() / rounds;
     let decisions = records.iter().filter(|record| audit::decision(record).is_some()).count();
     Digesting {
         decisions,

@@ -15,7 +15,7 @@ use kairo_core::{
 };
 use kairo_local::{Login, Service};
 use kairo_proto::Body;
-use kairo_tests::multiply::{AGENT, Pattern, USER};
+use kairo_tests::multiply::{AGENT, Pattern, USER, named};
 
 use super::watch::Watch;
 use crate::{
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The name of the agent of this number.
 pub fn agent(number: u32) -> String {
-    format!("agent-{number:06}")
+    named(AGENT, number)
 }
 
 /// All that is written about one agent and its turn.

@@ -42,11 +42,21 @@ fn request(number: u64, replica: &str, seconds: (i64, i64), outcome: &str) -> Re
 }
 
 fn judged(requests: &[Request], struck: &[(&str, i64)], restarting: bool, entries: &[Entry]) -> Calls {
+    judged_at(Timestamp::MAX, requests, struck, restarting, entries)
+}
+
+fn judged_at(
+    over: Timestamp,
+    requests: &[Request],
+    struck: &[(&str, i64)],
+    restarting: bool,
+    entries: &[Entry],
+) -> Calls {
     let struck: Vec<Struck> =
         struck.iter().map(|(name, second)| Struck { replica: (*name).to_owned(), at: at(*second) }).collect();
     let restarting = if restarting { BTreeSet::from(["a".to_owned()]) } else { BTreeSet::new() };
     let agents = BTreeMap::from([("m1".to_owned(), "a".to_owned())]);
-    Bill { requests, struck: &struck, restarting: &restarting, agents: &agents }.judge(entries.iter())
+    Bill { requests, struck: &struck, over, restarting: &restarting, agents: &agents }.judge(entries.iter())
 }
 
 #[test]
@@ -67,6 +77,16 @@ fn requests_for_nothing_are_too_many() {
     let calls = judged(&requests, &[], false, &[decides(3, &[1])]);
     assert_eq!((calls.extra, calls.in_struck, calls.too_many.len()), (2, 0, 2));
     assert!(calls.too_many[0].starts_with("request 2 by r1 at "), "{:?}", calls.too_many);
+}
+
+#[test]
+fn what_is_unsettled_when_the_run_is_over_is_not_extra() {
+    let requests = [request(1, "r0", (0, 2), "answered"), request(2, "r0", (3, 5), "answered")];
+    let judged_at = |second: i64| {
+        let calls = judged_at(at(second), &requests, &[], false, &[decides(3, &[1])]);
+        (calls.open, calls.extra, calls.too_many.len())
+    };
+    assert_eq!((judged_at(6), judged_at(60)), ((1, 0, 0), (0, 1, 1)));
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Told {
     fn judge(&self, sent: &[(&str, Sent)], effects: &Effects) -> Verdict {
         let sent = sent.iter().map(|(id, sent)| ((*id).to_owned(), sent.clone())).collect();
         let (requests, struck, restarting) = (&[], &[], &BTreeSet::new());
-        Evidence { log: &self.0, sent: &sent, effects, requests, struck, restarting }.judge()
+        Evidence { log: &self.0, sent: &sent, effects, requests, struck, over: Timestamp::MAX, restarting }.judge()
     }
 }
 

@@ -138,7 +138,7 @@ fn policies_let_through_what_must_get_through_and_nothing_else() {
         lets(&policies, "Egress", from, &Peer::Pod(to), port) && lets(&policies, "Ingress", to, &Peer::Pod(from), port)
     };
     let services = ["agent-runtime", "gateway", "process-supervisor", "projector", "router", "tool-runner"];
-    for name in services.into_iter().chain(["provision", "read-model", "backup"]) {
+    for name in services.into_iter().chain(["provision", "read-model", "backup", "archive", "trim"]) {
         assert!(speaks(name, "nats", 4222), "{name} to the log");
         assert!(speaks(name, "otel-collector", 4317), "{name} to the collector");
         assert_eq!(
@@ -147,7 +147,7 @@ fn policies_let_through_what_must_get_through_and_nothing_else() {
             "{name}"
         );
         assert_eq!(speaks(name, "meilisearch", 7700), ["gateway", "projector", "read-model"].contains(&name), "{name}");
-        assert!(!speaks(name, "gateway", 7420), "{name} to the gateway");
+        assert_eq!(speaks(name, "gateway", 7420), name == "trim", "{name} to the gateway");
         let scraped = |namespace| lets(&policies, "Ingress", labels(name), &Peer::Namespace(namespace), 8080);
         assert!(scraped("monitoring") && !scraped("elsewhere"), "{name} is read by Prometheus");
         let names = lets(&policies, "Egress", labels(name), &Peer::Namespace("kube-system"), 53);

@@ -7,8 +7,21 @@ use serde_json::Value;
 use super::{root, validators::validator};
 
 /// Each as `k8s/components` has it.
-pub const COMPONENTS: [&str; 8] =
-    ["backup", "identities", "tls", "cloudnative-pg", "meilisearch", "monitoring", "keda", "otel-collector"];
+pub const COMPONENTS: [&str; 11] = [
+    "backup",
+    "backup-s3",
+    "archive",
+    "trim",
+    "identities",
+    "tls",
+    "cloudnative-pg",
+    "meilisearch",
+    "monitoring",
+    "keda",
+    "otel-collector",
+];
+/// What stands on top of another, and is nothing without it.
+const ON_TOP: [(&str, &str); 2] = [("backup-s3", "backup"), ("trim", "archive")];
 /// Those that the overlay for production names itself.
 pub const OF_PRODUCTION: [&str; 2] = ["backup", "identities"];
 /// It brings a Postgres of its own.
@@ -33,9 +46,13 @@ pub fn production() -> Vec<Combination> {
     combinations("production", those.collect())
 }
 
-/// None of them, each of them, and all of them.
+/// None of them, each of them with what it stands on, and all of them.
 fn combinations(overlay: &'static str, those: Vec<&'static str>) -> Vec<Combination> {
-    let each = those.iter().map(|component| vec![*component]);
+    let below = |component: &str| ON_TOP.iter().find(|(on_top, _)| *on_top == component).map(|(_, below)| *below);
+    let each = those.iter().map(|component| {
+        let missing = below(component).filter(|below| those.contains(below));
+        missing.into_iter().chain([*component]).collect()
+    });
     let all = [Vec::new()].into_iter().chain(each).chain([those.clone()]);
     all.map(|components| Combination { overlay, components }).collect()
 }

@@ -26,6 +26,8 @@ pub struct Sample {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub value: f64,
+    /// The labels of one value that it counts.
+    pub exemplar: Option<BTreeMap<String, String>>,
 }
 
 /// The metrics of a replica.

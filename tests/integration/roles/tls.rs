@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use kairo_core::config::Secret;
 use kairo_local::{PgOptions, Postgres, Servers, Service, Stack, Tools};
 use kairo_read_model::{PostgresConfig, ReadErrorKind, ReadModel};
+use kairo_tests::certificates::Authority;
 use sqlx::{Connection, PgConnection};
 
 use super::password;
-use crate::certificates::{authority, of_server};
 
 /// A Postgres on 127.0.0.1 that lets nobody in who does not encrypt, for whom an authority vouches.
 fn encrypted(folder: &Path) -> PgOptions {
-    let ours = authority(&folder.join("ours.pem"));
-    authority(&folder.join("another.pem"));
+    let ours = Authority::create(folder.join("ours.pem")).unwrap();
+    Authority::create(folder.join("another.pem")).unwrap();
     let tools = Tools::of_this_checkout().expect("run ./scripts/test");
     let options = tools.ephemeral_postgres_in(folder.join("postgres")).unwrap();
-    PgOptions { tls: Some(of_server(folder, &ours)), ..options }
+    PgOptions { tls: Some(ours.server(folder).unwrap()), ..options }
 }
 
 fn with(url: &str, parameters: &str) -> String {

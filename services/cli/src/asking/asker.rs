@@ -5,14 +5,12 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use kairo_agent_runtime::{Models, Parts, Received, answered};
 use kairo_core::prices::Cost;
+use kairo_fork::asking::{Account, Lane, NoMoney, at_most, cost};
 use kairo_mind::deliberation::Question;
 use kairo_proto::v1::Completion;
 use kairo_replay::lanes;
 
-use super::{
-    account::{Account, NoMoney, at_most, cost},
-    settings::{Lane, Settings},
-};
+use super::settings::Settings;
 
 /// Who asks the models of both lanes.
 pub struct Asker {

@@ -1,14 +1,10 @@
 //! The models that are asked, as the services' configuration names them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use kairo_agent_runtime::{ModelConfig, Models, ModelsConfig, Parts};
-use kairo_core::prices::{Cost, Price, Prices};
-use kairo_replay::lanes::Expected;
+use kairo_agent_runtime::{Models, Parts};
+use kairo_core::prices::Cost;
+use kairo_fork::asking::{Lane, TIERS, Unpriced};
 
 use super::{Most, Options};
 use crate::{
@@ -18,8 +14,6 @@ use crate::{
 
 /// What prices are in unless the configuration says.
 const CURRENCY: &str = "USD";
-/// The tiers, from the one that stands for the others where they are not configured.
-const TIERS: [&str; 3] = ["heavy", "fast", "light"];
 
 /// A model that the candidate lane asks in the place of a tier's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +36,6 @@ impl Replaced {
     pub fn told(&self) -> String {
         format!("model {}={}", self.tier, self.model)
     }
-}
-
-/// The models of one lane.
-#[derive(Clone)]
-pub struct Lane {
-    tiers: BTreeMap<&'static str, ModelConfig>,
 }
 
 /// The models of both lanes, and what they may cost.
@@ -80,13 +68,13 @@ impl Settings {
     fn of(configured: Configured, options: &Options, replaced: &[Replaced]) -> Result<Self, Error> {
         let Configured { agent_runtime, models, gateway } = configured;
         let control = Lane::of(&models, &gateway.prices, options.max_output);
-        let candidate = control.with(replaced, &models, &gateway.prices, options.max_output);
+        let others = replaced.iter().map(|it| (it.tier, it.model.as_str()));
+        let candidate = control.with(others, &models, &gateway.prices, options.max_output);
         let most = match options.budget {
             None => return Err(no_budget()),
             Some(Most::Unbounded) => None,
             Some(Most::Units(units)) => {
-                control.priced()?;
-                candidate.priced()?;
+                control.priced().and_then(|()| candidate.priced()).map_err(no_price)?;
                 Some(units)
             }
         };
@@ -121,91 +109,18 @@ pub fn currency(gateway: &Gateway) -> String {
     if gateway.currency.is_empty() { CURRENCY.to_owned() } else { gateway.currency.clone() }
 }
 
+/// Nobody can keep a budget.
+pub fn no_price(unpriced: Unpriced) -> Error {
+    Error::Usage(format!("{unpriced}; or --budget none"))
+}
+
 fn no_budget() -> Error {
     Error::Usage("--budget: expected what models may cost, such as 0.50, or none: they are asked, and cost".to_owned())
 }
 
-impl Lane {
-    pub fn of(models: &ModelsConfig, prices: &Prices, max_output: u32) -> Self {
-        let tiers = models.tiers().map(|(tier, model)| (tier, asked(model, prices, max_output)));
-        Self { tiers: tiers.into() }
-    }
-
-    /// The same with other models. One that is configured anywhere is asked as it is there, any other at the endpoint of its tier.
-    fn with(&self, replaced: &[Replaced], models: &ModelsConfig, prices: &Prices, max_output: u32) -> Self {
-        let configured = [Some(&models.heavy), models.fast.as_ref(), models.light.as_ref()];
-        let configured =
-            configured.into_iter().flatten().flat_map(|model| std::iter::once(model).chain(&model.fallbacks));
-        let configured: Vec<&ModelConfig> = configured.collect();
-        let mut tiers = self.tiers.clone();
-        for Replaced { tier, model } in replaced {
-            let known = configured.iter().find(|it| it.model == *model).map(|it| (*it).clone());
-            let of_tier = self.tiers.get(tier).cloned().unwrap_or_default();
-            let unknown = ModelConfig { model: model.clone(), price: None, token_factor: None, ..of_tier };
-            tiers.insert(tier, asked(&known.unwrap_or(unknown), prices, max_output));
-        }
-        Self { tiers }
-    }
-
-    /// The model of a tier.
-    pub fn model(&self, tier: &str) -> Option<&ModelConfig> {
-        self.tiers.get(tier).or_else(|| self.tiers.get("heavy"))
-    }
-
-    /// The name of each tier's model.
-    pub fn names(&self) -> BTreeMap<String, String> {
-        self.tiers.iter().map(|(tier, model)| ((*tier).to_owned(), model.model.clone())).collect()
-    }
-
-    /// What a call costs if it is answered as it was; none where the price is not known.
-    fn price(&self, call: &Expected) -> Option<Cost> {
-        let model = self.model(call.tier)?;
-        let counted = usize::try_from(call.input_tokens).unwrap_or(usize::MAX);
-        let input = if call.is_counted { model.own_tokens(counted) } else { call.input_tokens };
-        Some(model.price?.cost(input, call.output_tokens))
-    }
-
-    /// What these calls come to if they are answered as they were; no cost where a price is not known.
-    pub fn sum<'c>(&self, calls: impl Iterator<Item = &'c Expected>) -> (u64, Option<Cost>) {
-        calls.fold((0, Some(Cost::default())), |(calls, sum), call| {
-            (calls + 1, sum.zip(self.price(call)).map(|(sum, cost)| sum.plus(cost)))
-        })
-    }
-
-    /// The most that any of its models is asked at once.
-    pub fn at_once(&self) -> usize {
-        self.tiers.values().map(|model| model.max_in_flight).max().unwrap_or(1)
-    }
-
-    pub fn config(&self) -> ModelsConfig {
-        let of = |tier: &str| self.tiers.get(tier).cloned();
-        ModelsConfig { heavy: of("heavy").unwrap_or_default(), fast: of("fast"), light: of("light") }
-    }
-
-    /// # Errors
-    /// Where a model has no price, which one.
-    pub fn priced(&self) -> Result<(), Error> {
-        let unpriced: BTreeSet<&str> =
-            self.tiers.values().filter(|model| model.price.is_none()).map(|model| model.model.as_str()).collect();
-        let Some(model) = unpriced.first() else { return Ok(()) };
-        let tier = TIERS.into_iter().find(|tier| self.tiers.get(tier).is_some_and(|it| it.model == *model));
-        let tier = tier.unwrap_or("heavy");
-        Err(Error::Usage(format!(
-            "the model {model} has no price, so no budget can be kept: expected {{ input, output }} in models.{tier}.price, or in \
-             gateway.prices under its name, for a million tokens; or --budget none"
-        )))
-    }
-}
-
-/// A model as it is asked here: no other answers in its place, since it is this one that is looked at.
-pub fn asked(model: &ModelConfig, prices: &Prices, max_output: u32) -> ModelConfig {
-    let max_output_tokens = if model.max_output_tokens == 0 { max_output } else { model.max_output_tokens };
-    let price = model.price.or_else(|| Price::of(prices, &model.model));
-    ModelConfig { fallbacks: Vec::new(), max_output_tokens, price, ..model.clone() }
-}
-
 #[cfg(test)]
 mod tests {
+    use kairo_agent_runtime::ModelConfig;
     use serde_json::{Value, json};
 
     use super::*;

@@ -273,6 +273,8 @@ pub struct EventFilter {
     pub correlation: Option<Uuid>,
     /// Later than this sequence.
     pub after: Option<u64>,
+    /// Earlier than this sequence, the newest first found.
+    pub before: Option<u64>,
     /// At or after this time.
     pub since: Option<Timestamp>,
     /// So many of the newest.
@@ -297,6 +299,7 @@ impl EventFilter {
             ("thread", self.thread.as_ref().map(Name::to_string)),
             ("correlation", self.correlation.map(|id| id.to_string())),
             ("after", self.after.map(|sequence| sequence.to_string())),
+            ("before", self.before.map(|sequence| sequence.to_string())),
             ("since", self.since.map(|time| time.to_string())),
             ("latest", self.latest.map(|count| count.to_string())),
             ("limit", self.limit.map(|count| count.to_string())),

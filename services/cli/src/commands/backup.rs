@@ -4,18 +4,20 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
 };
 
 use clap::{Args, Subcommand};
 use kairo_backup::{
+    Place,
     manifest::Part,
-    restoring, taking,
+    restoring,
+    storage::{self, Needed},
+    taking,
     verifying::{self, Verified},
 };
 use serde_json::json;
 
-use super::{provision::Reached, restore::told, verify, verify::show::count};
+use super::{provision::ServerOptions, restore::told, verify, verify::show::count};
 use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
@@ -25,11 +27,16 @@ Examples:
   kairo backup --into /srv/backup           the one or the other, whichever it takes: for jobs
   kairo backup verify /srv/backup           is it what was written, and is the log in it what was written?
   kairo backup forgotten /srv/backup        who was forgotten, for `kairo restore --forgotten`
+  kairo backup --into s3://kairo/nightly    the same in S3-compatible storage
+  kairo backup fetch s3://kairo/nightly /srv/copy    a backup or an archive from there, into a folder; again: what came since
 
 Services go on meanwhile. Kept are the log, API keys, data keys (wrapped, without the master key), images and audio, dead letters,
 timers and hooks. Snapshots, checkpoints, read models and search indexes are made anew from the log. What is sealed stays sealed;
 images and audio are in the clear. Data keys and API keys are kept as they are in the newest part alone: of what is destroyed or
 revoked by then, older parts keep nothing. See docs/backup.md for what a backup does not hold.
+
+Storage is reached as AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, and for others than AWS AWS_ENDPOINT_URL say, or by the role of
+the pod or machine; without TLS only with AWS_ALLOW_HTTP=true. Parts are made in a folder in TMPDIR first.
 
 Configured like services, by --config, KAIRO_CONFIG and KAIRO_NATS__…; the user is `provision` unless nats.user names another.
 
@@ -42,40 +49,43 @@ configuration or a folder that is none of a backup.";
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Take a whole backup into this folder, which is made or is empty
+    /// Take a whole backup into this folder, which is made or is empty, or into s3://BUCKET/PREFIX
     #[arg(
         short,
         long,
-        value_name = "FOLDER",
+        value_name = "PLACE",
         required_unless_present_any = ["onto", "into"],
         conflicts_with_all = ["onto", "into"]
     )]
-    output: Option<PathBuf>,
+    output: Option<Place>,
     /// Add to the backup in this folder what came since
-    #[arg(long, value_name = "FOLDER", conflicts_with = "into")]
-    onto: Option<PathBuf>,
+    #[arg(long, value_name = "PLACE", conflicts_with = "into")]
+    onto: Option<Place>,
     /// Add to the backup in this folder, or take a whole one into it if there is none yet
-    #[arg(long, value_name = "FOLDER")]
-    into: Option<PathBuf>,
-    /// The file that configures services
-    #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// How long the servers may take to answer at first
-    #[arg(long, default_value = "60s", value_parser = super::duration, value_name = "TIME")]
-    wait: Duration,
+    #[arg(long, value_name = "PLACE")]
+    into: Option<Place>,
+    #[command(flatten)]
+    servers: ServerOptions,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Hold a backup to its manifest, and its log to the digests that decisions carry; no server is needed
     Verify {
+        #[arg(value_name = "PLACE")]
+        place: Place,
+    },
+    /// Copy a backup or an archive from S3-compatible storage to a folder, or what came since that was done
+    Fetch {
+        #[arg(value_name = "PLACE")]
+        place: Place,
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
     /// List the orders to forget users that a backup knows
     Forgotten {
-        #[arg(value_name = "FOLDER")]
-        folder: PathBuf,
+        #[arg(value_name = "PLACE")]
+        place: Place,
         /// Where to, instead of standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -83,54 +93,60 @@ enum Command {
 }
 
 pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let Arguments { command, output, onto, into, config, wait } = arguments;
+    let Arguments { command, output, onto, into, servers } = arguments;
     match command {
-        Some(Command::Verify { folder }) => return verified(&folder, json),
-        Some(Command::Forgotten { folder, output }) => return forgotten(&folder, output.as_deref()),
+        Some(Command::Verify { place }) => return verified(&place, json).await,
+        Some(Command::Fetch { place, folder }) => return fetch(&place, &folder, json).await,
+        Some(Command::Forgotten { place, output }) => return forgotten(&place, output.as_deref()).await,
         None => {}
     }
-    let reached = match Reached::by(config, wait).await? {
+    let place = onto.as_ref().or(into.as_ref()).or(output.as_ref());
+    let place = place.ok_or_else(|| Error::Usage("expected -o, --onto or --into, and a PLACE".to_owned()))?;
+    let reached = match servers.reach().await? {
         Ok(reached) => reached,
         Err(status) => return Ok(status),
     };
     let bar = verify::progress();
     let progress = |_: &str| bar.inc(1);
-    let taken = match (&output, &onto, &into) {
-        (_, Some(folder), _) => taking::onto(&reached.nats, folder, &progress).await,
-        (_, _, Some(folder)) => taking::into(&reached.nats, folder, &progress).await,
-        (Some(folder), _, _) => taking::whole(&reached.nats, folder, &progress).await,
-        (None, None, None) => return Err(Error::Usage("expected -o, --onto or --into, and a FOLDER".to_owned())),
+    let staged = storage::stage(place, Needed::Manifest, &progress).await.map_err(told)?;
+    let taken = match (&onto, &into) {
+        (Some(_), _) => taking::onto(&reached.nats, staged.path(), &progress).await,
+        (_, Some(_)) => taking::into(&reached.nats, staged.path(), &progress).await,
+        (None, None) => taking::whole(&reached.nats, staged.path(), &progress).await,
     };
+    let part = taken.map_err(|error| told(staged.told(error)))?;
+    staged.put(&progress).await.map_err(told)?;
     bar.finish_and_clear();
-    let part = taken.map_err(told)?;
-    let folder = onto.or(into).or(output).unwrap_or_default();
-    show(&folder, &part, json)?;
+    show(place, &part, json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(folder: &Path, part: &Part, json: bool) -> Result<(), Error> {
+fn show(place: &Place, part: &Part, json: bool) -> Result<(), Error> {
     let files = part.streams.values().flat_map(|stream| &stream.files);
     let (bytes, messages) = files.fold((0, 0), |(bytes, all), file| (bytes + file.bytes, all + file.messages));
     let Part { number, after, through, .. } = part;
     if json {
         terminal::json(&json!({
-            "folder": folder, "part": number, "after": after, "through": through, "messages": messages, "bytes": bytes,
+            "folder": place.to_string(), "part": number, "after": after, "through": through, "messages": messages, "bytes": bytes,
         }))?;
         return Ok(());
     }
     let messages = count(messages, "message");
     let what = format!("part {number}: the log behind {after} up to {through}, {messages} in {bytes} bytes");
-    terminal::line(format!("{}, {what}", folder.display()))?;
+    terminal::line(format!("{place}, {what}"))?;
     Ok(())
 }
 
-/// Holds a folder to its manifest, and its log to the digests in it.
-pub(super) fn verified(folder: &Path, json: bool) -> Result<ExitCode, Error> {
+/// Holds what is there to its manifest, and its log to the digests in it.
+pub(super) async fn verified(place: &Place, json: bool) -> Result<ExitCode, Error> {
     let bar = verify::progress();
-    let verified = verifying::verify(folder, &|_| bar.inc(1));
+    let progress = |_: &str| bar.inc(1);
+    let staged = storage::stage(place, Needed::Everything, &progress).await.map_err(told)?;
+    let verified = verifying::verify(staged.path(), &progress);
     bar.finish_and_clear();
-    let verified = verified.map_err(told)?;
+    let verified = verified.map_err(|error| told(staged.told(error)))?;
     let Verified { manifest, files, messages, damaged, proof } = &verified;
+    let damaged: Vec<String> = damaged.iter().map(|why| staged.named(why)).collect();
     if json {
         terminal::json(&json!({
             "fits": verified.fits(), "log": manifest.log, "through": manifest.through(), "parts": manifest.parts.len(),
@@ -149,8 +165,24 @@ pub(super) fn verified(folder: &Path, json: bool) -> Result<ExitCode, Error> {
     Ok(if verified.fits() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn forgotten(folder: &Path, output: Option<&Path>) -> Result<ExitCode, Error> {
-    let forgotten = restoring::forgotten(folder).map_err(told)?;
+async fn fetch(place: &Place, folder: &Path, json: bool) -> Result<ExitCode, Error> {
+    let bar = verify::progress();
+    let fetched = storage::fetch(place, folder, &|_| bar.inc(1)).await;
+    bar.finish_and_clear();
+    let fetched = fetched.map_err(told)?;
+    let (parts, through) = (fetched.parts.len(), fetched.through());
+    if json {
+        terminal::json(&json!({ "folder": folder, "parts": parts, "through": through }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let parts = count(parts as u64, "part");
+    terminal::line(format!("{}: {parts} of {place}, the log up to {through}", folder.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn forgotten(place: &Place, output: Option<&Path>) -> Result<ExitCode, Error> {
+    let staged = storage::stage(place, Needed::Everything, &|_| {}).await.map_err(told)?;
+    let forgotten = restoring::forgotten(staged.path()).map_err(|error| told(staged.told(error)))?;
     let list = json!({ "forgotten": forgotten });
     match output {
         Some(path) => fs::write(path, format!("{list}\n")).map_err(Error::file("write", path))?,

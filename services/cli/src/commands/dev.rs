@@ -26,7 +26,8 @@ Environment:
                        the nats-server, and the folder of Postgres's programs;
                        otherwise those that scripts/setup found or installed
   KAIRO_CONFIG, KAIRO_<SECTION>__<KEY>
-                       configure the services
+                       configure the services; where KAIRO_GATEWAY__REQUIRE_KEY is always, the first message
+                       takes KAIRO_API_KEY or KAIRO_GATEWAY__ADMIN_KEY
 
 Exit status with --once: 0 if the agent replied, else 1.";
 

@@ -21,6 +21,7 @@ Examples:
   kairo events --follow                 what happens from now on, until Ctrl-C
   kairo events --agent ops --since 1h   all that concerned one agent in the last hour
   kairo events --correlation ID         one message and all that it led to
+  kairo events --before 1200            the latest events before that place
   kairo events --after 0 --json         the whole log, one JSON object a line
 
 A line holds the place in the log, the time, the subject, the type, what caused it and what it
@@ -45,6 +46,9 @@ pub(super) struct Arguments {
     /// Only what comes after this place in the log
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
+    /// Only what comes before this message of the log, the newest of it
+    #[arg(long, value_name = "SEQUENCE", conflicts_with = "follow")]
+    before: Option<u64>,
     /// Only what happened since: a time such as 2026-11-21T10:00:00Z, or so long ago, such as 90s or 2h
     #[arg(long, value_parser = since, value_name = "TIME")]
     since: Option<Timestamp>,
@@ -63,6 +67,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         thread: arguments.thread,
         correlation: arguments.correlation,
         after: arguments.after,
+        before: arguments.before,
         since: arguments.since,
         latest: arguments.latest,
         limit: None,
@@ -82,7 +87,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         // Said, so that a connection lost before the first event is taken up here and not where it came back.
         filter.after = Some(end_of_log(session).await?);
     }
-    let mut follow = session.client.follow(EventFilter { since: None, latest: None, ..filter }, false);
+    let mut follow = session.client.follow(EventFilter { since: None, latest: None, before: None, ..filter }, false);
     loop {
         if let Told::Event(event) = follow.next().await? {
             printer.print(&event)?;

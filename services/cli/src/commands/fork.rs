@@ -16,9 +16,9 @@ use std::{
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use kairo_agent_runtime::Config;
-use kairo_core::{ids::Name, log_message, subjects::AGENT_MESSAGE};
+use kairo_core::ids::Name;
 use kairo_fork::{Fork, Keep, Settings, mocks::Mocks};
-use kairo_proto::v1::{AgentMessage, LogMessage};
+use kairo_proto::v1::LogMessage;
 use kairo_replay::cut::{Cut, NoCut, Parts};
 
 use self::{show::Screen, talk::Talk, typed::Typed};
@@ -26,12 +26,7 @@ use super::{
     Session, ahead, duration, name,
     replay::changes::{text, words},
 };
-use crate::{
-    Error,
-    agent_log::Source,
-    asking::{self, Forking},
-    models::without_credentials,
-};
+use crate::{Error, agent_log::Source, asking, models::without_credentials};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -114,11 +109,11 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     let (configured, has_models) = arguments.asking.models.load()?;
     let source = Source::of(arguments.file.as_deref(), &session.client, &arguments.agents, None);
     let models = match has_models {
-        true => Some(Arc::new(Forking::new(&configured, &arguments.asking, asking::parts(&source)?)?)),
+        true => Some(Arc::new(asking::forking(&configured, &arguments.asking, asking::parts(&source)?)?)),
         false => None,
     };
     let parts = cut(&arguments, &source).await?;
-    let user = arguments.user.clone().or_else(|| spoke_last(&parts, arguments.agents.first()));
+    let user = arguments.user.clone().or_else(|| parts.spoke_last(arguments.agents.first()?));
     // As in `kairo chat`, where nobody has yet.
     let user =
         user.or_else(|| Name::parse("you").ok()).ok_or_else(|| Error::Usage("--user: expected a name".to_owned()))?;
@@ -162,14 +157,6 @@ async fn cut(arguments: &Arguments, source: &Source<'_>) -> Result<Parts, Error>
     };
     source.read(take).await?;
     cut.parts().map_err(|error: NoCut| Error::Advice(error.to_string()))
-}
-
-/// Who said something to the agent last.
-fn spoke_last(parts: &Parts, agent: Option<&Name>) -> Option<Name> {
-    let subject = AGENT_MESSAGE.of(agent?);
-    let last = parts.before.iter().rev().find(|message| message.subject == subject)?;
-    let said = log_message::understand(last).ok()?.ok()?;
-    Name::parse(&AgentMessage::of(&said.body)?.user).ok()
 }
 
 fn mocks(path: &Path) -> Result<Mocks, Error> {

@@ -28,6 +28,7 @@ mod incident;
 mod inner_state;
 mod keys;
 mod memories;
+mod nkeys;
 mod orders;
 mod privacy;
 mod processes;
@@ -45,6 +46,7 @@ mod tasks;
 mod teams;
 mod thoughts;
 mod threads;
+mod trim;
 mod turn;
 mod unasked;
 mod usage;
@@ -135,8 +137,10 @@ enum Command {
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
     Provision(provision::Arguments),
+    Nkeys(nkeys::Arguments),
     Backup(backup::Arguments),
     Archive(archive::Arguments),
+    Trim(trim::Arguments),
     Restore(restore::Arguments),
     Replay(replay::Arguments),
     Diff(diff::Arguments),
@@ -162,6 +166,7 @@ impl Arguments {
             Command::Dev(arguments) => return dev::run(arguments, json).await,
             Command::Example(arguments) => return example::run(arguments, json).await,
             Command::Provision(arguments) => return provision::run(arguments, json).await,
+            Command::Nkeys(arguments) => return nkeys::run(&arguments, json),
             Command::Backup(arguments) => return backup::run(arguments, json).await,
             Command::Archive(arguments) => return archive::run(arguments, json).await,
             Command::Restore(arguments) => return restore::run(arguments, json).await,
@@ -182,6 +187,7 @@ impl Arguments {
             Command::Dev(_)
             | Command::Example(_)
             | Command::Provision(_)
+            | Command::Nkeys(_)
             | Command::Backup(_)
             | Command::Archive(_)
             | Command::Restore(_)
@@ -216,6 +222,7 @@ impl Arguments {
             Command::Export(arguments) => export::run(arguments, &session).await,
             Command::Forget(arguments) => forget::run(arguments, &session).await,
             Command::Privacy(arguments) => privacy::run(&arguments, &session).await,
+            Command::Trim(arguments) => trim::run(arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,
             Command::Replay(arguments) => replay::run(arguments, &session).await,

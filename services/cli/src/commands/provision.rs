@@ -77,6 +77,17 @@ impl Validate for Settings {
     }
 }
 
+/// How a command finds the servers
+#[derive(Debug, Args)]
+pub(super) struct ServerOptions {
+    /// The file that configures services
+    #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How long the servers, and those who are waited for, may take
+    #[arg(long, default_value = "60s", value_parser = super::duration, value_name = "TIME")]
+    pub wait: Duration,
+}
+
 /// The servers, as whoever may make streams.
 pub(super) struct Reached {
     pub nats: JetStream,
@@ -84,16 +95,16 @@ pub(super) struct Reached {
     pub replicas: usize,
 }
 
-impl Reached {
+impl ServerOptions {
     /// Connects as configured, and waits until the servers answer; the status to end with where the configuration is wrong.
-    pub async fn by(config: Option<PathBuf>, wait: Duration) -> Result<Result<Self, ExitCode>, Error> {
-        let settings = match settings(config) {
+    pub async fn reach(self) -> Result<Result<Reached, ExitCode>, Error> {
+        let settings = match settings(self.config) {
             Ok(settings) => settings,
             Err(status) => return Ok(Err(status)),
         };
         let nats = connect(&settings).await?;
-        in_time(Instant::now() + wait, async || nats.answers().await).await?;
-        Ok(Ok(Self { nats, replicas: settings.nats.replicas }))
+        in_time(Instant::now() + self.wait, async || nats.answers().await).await?;
+        Ok(Ok(Reached { nats, replicas: settings.nats.replicas }))
     }
 }
 

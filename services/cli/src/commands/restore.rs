@@ -1,17 +1,18 @@
 //! `kairo restore`
 
-use std::{fs, path::PathBuf, process::ExitCode, time::Duration};
+use std::{fs, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use jiff::Timestamp;
 use kairo_backup::{
-    BackupError,
+    BackupError, Place,
     forgetting::List,
     restoring::{self, At, Restored, Wanted},
+    storage::{self, Needed},
 };
 use serde_json::json;
 
-use super::{provision::Reached, verify};
+use super::{provision::ServerOptions, verify};
 use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
@@ -39,21 +40,17 @@ The status is 0 if all is restored, 1 if it is not, 64 for a bad configuration o
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The folder of the backup
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
+    /// Where the backup is: a folder, or s3://BUCKET/PREFIX
+    #[arg(value_name = "PLACE")]
+    place: Place,
     /// Restore the log as it was behind this message, or at this time, and nothing that came later
     #[arg(long, value_name = "SEQUENCE|TIME", value_parser = at)]
     at: Option<At>,
     /// Also forget these users, as `kairo backup forgotten` lists them
     #[arg(long, value_name = "FILE")]
     forgotten: Option<PathBuf>,
-    /// The file that configures services
-    #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// How long the servers may take to answer at first
-    #[arg(long, default_value = "60s", value_parser = super::duration, value_name = "TIME")]
-    wait: Duration,
+    #[command(flatten)]
+    servers: ServerOptions,
 }
 
 fn at(text: &str) -> Result<At, String> {
@@ -65,7 +62,7 @@ fn at(text: &str) -> Result<At, String> {
 }
 
 pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let Arguments { folder, at, forgotten, config, wait } = arguments;
+    let Arguments { place, at, forgotten, servers } = arguments;
     let forgotten = match &forgotten {
         Some(path) => {
             let text = fs::read_to_string(path).map_err(Error::unread(path))?;
@@ -76,15 +73,18 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
         }
         None => List::default(),
     };
-    let reached = match Reached::by(config, wait).await? {
+    let reached = match servers.reach().await? {
         Ok(reached) => reached,
         Err(status) => return Ok(status),
     };
     let wanted = Wanted { at, forgotten, replicas: reached.replicas };
     let bar = verify::progress();
-    let restored = restoring::restore(&reached.nats, &folder, &wanted, &|_| bar.inc(1)).await;
+    let progress = |_: &str| bar.inc(1);
+    let staged = storage::stage(&place, Needed::Everything, &progress).await.map_err(told)?;
+    let restored = restoring::restore(&reached.nats, staged.path(), &wanted, &progress).await;
     bar.finish_and_clear();
-    let Restored { log, before, through, forgotten_again } = restored.map_err(told)?;
+    let restored = restored.map_err(|error| told(staged.told(error)))?;
+    let Restored { log, before, through, forgotten_again } = restored;
     if json {
         terminal::json(&json!({
             "log": log, "before": before, "through": through, "forgotten_again": forgotten_again,

@@ -228,24 +228,6 @@ fn show_requests(requests: Option<&Requests>, at: u64, curl: bool, json: bool) -
         }
         return Ok(ExitCode::SUCCESS);
     }
-    for asked in asked {
-        let drift = asked.drift.as_ref().map(|drift| &drift.parts);
-        let model = &asked.completion.model;
-        let (request, body) = (&*asked.request, wire::body(asked));
-        let answer = answer(&asked.completion);
-        show(&json!({ "model": model, "request": request, "body": body, "answer": answer, "differs": drift }), json)?;
-    }
+    asked.iter().try_for_each(|asked| show(&wire::told(asked), json))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn answer(completion: &kairo_proto::v1::Completion) -> Value {
-    let calls = completion.tool_calls.iter().map(|call| json!({ "tool": call.tool, "arguments": call.arguments }));
-    let error = completion.error.as_ref().map(|error| json!({ "kind": error.kind, "message": error.message }));
-    json!({
-        "text": completion.text,
-        "tool_calls": calls.collect::<Vec<_>>(),
-        "error": error,
-        "input_tokens": completion.input_tokens,
-        "output_tokens": completion.output_tokens,
-    })
 }

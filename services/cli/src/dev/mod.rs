@@ -18,6 +18,7 @@ mod words;
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
+use kairo_core::config::Secret;
 use kairo_proto::v1::GetFleetResponse;
 use serde_json::{Value, json};
 
@@ -96,7 +97,10 @@ async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options
     let url = machine.gateway_url();
     let _published =
         Published::new(&data_folder.data_dir, &url).map_err(Error::file("write to", &data_folder.data_dir))?;
-    let client = Client::new(&url)?;
+    let client = match key(&plan.environment) {
+        Some(key) => Client::new(&url)?.with_key(key),
+        None => Client::new(&url)?,
+    };
     // The first thing to look at, while the rest is on its way.
     let console = words::console(&url);
     say(format!("\n  console  {console}\n"));
@@ -117,6 +121,12 @@ async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options
     }
     say(words::running(machine, data_folder, &plan.model, &here));
     match supervisor.watch(machine).await {}
+}
+
+/// What a gateway that requires a key is shown: ours, else the one that it has for its administrator.
+fn key(environment: &BTreeMap<String, String>) -> Option<Secret> {
+    let mut set = ["KAIRO_API_KEY", "KAIRO_GATEWAY__ADMIN_KEY"].into_iter().filter_map(|name| environment.get(name));
+    set.find(|key| !key.is_empty()).map(|key| Secret::new(key.clone()))
 }
 
 async fn first_turn(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), Error> {
@@ -155,4 +165,21 @@ fn tell(
         machine.show_logs(LOG_LINES);
     }
     Ok(replied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_message_takes_the_key_that_there_is() {
+        let of = |set: &[(&str, &str)]| {
+            let environment = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            key(&environment).map(|key| key.expose().to_owned())
+        };
+        let (own, administrators) = (("KAIRO_API_KEY", "own"), ("KAIRO_GATEWAY__ADMIN_KEY", "administrator's"));
+        assert_eq!(of(&[own, administrators]).as_deref(), Some("own"));
+        assert_eq!(of(&[("KAIRO_API_KEY", ""), administrators]).as_deref(), Some("administrator's"));
+        assert_eq!(of(&[]), None);
+    }
 }

@@ -11,6 +11,9 @@ use serde_json::json;
 
 use super::model::Model;
 
+/// Whether forks in the gateway ask models: here they do, unless somebody says otherwise.
+const FORK_MODELS: &str = "KAIRO_GATEWAY__FORK_MODELS";
+
 /// What agents may run as processes, as far as it is installed: these can do no harm.
 const PROGRAMS: [&str; 2] = ["echo", "sleep"];
 
@@ -78,7 +81,9 @@ pub(super) fn of(
             set("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", wiring.work_dir.display().to_string()),
         ],
         Service::ToolRunner => vec![set("KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", wiring.workspaces.display().to_string())],
-        Service::Projector | Service::Gateway => search_engine(environment),
+        // Forks ask the same models.
+        Service::Gateway => [search_engine(environment), model.settings(wiring.simulator_url.as_deref())].concat(),
+        Service::Projector => search_engine(environment),
         _ => Vec::new(),
     };
     settings.push(set("KAIRO_BUS__BEAT_MS", BEAT_MS.to_string()));
@@ -86,6 +91,9 @@ pub(super) fn of(
     settings.extend(on_nats(service.identity(), wiring, environment));
     settings.extend(wiring.database.settings(service));
     if service == Service::Gateway {
+        if !environment.contains_key(FORK_MODELS) {
+            settings.push(set(FORK_MODELS, "true".to_owned()));
+        }
         settings.push(set("KAIRO_GATEWAY__LISTEN", format!("127.0.0.1:{}", wiring.gateway_port)));
     }
     settings

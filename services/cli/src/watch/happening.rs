@@ -202,7 +202,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::UserMessageUndelivered | Type::UserSwitched | Type::AgentDefined | Type::AgentDecision => return None,
         Type::ToolInvoke | Type::TaskDue | Type::LiveToken | Type::LiveOutput => return None,
         Type::ToolCatalogue | Type::ProcessCapabilities | Type::DecisionBasis | Type::Epoch => return None,
-        Type::DeadLetter => return None,
+        Type::DeadLetter | Type::DeadLetterRetry | Type::DeadLetterRetried => return None,
     })
 }
 

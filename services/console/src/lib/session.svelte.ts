@@ -1,6 +1,7 @@
 // Who one is to the gateway: nobody in particular where no key is required, else whoever has the key.
 import type { components } from './api/openapi';
-import { ProblemError } from './api/problem';
+import { message, ProblemError } from './api/problem';
+import { finish } from './sign-in/sign-in';
 
 type Rights = components['schemas']['Whoami'];
 export type Scope = 'read' | 'write' | 'admin';
@@ -17,6 +18,8 @@ class Session {
   standing = $state<Standing>('asking');
   /** Whether the key that was given was refused. */
   refused = $state(false);
+  /** Why signing in at an issuer came to nothing. */
+  failed = $state('');
   key = $state(sessionStorage.getItem(KEY) ?? '');
   /** What one may do, as the gateway said when one came in. It refuses the rest in any case. */
   #rights = $state.raw<Rights | null>(null);
@@ -39,6 +42,17 @@ class Session {
 
   may(scope: Scope): boolean {
     return this.#rights?.scopes.includes(scope) ?? false;
+  }
+
+  /** Comes in with what one came back with from an issuer, or as before. */
+  async arrive() {
+    try {
+      const token = await finish();
+      if (token !== null) return await this.enter(token);
+    } catch (error) {
+      this.failed = message(error);
+    }
+    await this.begin();
   }
 
   /** Asks the gateway whom it takes us for. */

@@ -60,8 +60,9 @@ impl DeclaredCommands {
         let mut tail = self.bus.tail_of(&filters, Start::LastOfEach).await?;
         loop {
             for raw in tail.next().await? {
-                self.take_in(&raw);
-                self.read.send_modify(|read| *read = raw.sequence.max(*read));
+                let sequence = raw.sequence;
+                self.take_in(&raw.standing());
+                self.read.send_modify(|read| *read = sequence.max(*read));
             }
         }
     }

@@ -23,8 +23,8 @@ use super::{
 };
 use crate::{
     metrics::table::PROCESSING,
-    record::{Raw, Record},
-    subjects::Consumer,
+    record::{Raw, Record, Unreadable},
+    subjects::{Consumer, EVENTS_STREAM},
     telemetry,
     vocabulary::{Newer, NotUnderstood},
 };
@@ -126,7 +126,7 @@ pub async fn consume_raw<H: RawHandler>(bus: &Bus, consumer: Consumer, handler: 
 }
 
 /// What came of a delivery.
-enum Outcome {
+pub(super) enum Outcome {
     Unreadable(String),
     Handled(Result<Settled, Failure>),
 }
@@ -145,16 +145,17 @@ impl Outcome {
 }
 
 /// Reads a message and has it handled.
-trait Work: Send + Sync + 'static {
+pub(super) trait Work: Send + Sync + 'static {
     fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> impl Future<Output = Outcome> + Send;
 }
 
-struct Records<H>(Arc<H>);
+pub(super) struct Records<H>(pub(super) Arc<H>);
 
 impl<H: Handler> Work for Records<H> {
     async fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> Outcome {
         let record = match delivery.raw.understand(bus.limits.max_body_bytes) {
             Ok(record) => record,
+            Err(NotUnderstood::Unreadable(Unreadable::Carried { .. })) => return Outcome::Handled(Ok(Settled::Done)),
             Err(NotUnderstood::Unreadable(unreadable)) => return Outcome::Unreadable(unreadable.to_string()),
             Err(NotUnderstood::Newer(newer)) => return left_to_others(bus, consumer, &delivery.raw, &newer),
         };
@@ -170,7 +171,7 @@ fn left_to_others(bus: &Bus, consumer: Consumer, raw: &Raw, newer: &Newer) -> Ou
     Outcome::Handled(Ok(Settled::Later(Duration::from_millis(bus.limits.ack_wait_ms))))
 }
 
-struct Raws<H>(Arc<H>);
+pub(super) struct Raws<H>(pub(super) Arc<H>);
 
 impl<H: RawHandler> Work for Raws<H> {
     async fn work(&self, bus: &Bus, consumer: Consumer, delivery: &RawDelivery) -> Outcome {
@@ -299,7 +300,8 @@ async fn settle<W: Work>(
     let delivery = RawDelivery { raw, attempt };
     let began = Instant::now();
     let work = async {
-        match bus.misplaced(&delivery.raw) {
+        // What stands beside the log has no partition.
+        match Some(&delivery.raw).filter(|_| consumer.stream() == EVENTS_STREAM).and_then(|raw| bus.misplaced(raw)) {
             Some(misplaced) => Outcome::Unreadable(misplaced.to_string()),
             None => worker.work(bus, consumer, &delivery).await,
         }

@@ -3,7 +3,12 @@
 use kairo_proto::v1::DeadLetter;
 use uuid::Uuid;
 
-use super::{Bus, BusError, append::Outgoing, consume::backoff, port::Message};
+use super::{
+    Bus, BusError,
+    append::{Outgoing, Written},
+    consume::backoff,
+    port::Message,
+};
 use crate::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
@@ -64,14 +69,16 @@ impl Bus {
         };
         let Ok(owner) = Name::parse(self.service.name()) else { return Ok(()) };
         let event = Outgoing::new(&subjects::DEAD_LETTER, &owner, envelope, letter);
-        let message = Message::new(event.subject.clone(), event.headers(), event.body.encode()).once(id.to_string());
-        match self.store(message).await {
-            Ok(written) => {
-                self.metrics.count(&DEAD_LETTERS_WRITTEN, f64::from(!written.duplicate), &[]);
-                Ok(())
-            }
-            Err(error) => Err(BusError::unavailable("setting a message aside")(error)),
-        }
+        let written = self.store_beside(&event).await?;
+        self.metrics.count(&DEAD_LETTERS_WRITTEN, f64::from(!written.duplicate), &[]);
+        Ok(())
+    }
+
+    /// Writes something beside the dead letters: a letter, or what becomes of one. The same id is written once.
+    pub(super) async fn store_beside(&self, event: &Outgoing) -> Result<Written, BusError> {
+        let message = Message::new(event.subject.clone(), event.headers(), event.body.encode());
+        let stored = self.store(message.once(event.envelope.id.to_string())).await;
+        stored.map_err(|error| BusError::unavailable("writing beside the dead letters")(error))
     }
 }
 

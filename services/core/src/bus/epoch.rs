@@ -95,7 +95,7 @@ impl Bus {
         let mut announced = Announced { epoch: self.log()?.epoch, hold: None, last: 0 };
         self.read_all(&subject(), 0, |raw| {
             announced.last = raw.sequence;
-            let Ok(record) = raw.read(self.limits.max_body_bytes) else { return };
+            let Ok(record) = raw.standing().read(self.limits.max_body_bytes) else { return };
             let Some(Epoch { epoch, held, .. }) = Epoch::of(&record.body) else { return };
             announced.epoch = announced.epoch.max(*epoch);
             let hold = Hold { by: record.envelope.entered_by.clone(), since: record.envelope.time };

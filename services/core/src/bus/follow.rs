@@ -43,7 +43,7 @@ impl Newest {
         }
         // Something unreadable stands behind it.
         let mut newest = None;
-        self.bus.read_all(&self.subject, 0, |raw| newest = raw.read(limit).ok().or(newest.take())).await?;
+        self.bus.read_all(&self.subject, 0, |raw| newest = raw.standing().read(limit).ok().or(newest.take())).await?;
         Ok(newest)
     }
 
@@ -67,7 +67,7 @@ impl Newest {
         let mut tail = self.bus.tail_from(&self.subject, Start::LastOfEach).await?;
         loop {
             for raw in tail.next().await? {
-                match raw.read(self.bus.limits.max_body_bytes) {
+                match raw.standing().read(self.bus.limits.max_body_bytes) {
                     Ok(record) => _ = self.seen.send_replace(Some(record)),
                     Err(error) => tracing::warn!(subject = self.subject, %error, "passed over"),
                 }

@@ -1,7 +1,7 @@
 //! The bus: how services speak through JetStream, and the only place that knows how.
 //!
 //! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`follow`] look things up,
-//! [`objects`] keeps images and audio, [`consume`] drives a service, [`timers`] and [`hooks`] wait for a time and for
+//! [`objects`] keeps images and audio, [`consume`] drives a service, [`retrying`] deals again with what was set aside, [`timers`] and [`hooks`] wait for a time and for
 //! others, [`congestion`] tells which agents take no more, [`provision`] makes streams and consumers from the table of
 //! subjects, [`violations`] counts what NATS does not permit. All of it stands on [`port`], of which [`jetstream`] is the implementation that services run on.
 
@@ -22,10 +22,12 @@ mod lacking;
 pub mod ledger;
 pub mod liveness;
 pub mod objects;
+pub mod past;
 pub mod patience;
 pub mod port;
 pub mod provision;
 pub mod read;
+pub mod retrying;
 pub mod room;
 pub mod sealed;
 pub mod timers;
@@ -50,6 +52,7 @@ use self::{
     data_keys::DataKeys,
     jetstream::{JetStream, TLS},
     lacking::Lacking,
+    past::Past,
     port::{Cause, Connection, NoAnswer, Port, Subscription},
 };
 use crate::{
@@ -84,6 +87,9 @@ pub struct NatsConfig {
     pub tls_ca: String,
     /// Longest wait for an answer of the server, in milliseconds. Default 2000.
     pub request_timeout_ms: u64,
+    /// Longest wait for a reader of the log to be opened, in milliseconds: the server counts first what there is for it, which
+    /// among the subjects of very many agents takes seconds. Default 60000.
+    pub reader_timeout_ms: u64,
     /// How long a server may do nothing of what takes the others, before another one is tried, in milliseconds: it may be cut
     /// off from them. Only with several in `nats.url` or `nats.replicas`. Default 5000.
     pub isolated_after_ms: u64,
@@ -149,6 +155,7 @@ impl Default for NatsConfig {
             token: Secret::default(),
             tls_ca: String::new(),
             request_timeout_ms: 2_000,
+            reader_timeout_ms: 60_000,
             isolated_after_ms: 5_000,
             replicas: 1,
             partitions: 64,
@@ -184,6 +191,7 @@ impl Validate for NatsConfig {
         let mut mistakes = Vec::new();
         self.check_login(&mut mistakes);
         check(&mut mistakes, "request_timeout_ms", self.request_timeout_ms, 100..=60_000, "milliseconds");
+        check(&mut mistakes, "reader_timeout_ms", self.reader_timeout_ms, 100..=600_000, "milliseconds");
         check(&mut mistakes, "isolated_after_ms", self.isolated_after_ms, 500..=600_000, "milliseconds");
         check(&mut mistakes, "replicas", self.replicas as u64, 1..=5, "copies");
         check(&mut mistakes, "partitions", self.partitions, 1..=Partitions::MOST, "partitions");
@@ -272,6 +280,8 @@ pub struct Bus {
     pub metrics: Metrics,
     /// Where content of users is sealed.
     data_keys: Option<Arc<DataKeys>>,
+    /// Where what is gone from the log is read.
+    past: Option<Arc<dyn Past>>,
 }
 
 /// What tells a log from every other, kept in its stream's metadata.
@@ -337,6 +347,7 @@ impl Bus {
             lacking: Lacking::default(),
             metrics: Metrics::default(),
             data_keys: None,
+            past: None,
         }
     }
 

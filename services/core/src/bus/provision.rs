@@ -26,6 +26,10 @@ pub const LOG_ID: &str = "kairo-log";
 const PARTITIONS: &str = "kairo-partitions";
 /// The epoch that it began in; where it is missing, the first.
 const EPOCH: &str = "kairo-epoch";
+/// Up to where everything was carried forward that must stand when the log is trimmed ([`kairo_events::carried`]).
+pub const TRIMMED: &str = "kairo-trimmed";
+/// As long as the log has a limit that trims it: what it is to have again.
+pub const TRIMMING: &str = "kairo-trimming";
 /// The log that is restored, on all streams as long as not all of them are filled.
 pub const RESTORING: &str = "kairo-restoring";
 /// Which log it was before it was restored, and up to where: `<id>@<sequence>`.
@@ -94,6 +98,12 @@ impl Bus {
         });
         let StreamState { metadata, .. } = state.map_err(BusError::unavailable("looking at the log"))?;
         let found = identity(|key| metadata.get(key))?;
+        if metadata.contains_key(TRIMMING) {
+            tracing::warn!(
+                "the log has a limit that trims it, and loses its oldest message with each new one: if no `kairo trim` is at work, one was \
+                 killed; run it again, or `kairo provision`"
+            );
+        }
         let known = self.log.get_or_init(|| found.clone());
         if *known != found {
             return Err(BusError::Refused(format!(

@@ -1,9 +1,12 @@
 //! Looking things up in the log by direct gets, without a consumer.
 
+use uuid::Uuid;
+
 pub use super::port::Page;
 use super::{
-    Bus, BusError,
+    Bus, BusError, past,
     port::{Asked, Start, Tail},
+    provision::{LOG_BEFORE, TRIMMED},
     sealed::OpeningTail,
 };
 use crate::{
@@ -15,6 +18,25 @@ use crate::{
 pub const PAGE: usize = 256;
 
 const READING: &str = "reading the log";
+
+/// Where the log begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// Its first message; 1 while nothing is in it.
+    pub first: u64,
+    /// Up to here everything was carried forward that must stand; 0 where the log was never trimmed.
+    pub trimmed: u64,
+    /// The log itself, and the one that it was before it was restored: an archive of either has what is gone.
+    pub logs: Vec<Uuid>,
+}
+
+impl Beginning {
+    /// Where the log begins on every server, and will: one that was away or behind while the log was trimmed may have lost more than
+    /// the leader, and a limit that nobody has put back takes the oldest message with each new one. All before is in the archive.
+    pub fn everywhere(&self) -> u64 {
+        self.first.max(self.trimmed.saturating_add(1))
+    }
+}
 
 impl Bus {
     /// The messages of a subject, or of a filter of stored subjects, with a sequence above `after`, at most [`PAGE`], in
@@ -81,10 +103,11 @@ impl Bus {
         Ok(())
     }
 
-    /// The last message of a subject.
+    /// What a subject says last: one that was carried forward is as it stood.
     pub async fn last(&self, subject: &str) -> Result<Option<Raw>, BusError> {
         let last = self.port.last(EVENTS_STREAM, &self.stored(subject), Asked::Any).await;
-        self.opened_if_any(last.map_err(BusError::unavailable(READING))?).await
+        let last = self.opened_if_any(last.map_err(BusError::unavailable(READING))?).await?;
+        Ok(last.map(Raw::standing))
     }
 
     /// The record at `sequence`, which somebody has seen there. A server that is behind the others does not have it yet:
@@ -110,25 +133,24 @@ impl Bus {
         Ok(state.map_err(BusError::unavailable(READING))?.last_sequence)
     }
 
-    /// Whether the log still begins where it did: whoever read one whose beginning was removed from there on would take what is left
-    /// for all there was. To be asked behind reading, so that nothing was removed meanwhile.
+    /// Whether all stands that must: the log has its beginning, or it was trimmed, and what stood last on a subject that somebody goes
+    /// by was carried forward before. Then nothing there is nothing that ever was.
     ///
     /// # Errors
-    /// [`BusError::Refused`] where it does not.
-    pub async fn has_its_beginning(&self) -> Result<(), BusError> {
-        match self.beginning().await? {
-            1 => Ok(()),
-            first => Err(BusError::Refused(format!(
-                "the log begins at message {first}: what stood before is gone, and without it nothing can be made from the log; see \
-                 docs/retention.md"
-            ))),
-        }
+    /// [`BusError::Refused`] where messages are gone that nothing stands for.
+    pub async fn stands(&self) -> Result<(), BusError> {
+        let beginning = self.beginning().await?;
+        let stands = beginning.first <= beginning.trimmed.saturating_add(1);
+        if stands { Ok(()) } else { Err(BusError::Refused(past::is_gone(beginning.first))) }
     }
 
-    /// Where the log begins; 1 while nothing is in it.
-    pub async fn beginning(&self) -> Result<u64, BusError> {
-        let state = self.port.state(EVENTS_STREAM).await;
-        Ok(state.map_err(BusError::unavailable(READING))?.first_sequence.max(1))
+    /// Where the log begins.
+    pub async fn beginning(&self) -> Result<Beginning, BusError> {
+        let state = self.port.state(EVENTS_STREAM).await.map_err(BusError::unavailable(READING))?;
+        let trimmed = state.metadata.get(TRIMMED).and_then(|trimmed| trimmed.parse().ok()).unwrap_or(0);
+        let before = state.metadata.get(LOG_BEFORE).and_then(|before| Uuid::parse_str(before.split('@').next()?).ok());
+        let logs = [self.log()?.id].into_iter().chain(before).collect();
+        Ok(Beginning { first: state.first_sequence.max(1), trimmed, logs })
     }
 
     /// The message at a sequence, from the leader; none where there is none.

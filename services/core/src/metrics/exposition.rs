@@ -6,12 +6,15 @@ use opentelemetry::KeyValue;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric as Measured, MetricData, ResourceMetrics};
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text},
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text},
     metrics::{MetricType, exemplar::Exemplar},
     registry::{Registry, Unit},
 };
 
-use super::table::exposed;
+use super::{
+    exemplars::{Exemplars, labels},
+    table::exposed,
+};
 
 /// The unit that a name ends in, by OpenTelemetry's symbol.
 fn unit(symbol: &str) -> Option<Unit> {
@@ -23,9 +26,9 @@ fn unit(symbol: &str) -> Option<Unit> {
 }
 
 /// What was measured, as text.
-pub(super) fn text(measured: ResourceMetrics) -> String {
+pub(super) fn text(measured: ResourceMetrics, exemplars: Exemplars) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Measurements(measured)));
+    registry.register_collector(Box::new(Measurements { measured, exemplars }));
     let mut written = String::new();
     // Writing to a text does not fail.
     let _ = text::encode(&mut written, &registry);
@@ -33,20 +36,23 @@ pub(super) fn text(measured: ResourceMetrics) -> String {
 }
 
 #[derive(Debug)]
-struct Measurements(ResourceMetrics);
+struct Measurements {
+    measured: ResourceMetrics,
+    exemplars: Exemplars,
+}
 
 impl Collector for Measurements {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let target = labels(self.0.resource().iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        let target = labels(self.measured.resource().iter().map(|(key, value)| (key.as_str(), value.as_str())));
         encoder.encode_descriptor("target", "the replica", None, MetricType::Info)?.encode_info(&target)?;
-        for metric in self.0.scope_metrics().flat_map(|scope| scope.metrics()) {
-            encode(&mut encoder, metric)?;
+        for metric in self.measured.scope_metrics().flat_map(|scope| scope.metrics()) {
+            encode(&mut encoder, metric, &self.exemplars)?;
         }
         Ok(())
     }
 }
 
-fn encode(encoder: &mut DescriptorEncoder, metric: &Measured) -> fmt::Result {
+fn encode(encoder: &mut DescriptorEncoder, metric: &Measured, exemplars: &Exemplars) -> fmt::Result {
     // All instruments are made with this type.
     let AggregatedMetrics::F64(data) = metric.data() else { return Ok(()) };
     let kind = match data {
@@ -68,6 +74,10 @@ fn encode(encoder: &mut DescriptorEncoder, metric: &Measured) -> fmt::Result {
             .data_points()
             .try_for_each(|point| series(&mut family, point.attributes(), |one| one.encode_gauge(&point.value()))),
         MetricData::Histogram(histogram) => histogram.data_points().try_for_each(|point| {
+            let labels = labels(point.attributes().map(|one| (one.key.as_str(), one.value.as_str())));
+            if let Some(with_exemplars) = exemplars.of(&name, &labels) {
+                return with_exemplars.encode(family.encode_family(&labels)?);
+            }
             let bounds = point.bounds().chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(point.bucket_counts()).collect();
             series(&mut family, point.attributes(), |one| {
@@ -89,12 +99,4 @@ fn series<'a>(
         true => write(family),
         false => write(&mut family.encode_family(&labels)?),
     }
-}
-
-/// In one order, so that a text can be compared.
-fn labels<K: AsRef<str>, V: AsRef<str>>(attributes: impl Iterator<Item = (K, V)>) -> Vec<(String, String)> {
-    let mut labels: Vec<(String, String)> =
-        attributes.map(|(key, value)| (exposed(key.as_ref()), value.as_ref().to_owned())).collect();
-    labels.sort();
-    labels
 }

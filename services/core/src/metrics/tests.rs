@@ -7,7 +7,13 @@ use super::{
 
 fn of(service: Service, series: usize, of_agents: bool) -> (Metrics, SdkMeterProvider) {
     let resource = Resource::builder_empty().with_service_name("it").build();
-    Wanted { service, resource, series, of_agents }.begin(|provider| provider)
+    Wanted { service, resource, series, of_agents, sampler: None }.begin(|provider| provider)
+}
+
+fn exporting(share: f64, series: usize) -> (Metrics, SdkMeterProvider) {
+    let resource = Resource::builder_empty().with_service_name("it").build();
+    let (service, sampler) = (Service::AgentRuntime, Some(TraceSampler::new(share)));
+    Wanted { service, resource, series, of_agents: false, sampler }.begin(|provider| provider)
 }
 
 fn lines(metrics: &Metrics) -> Vec<String> {
@@ -53,6 +59,54 @@ fn a_duration_falls_into_the_buckets_of_its_metric() {
         assert!(values.contains(&line), "{line} is not in {values:#?}");
     }
     assert!(values.contains(&format!("kairo_agent_decision_duration_seconds_sum{{{labels}}} 0.3")), "{values:#?}");
+}
+
+#[test]
+fn a_bucket_names_the_last_trace_that_is_exported() {
+    let (first, last) = (
+        "00-0000000000000000000000000000000a-0000000000000001-01",
+        "00-0000000000000000000000000000000b-0000000000000001-01",
+    );
+    let unsampled = "00-0000000000000000000000000000000c-0000000000000001-00";
+    let (metrics, _provider) = exporting(1.0, 100);
+    let labels = [AgentMessage::TYPE, "foreground", "a"];
+    for traceparent in [Some(first), Some(last), Some(unsampled), Some("nonsense"), None] {
+        metrics.took_in(traceparent, &DECISION, Duration::from_millis(500), &labels);
+    }
+    metrics.took_in(None, &DECISION, Duration::from_secs(301), &labels);
+    let values = values(&metrics);
+    let named: Vec<&String> = values.iter().filter(|line| line.contains(" # ")).collect();
+    let [named] = *named else { panic!("{values:#?}") };
+    // A bound belongs to its bucket; what was counted is the same with exemplars and without.
+    assert!(
+        named.contains("le=\"0.5\"") && named.contains("} 5 # {trace_id=\"0000000000000000000000000000000b\"} 0.5 "),
+        "{named}"
+    );
+    assert!(values.iter().any(|line| line.contains("le=\"+Inf\"") && line.ends_with("} 6")), "{values:#?}");
+    assert!(values.iter().any(|line| line.contains("_sum{") && line.ends_with("} 303.5")), "{values:#?}");
+}
+
+#[test]
+fn no_bucket_names_a_trace_that_nobody_has() {
+    let traceparent = Some("00-0000000000000000ffffffffffffffff-0000000000000001-01");
+    for (metrics, _provider) in [of(Service::AgentRuntime, 100, false), exporting(0.5, 100)] {
+        metrics.took_in(traceparent, &DECISION, Duration::ZERO, &[AgentMessage::TYPE, "beside", "a"]);
+        let values = values(&metrics);
+        assert!(values.iter().any(|line| line.contains("_count{") && line.ends_with(" 1")), "{values:#?}");
+        assert!(!values.iter().any(|line| line.contains(" # ")), "{values:#?}");
+    }
+}
+
+#[test]
+fn exemplars_are_bounded_as_series_are() {
+    let (metrics, _provider) = exporting(1.0, 3);
+    let traceparent = Some("00-0000000000000000000000000000000a-0000000000000001-01");
+    for lane in 0..50 {
+        metrics.took_in(traceparent, &DECISION, Duration::ZERO, &[AgentMessage::TYPE, &lane.to_string(), "a"]);
+    }
+    let values = values(&metrics);
+    assert_eq!(values.iter().filter(|line| line.contains(" # ")).count(), 3, "{values:#?}");
+    assert!(values.iter().any(|line| line.contains("_count{otel_metric_overflow=\"true\"} 47")), "{values:#?}");
 }
 
 #[test]

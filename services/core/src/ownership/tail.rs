@@ -22,8 +22,8 @@ pub enum Tailed {
     Messages(Vec<Raw>),
 }
 
-/// Batches that wait to be taken, at most.
-const BATCHES: usize = 16;
+/// Batches that wait to be taken, at most. A replica has a tail for each of its partitions, and each holds what it has pulled, too.
+const BATCHES: usize = 2;
 
 /// Follows what one of the filters names behind the message at `after`. It ends when the receiver is dropped.
 pub fn follow(bus: &Bus, filters: Vec<String>, after: u64) -> mpsc::Receiver<Tailed> {

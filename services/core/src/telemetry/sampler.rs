@@ -4,7 +4,9 @@ use opentelemetry::{
     Context, KeyValue,
     trace::{Link, SpanKind, TraceContextExt, TraceId},
 };
-use opentelemetry_sdk::trace::{Sampler, SamplingResult, ShouldSample};
+use opentelemetry_sdk::trace::{Sampler, SamplingDecision, SamplingResult, ShouldSample};
+
+use super::Traceparent;
 
 /// A trace is exported if nobody before decided otherwise and its id falls into the share.
 ///
@@ -12,14 +14,21 @@ use opentelemetry_sdk::trace::{Sampler, SamplingResult, ShouldSample};
 /// without an exporter starts its traces with the flag set, leaving the choice to those that have
 /// one. The id decides alike everywhere, so a trace is still kept or dropped whole.
 #[derive(Debug, Clone)]
-pub(super) struct TraceSampler {
+pub(crate) struct TraceSampler {
     share: Sampler,
 }
 
 impl TraceSampler {
     /// Exports this share of all traces, 0 to 1.
-    pub(super) fn new(share: f64) -> Self {
+    pub(crate) fn new(share: f64) -> Self {
         Self { share: Sampler::TraceIdRatioBased(share) }
+    }
+
+    /// Whether the trace of a message is exported.
+    pub(crate) fn keeps(&self, traceparent: Traceparent) -> bool {
+        let id = TraceId::from(traceparent.trace_id());
+        let result = self.share.should_sample(None, id, "", &SpanKind::Internal, &[], &[]);
+        traceparent.is_sampled() && result.decision == SamplingDecision::RecordAndSample
     }
 }
 

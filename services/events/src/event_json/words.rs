@@ -250,6 +250,9 @@ fn of_system(system: System<'_>) -> String {
             tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" ")
         }
         System::DeadLetter(letter) => letter.reason.clone(),
+        System::DeadLetterRetry(order) => format!("letter {}", order.letter),
+        System::DeadLetterRetried(retried) if retried.reason.is_empty() => retried.outcome.clone(),
+        System::DeadLetterRetried(retried) => format!("{}: {}", retried.outcome, retried.reason),
         System::Epoch(epoch) => epoch.epoch.to_string(),
         System::Basis(_) => String::new(),
     }

@@ -1,8 +1,7 @@
 //! Carrying out orders to forget somebody. Of several gateways one is at an order, for as long as it says so.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
-use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_core::{
     bus::{BusError, append::Outgoing, data_keys::Holder},
@@ -17,13 +16,11 @@ use kairo_proto::{
 use kairo_read_model::{Projection, READ_MODEL, SEARCH};
 use tokio::time::{Instant, sleep};
 
-use super::{Kept, Order, changes, keep, order_of, told_id, write};
+use super::{Kept, Order, at_each, keep, order_of, told_id, write};
 use crate::{objects::sweep, problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Pause before an order is gone on with that could not be.
-const PAUSE: Duration = Duration::from_secs(2);
 /// How often it is looked how far a read model is that is being built.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -49,42 +46,16 @@ impl From<Problem> for Stuck {
 
 /// Carries out what orders there are, until the gateway stops.
 pub async fn run(gateway: Gateway) {
-    let shutdown = gateway.shutdown.clone();
-    shutdown.run_until_cancelled(carry_out_all(&gateway)).await;
-}
-
-async fn carry_out_all(gateway: &Gateway) {
-    loop {
-        let Ok(users) = changes(&gateway.bus).await else {
-            sleep(PAUSE).await;
-            continue;
-        };
-        let mut users = std::pin::pin!(users);
-        // Those that could not be carried out, or are somebody else's for now.
-        let mut left: BTreeSet<Name> = BTreeSet::new();
-        loop {
-            let user = tokio::select! {
-                biased;
-                user = users.next() => match user {
-                    Some(user) => user,
-                    None => break,
-                },
-                () = sleep(PAUSE), if !left.is_empty() => match left.pop_first() {
-                    Some(user) => user,
-                    None => continue,
-                },
-            };
-            match carry_out(gateway, &user).await {
-                Ok(()) => _ = left.remove(&user),
-                Err(stuck) => {
-                    if !matches!(stuck, Stuck::Taken) {
-                        tracing::warn!(%user, %stuck, "forgetting a user does not get any further for now");
-                    }
-                    left.insert(user);
-                }
+    let all = at_each(&gateway.bus, async |user| match carry_out(&gateway, &user).await {
+        Ok(()) => true,
+        Err(stuck) => {
+            if !matches!(stuck, Stuck::Taken) {
+                tracing::warn!(%user, %stuck, "forgetting a user does not get any further for now");
             }
+            false
         }
-    }
+    });
+    gateway.shutdown.run_until_cancelled(all).await;
 }
 
 /// How often a gateway that is at an order says so, and how long the others leave it to that one without a word.

@@ -22,8 +22,8 @@ fn code(status: u16) -> Code {
         404 => Code::NotFound,
         405 => Code::Unimplemented,
         409 | 412 => Code::FailedPrecondition,
-        // As for a message that is not even read because of its size.
-        413 => Code::OutOfRange,
+        // As for a message that is not even read because of its size, and for a revision that was compacted away.
+        410 | 413 => Code::OutOfRange,
         429 => Code::ResourceExhausted,
         503 => Code::Unavailable,
         _ => Code::Internal,

@@ -67,6 +67,9 @@ pub const WRITE: Needs = Needs::Scope(Scope::Write);
 pub const BOTH: Needs = Needs::Both(Scope::Read, Scope::Write);
 pub const ADMIN: Needs = Needs::Scope(Scope::Admin);
 
+/// It shows all that was said to an agent, as a replay does, and says something besides, which may cost.
+const FORK: Needs = Needs::Both(Scope::Admin, Scope::Write);
+
 pub const fn row(method: &'static str, path: &'static str, needs: Needs, agents: Limited, user: Limited) -> Access {
     Access { method, path, needs, agents, user }
 }
@@ -83,7 +86,19 @@ const TABLE: &[Access] = &[
     // Nobody guesses a digest of 256 bits: who can name an object was shown it.
     row("GET", "/v1/objects/{digest}", READ, Free, Free),
     // All that was said to an agent, by whomever.
+    row("POST", "/v1/agents/{agent}/forks", FORK, Closed, Closed),
+    row("GET", "/v1/forks", ADMIN, Closed, Closed),
+    row("GET", "/v1/forks/{fork}", FORK, Closed, Closed),
+    row("DELETE", "/v1/forks/{fork}", FORK, Closed, Closed),
+    row("POST", "/v1/forks/{fork}/answers", FORK, Closed, Closed),
+    row("POST", "/v1/forks/{fork}/approvals", FORK, Closed, Closed),
+    row("GET", "/v1/forks/{fork}/events", FORK, Closed, Closed),
+    row("POST", "/v1/forks/{fork}/messages", FORK, Closed, Closed),
+    row("POST", "/v1/forks/{fork}/wait", FORK, Closed, Closed),
+    row("POST", "/v1/agents/{agent}/replay", ADMIN, Closed, Closed),
+    row("GET", "/v1/agents/{agent}/requests", ADMIN, Closed, Closed),
     row("GET", "/v1/agents/{agent}/state", ADMIN, Closed, Closed),
+    row("POST", "/v1/agents/{agent}/whatif", ADMIN, Closed, Closed),
     row("GET", "/v1/incidents/{agent}", ADMIN, Closed, Closed),
     // It answers with what the agent says.
     row("POST", "/v1/chat/completions", BOTH, Asked, Asked),

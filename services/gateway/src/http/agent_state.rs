@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{
     Gateway,
-    computing::{Wanted, while_wanted},
-    log, query,
+    computing::{Wanted, of_part},
+    query,
 };
 use crate::{
     fields::{Fields, parsed, value},
@@ -29,13 +29,9 @@ pub async fn get(
     let mut fields = Fields::from_query(query.as_deref());
     let at: Option<u64> = fields.optional("at", "a sequence", value(parsed));
     let at = fields.complete(|| Some(at.unwrap_or(u64::MAX)))?;
-    let permit = gateway.replay_permit()?;
-    let messages = log::part(&gateway, &agent, at).await?;
-    let compute = move |wanted: &Wanted| {
-        let _held = permit;
-        folded(agent, &messages, wanted)
-    };
-    let state = while_wanted(compute).await?.map_err(|broken| Problem::unreplayable(&broken))?;
+    let whose = agent.clone();
+    let state = of_part(&gateway, &agent, at, move |messages, wanted| folded(whose, messages, wanted)).await?;
+    let state = state.map_err(|broken| Problem::unreplayable(&broken))?;
     let state = state.ok_or_else(|| Problem::not_found("the log has nothing of this agent up to there"))?;
     Ok(Json(state))
 }

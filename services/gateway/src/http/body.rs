@@ -1,24 +1,15 @@
 //! The body of a request that must be JSON.
 
-use std::time::Duration;
-
 use axum::{
-    body::{Body, BodyDataStream, Bytes, HttpBody},
+    body::{Body, Bytes, HttpBody},
     extract::{FromRequest, Request},
     http::{HeaderMap, header},
 };
 use bytes::BytesMut;
 use futures::StreamExt;
-use tokio::time::timeout;
 
 use super::Gateway;
 use crate::problem::Problem;
-
-/// What is read and thrown away of a body that is too large, in bytes: a client that sends all of it before it looks
-/// for an answer, as most do, would otherwise find its connection broken instead of the reason.
-const THROWN_AWAY_BYTES: usize = 64 * 1024 * 1024;
-/// How long that may take.
-const THROWN_AWAY_WITHIN: Duration = Duration::from_secs(5);
 
 /// The bytes of a body said to be JSON, within the limit.
 pub struct JsonBody(pub Bytes);
@@ -43,32 +34,22 @@ pub async fn within(request: Request, limit: usize, setting: &str) -> Result<Byt
 pub async fn read(body: Body, limit: usize, setting: &str) -> Result<Bytes, Problem> {
     // What the client says of the length, if it says it.
     let said = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let mut pieces = body.into_data_stream();
     if said > limit {
-        return Err(too_large(pieces, limit, setting).await);
+        return Err(too_large(limit, setting));
     }
+    let mut pieces = body.into_data_stream();
     let mut read = BytesMut::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|error| Problem::malformed(format!("the body broke off: {error}")))?;
         if read.len() + piece.len() > limit {
-            return Err(too_large(pieces, limit, setting).await);
+            return Err(too_large(limit, setting));
         }
         read.extend_from_slice(&piece);
     }
     Ok(read.freeze())
 }
 
-async fn too_large(mut rest: BodyDataStream, limit: usize, setting: &str) -> Problem {
-    let thrown_away = async {
-        let mut bytes = 0;
-        while bytes < THROWN_AWAY_BYTES
-            && let Some(Ok(piece)) = rest.next().await
-        {
-            bytes += piece.len();
-        }
-    };
-    // Whoever is slower is not waited for.
-    drop(timeout(THROWN_AWAY_WITHIN, thrown_away).await);
+fn too_large(limit: usize, setting: &str) -> Problem {
     Problem::too_large(format!("the body is larger than {setting}, which is {limit} bytes"))
 }
 

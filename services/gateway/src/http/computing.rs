@@ -1,8 +1,11 @@
 //! What takes a while to compute and blocks meanwhile, computed as long as its client waits.
 
+use kairo_core::ids::Name;
+use kairo_proto::v1::LogMessage;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use super::{Gateway, log};
 use crate::problem::Problem;
 
 /// Whether somebody still waits.
@@ -13,6 +16,23 @@ impl Wanted {
     pub fn each<T>(&self, all: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
         all.into_iter().take_while(|_| !self.0.is_cancelled())
     }
+}
+
+/// Computes something of an agent's part of the log up to a place, of which so much is held in memory meanwhile, and for so many clients,
+/// as is configured.
+pub async fn of_part<T: Send + 'static>(
+    gateway: &Gateway,
+    agent: &Name,
+    to: u64,
+    compute: impl FnOnce(&[LogMessage], &Wanted) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let permit = gateway.replay_permit()?;
+    let messages = log::part(gateway, agent, to).await?;
+    let compute = move |wanted: &Wanted| {
+        let _held = permit;
+        compute(&messages, wanted)
+    };
+    while_wanted(compute).await
 }
 
 /// Computes on a thread of its own; nothing else would go on meanwhile. A request that is no longer waited for is dropped, and with it

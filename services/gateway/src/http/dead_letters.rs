@@ -1,17 +1,39 @@
-//! `GET /v1/dead-letters`: the messages that were set aside, newest first.
+//! `/v1/dead-letters`: the messages that were set aside, newest first, and have them dealt with again.
+
+use std::collections::{BTreeMap, HashMap};
 
 use async_nats::jetstream::{
     message::StreamMessage,
     stream::{DirectGetErrorKind, Stream},
 };
-use axum::extract::{RawQuery, State};
+use axum::{
+    Extension,
+    extract::{Path, RawQuery, State, rejection::PathRejection},
+    http::StatusCode,
+};
 use futures::future::try_join_all;
 use jiff::Timestamp;
-use kairo_core::{bus::BusError, event_json, record::Raw, subjects::DLQ_STREAM};
-use kairo_proto::v1::{Event, ListDeadLettersResponse};
+use kairo_core::{
+    bus::BusError,
+    event_json,
+    record::{Raw, Record},
+    subjects::{Consumer, DLQ_STREAM, Service},
+};
+use kairo_proto::{
+    time,
+    v1::{
+        DeadLetter, DeadLetterRetried, DeadLetterRetry, Event, ListDeadLettersResponse, RetryDeadLetterResponse,
+        RetryRow,
+    },
+};
+use uuid::Uuid;
 
 use super::{Gateway, answer::Told, query};
-use crate::{fields::Fields, problem::Problem};
+use crate::{
+    auth::Caller,
+    fields::{Fields, parsed},
+    problem::{FieldError, Problem},
+};
 
 /// Letters asked for at once.
 const AT_ONCE: u64 = 16;
@@ -23,27 +45,115 @@ pub async fn get(
     let mut fields = Fields::from_query(query.as_deref());
     let limit = query::limit(&mut fields, &gateway.config);
     let limit = fields.complete(|| usize::try_from(limit).ok())?;
-    let dead_letters = newest(&gateway, limit).await;
-    let dead_letters =
-        dead_letters.map_err(|source| BusError::Unavailable { doing: "reading the dead letters", source })?;
-    Ok(Told(ListDeadLettersResponse { dead_letters }))
+    let Found { letters, retries, .. } = newest(&gateway, limit).await.map_err(unread)?;
+    let retries = letters.iter().filter_map(|letter| retries.get(&letter.sequence).cloned()).collect();
+    Ok(Told(ListDeadLettersResponse { dead_letters: letters, retries }))
 }
 
-async fn newest(gateway: &Gateway, limit: usize) -> Result<Vec<Event>, async_nats::Error> {
+/// Has the service that wrote a letter deal with its message again.
+pub async fn retry(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<String>, PathRejection>,
+) -> Result<(StatusCode, Told<RetryDeadLetterResponse>), Problem> {
+    let sequence = sequence(path)?;
+    let found = async {
+        // No stream has a message 0, and none is asked for one.
+        if sequence == 0 {
+            return Ok(None);
+        }
+        let stream = gateway.bus.nats()?.jetstream.get_stream_no_info(DLQ_STREAM).await?;
+        letter(&stream, sequence).await
+    };
+    let record = found.await.map_err(unread)?.and_then(|message| read(message, gateway.bus.limits.max_body_bytes));
+    let letter = record.as_ref().and_then(|record| DeadLetter::of(&record.body));
+    let none = || {
+        Problem::not_found(format!("there is no dead letter {sequence}; GET /v1/dead-letters lists those there are"))
+    };
+    let (service, order) = order(sequence, letter.ok_or_else(none)?)?;
+    let retry_id = gateway.bus.retry_dead_letter(&caller.principal(), service, order).await?;
+    tracing::info!(letter = sequence, service = service.name(), %retry_id, "a dead letter is to be dealt with again");
+    let told = RetryDeadLetterResponse {
+        letter: sequence,
+        retry_id: retry_id.to_string(),
+        service: service.name().to_owned(),
+    };
+    Ok((StatusCode::ACCEPTED, Told(told)))
+}
+
+fn sequence(path: Result<Path<String>, PathRejection>) -> Result<u64, Problem> {
+    let given = path.map(|Path(given)| given).unwrap_or_default();
+    parsed(&given).ok_or_else(|| {
+        let expected = "the sequence of a letter, as GET /v1/dead-letters tells it".to_owned();
+        let found = Some(given.chars().take(80).collect());
+        Problem::invalid(vec![FieldError { field: "letter".to_owned(), expected, found }])
+    })
+}
+
+/// Who deals with it again, and what with.
+fn order(sequence: u64, letter: &DeadLetter) -> Result<(Service, DeadLetterRetry), Problem> {
+    let DeadLetter { consumer, stream, sequence: message, .. } = letter;
+    if consumer == Service::Projector.name() {
+        return Err(Problem::conflict(
+            "rows of a read model are made again all together: POST /v1/projections/read-model/rebuild reads this message again, \
+             too",
+        ));
+    }
+    let known = Consumer::set_aside_by(consumer);
+    let known = known.ok_or_else(|| Problem::conflict(format!("this version knows no consumer {consumer}")))?;
+    let order =
+        DeadLetterRetry { letter: sequence, consumer: consumer.clone(), stream: stream.clone(), sequence: *message };
+    Ok((known.service(), order))
+}
+
+fn unread(source: async_nats::Error) -> Problem {
+    BusError::Unavailable { doing: "reading the dead letters", source }.into()
+}
+
+/// What was found of the dead letters, from the newest back.
+#[derive(Default)]
+struct Found {
+    letters: Vec<Event>,
+    /// The newest order of each letter.
+    retries: BTreeMap<u64, RetryRow>,
+    /// What came of orders, by their ids.
+    outcomes: HashMap<Uuid, DeadLetterRetried>,
+}
+
+impl Found {
+    /// Takes in what stands before all that was taken in.
+    fn take(&mut self, record: &Record) {
+        let Record { envelope, body, .. } = record;
+        if let (Some(retried), Some(order)) = (DeadLetterRetried::of(body), envelope.causation_id) {
+            self.outcomes.insert(order, retried.clone());
+        } else if let Some(order) = DeadLetterRetry::of(body) {
+            let told = self.outcomes.remove(&envelope.id);
+            let (outcome, reason) = told.map_or((None, String::new()), |told| (Some(told.outcome), told.reason));
+            let asked_at = Some(time::message(envelope.time));
+            let row = RetryRow { letter: order.letter, retry_id: envelope.id.to_string(), asked_at, outcome, reason };
+            self.retries.entry(order.letter).or_insert(row);
+        } else if DeadLetter::of(body).is_some() {
+            self.letters.extend(event_json::events(record).pop().map(Event::from));
+        }
+    }
+}
+
+async fn newest(gateway: &Gateway, limit: usize) -> Result<Found, async_nats::Error> {
     let stream = gateway.bus.nats()?.jetstream.get_stream_no_info(DLQ_STREAM).await?;
     let state = stream.get_info().await?.state;
-    let mut newest = Vec::new();
+    let mut found = Found::default();
     let mut end = state.last_sequence;
-    while newest.len() < limit && end >= state.first_sequence.max(1) {
+    while found.letters.len() < limit && end >= state.first_sequence.max(1) {
         let start = end.saturating_sub(AT_ONCE - 1).max(state.first_sequence).max(1);
         for letter in try_join_all((start..=end).rev().map(|sequence| letter(&stream, sequence))).await? {
             // The server's own advisories lie here too, and are no letters.
-            newest.extend(letter.and_then(|letter| read(letter, gateway.bus.limits.max_body_bytes)));
+            let record = letter.and_then(|letter| read(letter, gateway.bus.limits.max_body_bytes));
+            record.iter().for_each(|record| found.take(record));
         }
         end = start - 1;
     }
-    newest.truncate(limit);
-    Ok(newest)
+    found.letters.truncate(limit);
+    Ok(found)
 }
 
 /// The letter at this place; none if an operator removed it.
@@ -55,7 +165,7 @@ async fn letter(stream: &Stream<()>, sequence: u64) -> Result<Option<StreamMessa
     }
 }
 
-fn read(letter: StreamMessage, max_body: usize) -> Option<Event> {
+fn read(letter: StreamMessage, max_body: usize) -> Option<Record> {
     let raw = Raw {
         sequence: letter.sequence,
         subject: letter.subject.to_string(),
@@ -65,5 +175,71 @@ fn read(letter: StreamMessage, max_body: usize) -> Option<Event> {
         sealed: None,
         stored: Timestamp::UNIX_EPOCH,
     };
-    event_json::events(&raw.read(max_body).ok()?).pop().map(Event::from)
+    raw.read(max_body).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+
+    use super::*;
+
+    fn letter_of(consumer: &str) -> DeadLetter {
+        DeadLetter { consumer: consumer.into(), stream: "KAIRO_EVENTS".into(), sequence: 7, ..Default::default() }
+    }
+
+    #[test]
+    fn whoever_wrote_a_letter_is_told_to_deal_with_it_again() {
+        let (service, order) = order(3, &letter_of("tool-runner-processes")).unwrap();
+        assert_eq!((service, order.letter, order.sequence), (Service::ToolRunner, 3, 7));
+        for (consumer, named) in [("projector", "rebuild"), ("nobody", "nobody")] {
+            let problem = super::order(3, &letter_of(consumer)).unwrap_err();
+            assert_eq!(problem.status, StatusCode::CONFLICT);
+            assert!(problem.detail.contains(named), "{}", problem.detail);
+        }
+    }
+
+    #[test]
+    fn of_each_letter_the_newest_retry_is_told_with_what_came_of_it() {
+        let record = |sequence: u64, id: u128, cause: Option<u128>, subject: &str, body: kairo_proto::Body| {
+            let id = Uuid::from_u128(id);
+            let entering = kairo_core::envelope::Envelope::entering(
+                id,
+                Service::Gateway,
+                kairo_core::envelope::Origin::System,
+                Timestamp::UNIX_EPOCH,
+            );
+            let envelope = kairo_core::envelope::Envelope {
+                type_name: body.type_name().to_owned(),
+                causation_id: cause.map(Uuid::from_u128),
+                ..entering
+            };
+            Record { sequence, subject: subject.to_owned(), envelope, body }
+        };
+        let order = |sequence, id, letter| {
+            record(
+                sequence,
+                id,
+                None,
+                "kairo.dlq.router.retry",
+                DeadLetterRetry { letter, ..Default::default() }.into(),
+            )
+        };
+        let retried = DeadLetterRetried { letter: 1, outcome: "failed".into(), reason: "away".into() };
+        let mut found = Found::default();
+        let all = [
+            order(9, 90, 2),
+            record(8, 80, Some(70), "kairo.dlq.router.retried", retried.into()),
+            order(7, 70, 1),
+            order(6, 60, 1),
+            record(2, 20, None, "kairo.dlq.router.letter", letter_of("router").into()),
+            record(1, 10, None, "kairo.dlq.router.letter", letter_of("router").into()),
+        ];
+        all.iter().for_each(|record| found.take(record));
+        let told: Vec<_> =
+            found.retries.values().map(|it| (it.letter, it.outcome.as_deref(), it.reason.as_str())).collect();
+        assert_eq!(told, [(1, Some("failed"), "away"), (2, None, "")]);
+        let sequences: Vec<u64> = found.letters.iter().map(|letter| letter.sequence).collect();
+        assert_eq!(sequences, [2, 1]);
+    }
 }

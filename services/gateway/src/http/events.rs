@@ -1,8 +1,9 @@
 //! `GET /v1/events`: the history, from the read model.
 
 use axum::{Extension, extract::State};
+use kairo_core::event_json::EventJson;
 use kairo_proto::v1::{Event, ListEventsResponse};
-use kairo_read_model::EventsQuery;
+use kairo_read_model::{EventsQuery, MAX_ROWS};
 
 use super::{
     Gateway, query,
@@ -30,15 +31,33 @@ pub async fn get(
     };
     let behind = |after: Place, limit| ask(EventsQuery { after: Some(after.into()), limit, ..wanted.clone() });
     let mut events = ask(wanted.clone()).await?;
-    let mut next_after = None;
-    if query::is_full(&events, wanted.limit) && wanted.latest.is_none() {
+    let (mut next_after, mut next_before) = (None, None);
+    let is_full = query::is_full(&events, wanted.limit);
+    if wanted.latest.is_some() {
+        if let Some(first) = events.first().map(Place::of).filter(|_| is_full) {
+            let whole =
+                EventsQuery { before: Some(first.sequence + 1), latest: None, limit: MAX_ROWS, ..wanted.clone() };
+            let after = Place::whole(first.sequence.saturating_sub(1));
+            let message = ask(EventsQuery { after: Some(after.into()), ..whole }).await?;
+            next_before = begin_whole(&mut events, message);
+        }
+    } else if is_full {
         next_after = query::complete(&mut events, Place::of, behind).await?;
     }
     // Of the page, so that going on by its end misses nothing.
     let events = ownership::events(&gateway, &snapshot, caller.user(), events).await?;
     let events = events.into_iter().map(Event::from).collect();
     let next_after = next_after.map(|sequence| Place::whole(sequence).into());
-    Ok(Answer::of(&snapshot, ListEventsResponse { events, next_after, ..Default::default() }))
+    Ok(Answer::of(&snapshot, ListEventsResponse { events, next_after, next_before, ..Default::default() }))
+}
+
+/// Puts what is missing of the first message in front of a page, of which this is the whole message. Returns what to ask for as
+/// `before` to see what stands before it.
+fn begin_whole(events: &mut Vec<EventJson>, message: Vec<EventJson>) -> Option<u64> {
+    let first = events.first().map(Place::of)?;
+    let missing = message.into_iter().filter(|event| Place::of(event) < first);
+    events.splice(0..0, missing.collect::<Vec<_>>());
+    Some(first.sequence)
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<EventsQuery, Problem> {
@@ -48,12 +67,18 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<EventsQuery, 
     let correlation = fields.optional("correlation", "a UUID", value(parsed));
     let after = query::after(&mut fields).map(Into::into);
     let since = fields.optional("since", TIME, value(parsed));
+    let before = query::before(&mut fields);
     let (latest, limit) = query::latest_and_limit(&mut fields, config);
-    fields.complete(|| Some(EventsQuery { agent, thread, correlation, after, since, latest, limit }))
+    // What stands before a message is read backwards from it.
+    let latest = latest.or(before.map(|_| limit));
+    fields.complete(|| Some(EventsQuery { agent, thread, correlation, after, before, since, latest, limit }))
 }
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1::AgentThought;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -69,10 +94,36 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_before_a_message_is_the_newest_of_it() {
+        let wanted = read(Some("before=9"), &GatewayConfig::default()).unwrap();
+        assert_eq!((wanted.before, wanted.latest, wanted.limit), (Some(9), Some(100), 100));
+        let wanted = read(Some("before=9&limit=7"), &GatewayConfig::default()).unwrap();
+        assert_eq!((wanted.before, wanted.latest, wanted.limit), (Some(9), Some(7), 7));
+    }
+
+    #[test]
+    fn a_page_of_the_newest_begins_with_a_whole_message() {
+        let at = |sequence: u64, position: u32| -> EventJson {
+            let id = "0199c4a4-b1cf-7a66-9d4e-0d7f4a3d5b11";
+            let (ts, subject, type_name) = ("2026-11-21T10:00:00Z", "kairo.agent.a.decision", AgentThought::TYPE);
+            let event = json!({
+                "event_id": id, "ts": ts, "source": "internal", "modality": "text", "payload": {}, "meta": { "tags": [] },
+                "type": type_name, "sequence": sequence, "position": position, "subject": subject, "correlation_id": id,
+            });
+            serde_json::from_value(event).unwrap()
+        };
+        let mut page = vec![at(7, 2), at(9, 0)];
+        assert_eq!(begin_whole(&mut page, (0..3).map(|position| at(7, position)).collect()), Some(7));
+        let places: Vec<_> = page.iter().map(|event| Place::of(event).to_string()).collect();
+        assert_eq!(places, ["7.0", "7.1", "7.2", "9.0"]);
+        assert_eq!(begin_whole(&mut Vec::new(), Vec::new()), None);
+    }
+
+    #[test]
     fn everything_wrong_is_named() {
-        let query = "agent=A&thread=*&correlation=7&after=x&since=noon&latest=yes&limit=0&colour=red";
+        let query = "agent=A&thread=*&correlation=7&after=x&since=noon&before=y&latest=yes&limit=0&colour=red";
         let problem = read(Some(query), &GatewayConfig::default()).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
-        assert_eq!(fields, ["agent", "thread", "correlation", "after", "since", "latest", "limit", "colour"]);
+        assert_eq!(fields, ["agent", "thread", "correlation", "after", "since", "before", "latest", "limit", "colour"]);
     }
 }

@@ -17,6 +17,30 @@ This is the gateway of Kairo, which runs LLM agents as event-sourced services ov
     "
 GET /v1/agents/{agent}/state
     What an agent knew at a place of the log, for administrators
+GET /v1/agents/{agent}/requests
+    What models were asked for a decision of it, made again from the log
+POST /v1/agents/{agent}/replay
+    Its decisions made again, with another prompt or other limits; no model is asked
+POST /v1/agents/{agent}/whatif
+    Which of its decisions would be others, had a message not been there or said something else
+POST /v1/agents/{agent}/forks
+    The agent goes on from a place of its log, apart from it, in the gateway's memory; nothing of it reaches anybody
+GET /v1/forks
+    Such forks that are open
+GET /v1/forks/{fork}
+    One of them: what it began with, and what it has used of what it may
+DELETE /v1/forks/{fork}
+    It ends
+GET /v1/forks/{fork}/events
+    What happens in it, as server-sent events, from its beginning or where a client comes back
+POST /v1/forks/{fork}/messages
+    Say something to it
+POST /v1/forks/{fork}/answers
+    What a call comes to that neither the log nor anybody has an answer to
+POST /v1/forks/{fork}/approvals
+    Approve or reject what it may not do by itself
+POST /v1/forks/{fork}/wait
+    Let time pass in it, by seconds or until its next timer
 GET /v1/incidents/{agent}
     Its part of the log in one file, for kairo state, replay, whatif and incident
 POST /v1/objects

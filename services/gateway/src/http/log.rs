@@ -45,7 +45,7 @@ pub async fn get(
         ControlFlow::Continue(())
     };
     gateway.bus.read_together(&part_of(&agent), after, each).await?;
-    page.log_begins = gateway.bus.beginning().await?;
+    page.log_begins = gateway.bus.beginning().await?.first;
     Ok(Json(page))
 }
 
@@ -84,11 +84,15 @@ fn as_placed(gateway: &Gateway, raw: &Raw) -> LogMessage {
     LogMessage { subject: format!("{}.{partition}", message.subject), ..message }
 }
 
-/// An agent's part of the log up to a place, all of it.
+/// An agent's part of the log up to a place, all of it: what was trimmed is read from the archive.
 ///
 /// # Errors
-/// When it is longer than is held in memory.
+/// When it is longer than is held in memory, and where what was trimmed is in no archive: nothing follows from what is left.
 pub async fn part(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMessage>, Problem> {
+    let begins = gateway.bus.beginning().await?.everywhere();
+    if begins > 1 && !gateway.bus.knows_past() {
+        return Err(Problem::no_archive(begins));
+    }
     let most = gateway.config.max_replay_bytes;
     let (mut messages, mut bytes) = (Vec::new(), 0);
     let each = |raw: Raw| {
@@ -99,7 +103,7 @@ pub async fn part(gateway: &Gateway, agent: &Name, to: u64) -> Result<Vec<LogMes
         messages.push(raw.to_log_message());
         ControlFlow::Continue(())
     };
-    gateway.bus.read_together(&part_of(agent), 0, each).await?;
+    gateway.bus.read_whole(&part_of(agent), each).await?;
     if bytes > most {
         return Err(Problem::log_too_long());
     }

@@ -2,7 +2,10 @@
 
 pub mod access;
 mod actions;
+mod agent_replay;
+mod agent_requests;
 mod agent_state;
+mod agent_whatif;
 mod agents;
 mod answer;
 mod approvals;
@@ -25,6 +28,7 @@ mod events;
 mod exporting;
 mod fleet;
 mod forgetting;
+mod forks;
 mod guard;
 mod home;
 mod inbox;
@@ -39,6 +43,7 @@ mod messages;
 mod objects;
 mod openai;
 pub mod openapi;
+mod outline;
 mod processes;
 mod projections;
 pub mod query;
@@ -55,6 +60,7 @@ mod thoughts;
 mod thread_messages;
 mod threads;
 mod tickets;
+mod unread;
 mod usage;
 mod whoami;
 mod ws;
@@ -79,19 +85,22 @@ pub fn routes(gateway: Gateway, readiness: &Readiness) -> Router {
     let bound = middleware::from_fn_with_state(gateway.clone(), body_timeout::bound);
     let open = middleware::from_fn_with_state(gateway.clone(), access::check_open);
     let grpc = grpc::routes(&gateway, router.clone(), readiness);
-    let router = router.layer(bound).merge(grpc).merge(console::routes().layer(open));
+    let router = router.layer(bound).merge(grpc).merge(console::routes(&gateway.config.oidc).layer(open));
     // A browser asks whether a page may send a key before it sends it.
     let router = match gateway.config.cors_origins.as_slice() {
         [] => router,
         origins => router.layer(cors::layer(origins)),
     };
     let metrics = gateway.bus.metrics.clone();
+    // Whoever answers, and however early.
+    let unread = middleware::from_fn_with_state(gateway.clone(), unread::throw_away);
     router
         .layer(middleware::from_fn_with_state(gateway, guard::check))
         .layer(middleware::from_fn_with_state(metrics, span::trace))
         .layer(middleware::from_fn(request_id::name))
         .layer(middleware::from_fn(openai::translate))
         .layer(middleware::from_fn(tickets::hide))
+        .layer(unread)
 }
 
 /// The endpoints, and who may use them.
@@ -148,6 +157,7 @@ fn rpcs() -> Router<Gateway> {
         list_processes: get(processes::get),
         get_process: get(processes::one),
         list_events: get(events::get),
+        get_events_outline: get(outline::get),
         get_usage: get(usage::get),
         get_status: get(status::get),
         make_ticket: post(tickets::post),
@@ -168,6 +178,7 @@ fn rpcs() -> Router<Gateway> {
         export_user: get(exporting::get),
         rewrap_data_keys: post(rewrapping::post),
         list_dead_letters: get(dead_letters::get),
+        retry_dead_letter: post(dead_letters::retry),
         get_agent_log: get(log::get),
         get_log: get(log::whole),
     };
@@ -181,7 +192,18 @@ fn others(gateway: &Gateway) -> Router<Gateway> {
         .route("/asyncapi.yaml", asyncapi::yaml(&gateway.config))
         .route("/openapi.json", openapi::json(&gateway.config))
         .route("/openapi.yaml", openapi::yaml(&gateway.config))
+        .route("/v1/agents/{agent}/replay", post(agent_replay::post))
+        .route("/v1/agents/{agent}/requests", get(agent_requests::get))
         .route("/v1/agents/{agent}/state", get(agent_state::get))
+        .route("/v1/agents/{agent}/whatif", post(agent_whatif::post))
+        .route("/v1/agents/{agent}/forks", post(forks::begin))
+        .route("/v1/forks", get(forks::list))
+        .route("/v1/forks/{fork}", get(forks::get).delete(forks::end))
+        .route("/v1/forks/{fork}/answers", post(forks::answer))
+        .route("/v1/forks/{fork}/approvals", post(forks::approve))
+        .route("/v1/forks/{fork}/events", get(forks::events))
+        .route("/v1/forks/{fork}/messages", post(forks::say))
+        .route("/v1/forks/{fork}/wait", post(forks::wait))
         .route("/v1/incidents/{agent}", get(incidents::get))
         .route("/v1/objects", post(objects::post))
         .route("/v1/objects/{digest}", get(objects::get))

@@ -50,7 +50,7 @@ impl Kairo {
         let tools = Tools::of_this_checkout().expect("scripts/setup was run");
         let nats = tools.nats_in(dir.path().join("nats")).expect("a nats-server");
         let nats = NatsServer::start(nats).await.expect("a server");
-        let Login { url, user, password } = nats.operator();
+        let Login { url, user, password, .. } = nats.operator();
         let config = NatsConfig { url, user, password: Secret::new(password), ..NatsConfig::default() };
         let name = Name::parse("tool-runner-test").expect("a name");
         let bus = Bus::connect(Service::ToolRunner, name, &config, &BusConfig::default()).await.expect("a connection");

@@ -234,7 +234,7 @@ pub const TELL: &str = "
     CREATE TRIGGER moved AFTER UPDATE ON positions FOR EACH ROW EXECUTE FUNCTION tell();";
 
 async fn connect(login: Login) -> Bus {
-    let Login { url, user, password } = login;
+    let Login { url, user, password, .. } = login;
     let nats = NatsConfig { url, user, password: Secret::new(password), ..Default::default() };
     let instance = Name::parse(&format!("test-{}", ids::entering().simple())).unwrap();
     let bus = Bus::connect(Service::Gateway, instance, &nats, &BusConfig::default()).await.unwrap();

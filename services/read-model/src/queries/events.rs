@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kairo_core::event_json::EventJson;
 use uuid::Uuid;
 
-use super::{BEGINNING, place, rows};
+use super::{BEGINNING, number, place, rows};
 use crate::{
     MAX_ROWS, Place, ReadError, Snapshot,
     rendered::{self, rendered},
@@ -21,6 +21,8 @@ pub struct EventsQuery {
     pub correlation: Option<Uuid>,
     /// Those behind this place; `(n, u32::MAX)` is behind the whole message `n`.
     pub after: Option<Place>,
+    /// Those before this message.
+    pub before: Option<u64>,
     /// Those of this time or later.
     pub since: Option<Timestamp>,
     /// The newest so many instead of the oldest.
@@ -32,7 +34,16 @@ pub struct EventsQuery {
 impl Default for EventsQuery {
     fn default() -> Self {
         let limit = MAX_ROWS;
-        Self { agent: None, thread: None, correlation: None, after: None, since: None, latest: None, limit }
+        Self {
+            agent: None,
+            thread: None,
+            correlation: None,
+            after: None,
+            before: None,
+            since: None,
+            latest: None,
+            limit,
+        }
     }
 }
 
@@ -44,7 +55,7 @@ macro_rules! events {
         rendered!(
             "($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR thread_id = $2)
                 AND ($3::uuid IS NULL OR correlation_id = $3) AND ($4::timestamptz IS NULL OR ts >= $4)
-                AND (sequence, position) > ($5, $6)
+                AND (sequence, position) > ($5, $6) AND sequence < $7
              ORDER BY "
                 + $order,
             $query.agent.as_deref().map(Key::from) as _,
@@ -53,6 +64,7 @@ macro_rules! events {
             $query.since.map(Time) as _,
             sequence,
             position,
+            number($query.before.unwrap_or(u64::MAX)),
             rows($limit)
         )
     }};
@@ -63,10 +75,10 @@ impl Snapshot {
     pub async fn events(&self, query: &EventsQuery) -> Result<Vec<EventJson>, ReadError> {
         let connection = &mut **self.connection().await;
         let Some(latest) = query.latest else {
-            let first = events!(query, query.limit, "sequence, position LIMIT $7");
+            let first = events!(query, query.limit, "sequence, position LIMIT $8");
             return Ok(rendered::events(first.fetch_all(connection).await?));
         };
-        let last = events!(query, latest.min(query.limit), "sequence DESC, position DESC LIMIT $7");
+        let last = events!(query, latest.min(query.limit), "sequence DESC, position DESC LIMIT $8");
         let mut events = rendered::events(last.fetch_all(connection).await?);
         events.reverse();
         Ok(events)

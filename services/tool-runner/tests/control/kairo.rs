@@ -70,7 +70,7 @@ impl Kairo {
         users.let_in_worker(&Name::parse(WORKER).unwrap()).unwrap();
         options.users = Some(users);
         let nats = NatsServer::start(options).await.unwrap();
-        let Login { url, user, password } = nats.operator();
+        let Login { url, user, password, .. } = nats.operator();
         let config = NatsConfig { url, user, password: Secret::new(password), ..NatsConfig::default() };
         let name = Name::parse("agent-runtime-test").unwrap();
         let bus = Bus::connect(Service::AgentRuntime, name, &config, &BusConfig::default()).await.unwrap();
@@ -111,7 +111,7 @@ impl Kairo {
     /// How the tool worker logs in.
     pub fn worker_login(&self) -> Login {
         let (user, password) = self.nats.users().worker(&Name::parse(WORKER).unwrap()).unwrap();
-        Login { url: self.nats.url(), user, password: password.to_owned() }
+        Login { user, password: password.to_owned(), ..self.nats.operator() }
     }
 
     /// A folder that goes with this.

@@ -66,6 +66,7 @@ impl Told {
             effects: &effects,
             requests: &[],
             struck: &[],
+            over: Timestamp::MAX,
             restarting: &restarting as &BTreeSet<String>,
         };
         let mut verdict = Verdict::default();

@@ -7,7 +7,7 @@ use kairo_core::{
     ids::Name,
     record::Record,
 };
-use kairo_fork::{Answer, Told};
+use kairo_fork::{Answer, Told, asking::Spent};
 use kairo_proto::v1;
 use kairo_replay::cut::Parts;
 use serde_json::{Value, json};
@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use crate::commands::Session;
 use crate::{
     Error,
-    asking::Spent,
     event_lines::{EventLines, printable},
     terminal,
     turn::is_say,

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, path::Path, process::ExitCode, sync::Arc, time:
 
 use jiff::SignedDuration;
 use kairo_core::ids::Name;
-use kairo_fork::{Fork, Happened};
+use kairo_fork::{Fork, Happened, asking::Forking};
 use kairo_proto::{
     v1::{UserApproval, UserChoice, UserMessage},
     words::{OfferAnswer, Verdict},
@@ -20,7 +20,6 @@ use super::{
 use crate::{
     Error,
     agent_log::Saved,
-    asking::Forking,
     commands::{ahead, ask},
     event_lines::printable,
     question::{About, Question},
@@ -78,7 +77,7 @@ impl Talk {
             self.screen.note(format!("Not at rest after {seconds} s: a longer time can be given with --timeout."))?;
         }
         let spent = self.models.as_ref().map(|models| models.spent());
-        self.screen.end(at_rest, self.fork.now(), spent.as_ref())?;
+        self.screen.end(at_rest, self.fork.clock().now(), spent.as_ref())?;
         self.fork.end().await;
         Ok(if at_rest { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -248,7 +247,7 @@ impl Talk {
             ":wait" => match ahead(rest) {
                 Ok(time) => {
                     self.fork.advance(time);
-                    self.screen.note(format!("It is {} now.", self.fork.now()))
+                    self.screen.note(format!("It is {} now.", self.fork.clock().now()))
                 }
                 Err(why) => self.screen.note(format!(":wait: {why}")),
             },

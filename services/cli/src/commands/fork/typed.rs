@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use kairo_fork::tools::Asked;
+use kairo_fork::tools::{Asked, CallResult};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -88,12 +88,12 @@ fn read(send: &mpsc::Sender<io::Result<String>>) {
 }
 
 impl Asked for Here {
-    fn about<'a>(&'a self, tool: &'a str, arguments: &'a Value) -> BoxFuture<'a, Option<Value>> {
+    fn about<'a>(&'a self, tool: &'a str, arguments: &'a Value) -> BoxFuture<'a, Option<CallResult>> {
         Box::pin(async move {
             let (result, told) = oneshot::channel();
             let call = Call { tool: tool.to_owned(), arguments: arguments.clone(), result };
             self.0.send(call).await.ok()?;
-            told.await.ok().flatten()
+            told.await.ok().flatten().map(Ok)
         })
     }
 }

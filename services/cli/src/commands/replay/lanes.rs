@@ -119,8 +119,9 @@ impl Wanted {
 
     /// The calls, and what they cost, if models answer as they did; no cost where a price is not known.
     fn expected(&self, shadows: &[Box<Shadow>]) -> (u64, Option<Cost>) {
-        let of =
-            |lane: Lane, models: &asking::Lane| models.sum(shadows.iter().flat_map(|shadow| shadow.expected(lane)));
+        let of = |lane: Lane, models: &kairo_fork::asking::Lane| {
+            models.sum(shadows.iter().flat_map(|shadow| shadow.expected(lane)))
+        };
         let control = of(Lane::Control, &self.settings.control);
         let candidate = of(Lane::Candidate, &self.settings.candidate);
         let once = control.1.zip(candidate.1).map(|(one, other)| one.plus(other));

@@ -110,7 +110,9 @@ export interface components {
             agent: components["schemas"]["Name"];
             correlation_id: components["schemas"]["Uuid"];
             thread_id?: string;
-            /** @description Counted from 0 within the answer; absent for 0. */
+            /** @description Which answer it is a piece of. */
+            call_id?: string;
+            /** @description Counted from 0 within the answer; absent for 0. Whoever listens to one agent is told first what is written already, at most as one piece of each kind, of which the last has the index of the last piece. */
             index?: number;
             text: string;
             reasoning?: boolean;

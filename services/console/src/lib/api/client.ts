@@ -21,3 +21,10 @@ export async function asked<T>(request: Promise<{ data?: T; error?: unknown; res
   session.heed(problem);
   throw problem;
 }
+
+/** Of an endpoint that answers with nothing. Fails with a `ProblemError`. */
+export async function done(request: Promise<{ error?: unknown; response: Response }>): Promise<void> {
+  const { error, response } = await request;
+  if (response.ok) return;
+  await asked(Promise.resolve({ error, response }));
+}

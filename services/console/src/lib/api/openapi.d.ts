@@ -181,6 +181,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agent}/forks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let an agent go on from a place of its log, apart from it
+         * @description As `kairo fork` does, in this gateway's memory: nothing of it reaches anybody, and the log stays as it is. Models, tools and other agents answer what the log says that they answered to the same; else a model is asked, where `gateway.fork_models` lets it, or a person, or the call fails as locked. At most `gateway.max_forks` are open at once; 429 names those that are. A fork ends when it is told to, when nobody has spoken in it for `gateway.fork_idle_ms`, when more has happened in it than `gateway.fork_bytes` holds, when a user is to be forgotten whose words it holds, and with the gateway. Its models are asked `gateway.fork_model_calls` times at most, for no more than `gateway.fork_budget`.
+         */
+        post: operations["forkAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents/{agent}/inner-state": {
         parameters: {
             query?: never;
@@ -241,6 +261,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agent}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An agent's decisions made again, as they stand or with changes
+         * @description Each decision is made again from the state that the log says it was made in, with the answers that models gave then, as `kairo replay` does. No model is asked, and nothing is written. Of a decision that is drifted a model would be asked something else: nobody knows what it would answer.
+         */
+        post: operations["replayAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agent}/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What models were asked for a decision
+         * @description The decision is made again from the agent's part of the log, as `kairo state --request` does; what models were asked is what it asks then. `differs` names the parts of a request that are not what they were, where another build made the decision. A decision that sealed secrets cannot be made again here, which has no key to them.
+         */
+        get: operations["getAgentRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents/{agent}/state": {
         parameters: {
             query?: never;
@@ -292,6 +352,26 @@ export interface paths {
         get: operations["listThoughts"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agent}/whatif": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What would have been otherwise, had a message not been there or said something else
+         * @description All that the change reaches, as `kairo whatif` tells it: its cone. No model is asked, and nothing is written: a decision whose requests stay as they were keeps its answers; of one that would be asked something else nobody knows what it would be, nor what follows from that.
+         */
+        post: operations["askWhatIf"];
         delete?: never;
         options?: never;
         head?: never;
@@ -517,6 +597,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/dead-letters/{letter}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have a message that was set aside dealt with again
+         * @description The service that wrote the letter reads the message where it stands, and treats it as one that is delivered once more; what came of that stands in retries of GET /v1/dead-letters. A letter that was dealt with is not dealt with again. Refused for letters of projector: a rebuild reads their messages again.
+         */
+        post: operations["retryDeadLetter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -529,6 +629,26 @@ export interface paths {
          * @description From the read model. All that is given narrows it together.
          */
         get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events/outline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How many events there are, by stretches of the log
+         * @description Of the newest gateway.max_outline_events that fit, in stretches of the same number of messages; those without any are left out. From the read model, by its index of the agent, the thread or the log.
+         */
+        get: operations["getEventsOutline"];
         put?: never;
         post?: never;
         delete?: never;
@@ -637,6 +757,150 @@ export interface paths {
         put?: never;
         /** Let the epoch be raised again */
         post: operations["releaseFleet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Forks that are open
+         * @description Those that this gateway hosts, from the one that was begun first; `gateway.max_forks` at most.
+         */
+        get: operations["listForks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forks/{fork}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a fork began with, and what it has used of what it may
+         * @description It is known to the gateway that hosts it alone, as long as it is open.
+         */
+        get: operations["getFork"];
+        put?: never;
+        post?: never;
+        /**
+         * End a fork
+         * @description What happened in it is gone.
+         */
+        delete: operations["endFork"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forks/{fork}/answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a call of a fork comes to
+         * @description The answer to a `fork.asked`: a result, or an error; with neither the call fails as locked.
+         */
+        post: operations["answerInFork"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forks/{fork}/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A verdict on an action of a fork
+         * @description What the agent may not do by itself in the fork; nothing is done outside of it in any case.
+         */
+        post: operations["approveInFork"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forks/{fork}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What happens in a fork, as it happens
+         * @description Server-sent events, from the fork's beginning. Those without a name are events as in `/v1/events/stream`. `fork.answered` says what a model, a tool or an agent that is not in the fork was asked, and where the answer is `from`; `fork.asked` that a call waits for what a person says (`question`, `tool`, `arguments`); `fork.at_rest` that nothing is left to be done, what its clock says (`now`) and when its next timer goes off (`next_timer`); and `fork.ended`, which is the last, `why`. An id counts what was told: a client that comes back with the last one as Last-Event-ID or `after` misses nothing.
+         */
+        get: operations["streamFork"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forks/{fork}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say something in a fork
+         * @description At most `gateway.fork_messages` messages are said in one.
+         */
+        post: operations["sayInFork"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forks/{fork}/wait": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let time pass in a fork
+         * @description Its clock is moved on, and what is due by then happens. Without `seconds`, until its next timer goes off; 409 where none is set.
+         */
+        post: operations["waitInFork"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1414,6 +1678,24 @@ export interface components {
             /** @description What a human found out of one in doubt: happened or did_not_happen; by whom, with which words, and when. */
             verdict: string | null;
         };
+        AgentRequests: {
+            /** @description The sequence of the decision. */
+            at: number;
+            requests: {
+                answer: components["schemas"]["ModelAnswer"];
+                /** @description The same in the chat-completions format, but for what the log does not have: whether it was streamed, how long the answer might be, and the bytes of images. */
+                body: {
+                    [key: string]: unknown;
+                };
+                /** @description Its parts that are not what they were; null where it is the same. */
+                differs: string[] | null;
+                model: string;
+                /** @description What was asked */
+                request: {
+                    [key: string]: unknown;
+                };
+            }[];
+        };
         /** @description What an agent is made from. */
         AgentRow: {
             agent: components["schemas"]["Name"];
@@ -1647,6 +1929,45 @@ export interface components {
         };
         /** @description Chosen by the client. The same id of a user is the same thing said, however often it is sent. */
         ClientId: string;
+        Cone: {
+            /** @description The decisions behind the change, and what becomes of them. */
+            counts: {
+                changed: number;
+                decisions: number;
+                /** @description They stay as they are, for certain. */
+                kept: number;
+                /** @description They stay as they are unless something new that is done before them shows in them. */
+                presumed: number;
+                unknown: number;
+                vanished: number;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Messages that it reaches and that are not told. */
+            left_out: number;
+            /** @description In the order of the log; the change itself is the first. */
+            reached: ({
+                /** @description The message that it hangs on. */
+                because?: number;
+                differences?: components["schemas"]["ReplayDifference"][];
+                drifted?: components["schemas"]["DriftedRequest"][];
+                /** @enum {unknown} */
+                fate: "dropped" | "edited" | "vanished" | "kept" | "changed" | "unknown";
+                made?: {
+                    [key: string]: unknown;
+                };
+                reason?: string;
+                sequence: number;
+                subject: string;
+                type: string;
+            } & {
+                [key: string]: unknown;
+            })[];
+            /** @constant */
+            report: "kairo.whatif.v1";
+        } & {
+            [key: string]: unknown;
+        };
         /** @description A call that a human was asked about, and what was said to it. */
         ConsentRow: {
             action_id: components["schemas"]["Uuid"];
@@ -1912,6 +2233,12 @@ export interface components {
             thread_id: components["schemas"]["Name"];
             title?: string;
         };
+        /** @description A request that would be another one. */
+        DriftedRequest: {
+            parts: ("system" | "tools" | "history" | "facts")[];
+            /** @description Which of the decision, from 1. */
+            request: number;
+        };
         /** @description It will be gone, at once unless projector is away. */
         DropGenerationResponse: {
             generation: number;
@@ -2065,6 +2392,79 @@ export interface components {
             sealed: boolean;
             user: string;
         };
+        Fork: {
+            agent: components["schemas"]["Name"];
+            /** @description The message of the log behind which it begins. */
+            at: number;
+            /** Format: date-time */
+            begun_at: string;
+            /** @description What costs are in; null where no model is asked. */
+            currency: string | null;
+            fork: components["schemas"]["Uuid"];
+            /** @description How long nobody may do anything in it until it ends, in milliseconds: gateway.fork_idle_ms. */
+            idle_ms: number;
+            /** @description Calls and requests that were in flight there. */
+            in_flight: number;
+            limits: components["schemas"]["ForkMeasures"];
+            /** @description Whether models are asked what the log has no answer to. */
+            models: boolean;
+            /**
+             * Format: date-time
+             * @description When somebody did something in it last.
+             */
+            spoken_at: string;
+            used: components["schemas"]["ForkMeasures"];
+            user: components["schemas"]["Name"];
+        };
+        ForkAnswerRequest: {
+            /** @description Why it fails instead. */
+            error?: string | null;
+            /** @description The question of a fork.asked. */
+            question: number;
+            /** @description What the call comes to, as JSON. */
+            result?: unknown;
+        };
+        ForkApprovalRequest: {
+            action_id: components["schemas"]["Uuid"];
+            /** @enum {string} */
+            verdict: "approved" | "rejected";
+        };
+        /** @description What a fork has used, or may use: gateway.fork_messages, fork_bytes, fork_model_calls and fork_budget. */
+        ForkMeasures: {
+            /** @description What is kept of its events. */
+            bytes: number;
+            /** @description What they cost, with what those under way may cost, as a decimal number; null where no model is asked, or one has no price. */
+            cost: string | null;
+            /** @description Messages that were said in it. */
+            messages: number;
+            /** @description Calls of models that it made. */
+            model_calls: number;
+        };
+        ForkMessageRequest: {
+            text: string;
+        };
+        ForkRequest: {
+            /** @description Behind this message of the log; without it, at its end. */
+            at?: number | null;
+            /**
+             * @description What becomes of what was in flight there: what the log says of it later, which is the default, or nobody knows.
+             * @enum {string|null}
+             */
+            pending?: "recorded" | "lost" | null;
+            /** @description The prompt in place of its own. */
+            prompt?: string | null;
+            /** @description Who talks; by default whoever spoke with the agent last. */
+            user?: string | null;
+        };
+        ForkWaitRequest: {
+            /** @description Without it, until its next timer goes off. */
+            seconds?: number | null;
+        };
+        Forks: {
+            forks: components["schemas"]["Fork"][];
+            /** @description How many there may be at once: gateway.max_forks. */
+            max_forks: number;
+        };
         /** @description One building of a read model from the log. */
         GenerationRow: {
             /** Format: date-time */
@@ -2135,6 +2535,16 @@ export interface components {
             messages: components["schemas"]["MessageRow"][];
             /** @description What to ask for as after to go on; none where nothing more is known. */
             next_after: number | string | null;
+            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            position: number;
+        };
+        /** @description The stretches, in the order of the log. */
+        GetEventsOutlineResponse: {
+            buckets: components["schemas"]["OutlineBucket"][];
+            /** @description Whether older ones that fit were not counted, as there are too many. */
+            cut: boolean;
+            /** @description All that were counted. */
+            events: number;
             /** @description The message of the log up to which the read model had come; all of the answer was read there. */
             position: number;
         };
@@ -2661,6 +3071,8 @@ export interface components {
         /** @description The letters. */
         ListDeadLettersResponse: {
             dead_letters: components["schemas"]["Event"][];
+            /** @description The newest retry of each of them that was retried. */
+            retries: components["schemas"]["RetryRow"][];
         };
         /** @description A stretch of the log. Whole messages, so there may be more events than were asked for. */
         ListEventsResponse: {
@@ -2668,6 +3080,8 @@ export interface components {
             events: components["schemas"]["Event"][];
             /** @description What to ask for as after to go on; none where nothing more is known. */
             next_after: number | string | null;
+            /** @description Of the newest, and of those before a message: what to ask for as before to see what stands before them; none where nothing does. */
+            next_before: number | null;
             /** @description The message of the log up to which the read model had come; all of the answer was read there. */
             position: number;
         };
@@ -2886,6 +3300,20 @@ export interface components {
             /** @constant */
             owned_by: "kairo";
         };
+        /** @description What a model answered. */
+        ModelAnswer: {
+            error: {
+                kind: string;
+                message: string;
+            } | null;
+            input_tokens: number;
+            output_tokens: number;
+            text: string;
+            tool_calls: {
+                arguments: string;
+                tool: string;
+            }[];
+        };
         Name: string;
         /** @description Something an agent put to a user, who has not answered. */
         OfferRow: {
@@ -2980,6 +3408,24 @@ export interface components {
             /** @enum {unknown} */
             tier?: "heavy" | "fast" | "light";
             wants_decisions?: boolean;
+        };
+        /** @description A stretch of the events that an outline counts. */
+        OutlineBucket: {
+            events: number;
+            /** @description By the second word of their types, such as agent or tool; the most first. */
+            families: components["schemas"]["OutlineCount"][];
+            /** @description The first and the last message of the log that holds one of them. */
+            first: number;
+            last: number;
+            /**
+             * Format: date-time
+             * @description When the first happened.
+             */
+            since: string;
+        };
+        OutlineCount: {
+            events: number;
+            family: string;
         };
         /** @description A partition of the log, as its owner sees it. */
         OwnedPartition: {
@@ -3144,6 +3590,88 @@ export interface components {
             /** @description The hold that there was. */
             released: components["schemas"]["HoldRow"] | null;
         };
+        /** @description A place at which two decisions differ. */
+        ReplayDifference: {
+            at: string;
+            made: string;
+            recorded: string;
+        };
+        ReplayReport: {
+            /** @description What was changed, such as `prompt` or `max_steps=5`. */
+            changed: string[];
+            /** @description How many decisions of the page came out how. */
+            counts: {
+                decisions: number;
+                differ: number;
+                drifted: number;
+                not_replayable: number;
+                reworded: number;
+                same: number;
+            } & {
+                [key: string]: unknown;
+            };
+            decisions: components["schemas"]["ReplayedDecision"][];
+            /** @description What to ask for as `from` to go on; absent where all of it is told. */
+            next_from?: number;
+            /** @constant */
+            report: "kairo.replay.v1";
+            /** @description Where replay stopped, as what stands there takes a newer build. */
+            stopped: ({
+                reader: number;
+                sequence: number;
+                type: string;
+                why: string;
+            } & {
+                [key: string]: unknown;
+            }) | null;
+        } & {
+            [key: string]: unknown;
+        };
+        ReplayRequest: {
+            /** @description The first message of the log of which the decision is made again; those before it are folded. */
+            from?: number | null;
+            /**
+             * @description Decisions of a page.
+             * @default 100
+             */
+            limit?: number | null;
+            /** @description Limits of deciding, instead of those that decisions rest on. */
+            limits?: {
+                chain_steps?: number;
+                max_steps?: number;
+                model_tries?: number;
+                parallel_tools?: number;
+            } | null;
+            /** @description A prompt of the agent, instead of its own. */
+            prompt?: string | null;
+            /** @description The last one. */
+            to?: number | null;
+        };
+        ReplayedDecision: {
+            differences?: components["schemas"]["ReplayDifference"][];
+            drifted?: components["schemas"]["DriftedRequest"][];
+            input?: {
+                sequence: number;
+                type: string;
+            };
+            /** @description The event that it is on. */
+            input_id: string;
+            /** @description The decision that is made again. */
+            made?: {
+                [key: string]: unknown;
+            };
+            /** @enum {unknown} */
+            outcome: "same" | "reworded" | "differs" | "drifted" | "not_replayable" | "forgotten";
+            /** @description Why it cannot be made again. */
+            reason?: string;
+            /** @description The decision that the log has; absent where they are the same or it is large. */
+            recorded?: {
+                [key: string]: unknown;
+            };
+            sequence: number;
+        } & {
+            [key: string]: unknown;
+        };
         /** @description A replica of a service: what it answers to a request on kairo.live.status.ping, and what the status shows of it. Replicas of other builds answer, too: fields are only added, and keep their numbers. */
         ReplicaRow: {
             /** @description Decisions it committed, since it began. */
@@ -3176,6 +3704,28 @@ export interface components {
             version: string;
             /** @description How often NATS did not permit it something, since it started. */
             violations: number;
+        };
+        /** @description The service will deal with it, as soon as a replica of it is there. */
+        RetryDeadLetterResponse: {
+            letter: number;
+            retry_id: components["schemas"]["Uuid"];
+            /** @description The service that carries it out. */
+            service: string;
+        };
+        /** @description A dead letter that is, or was, dealt with again. */
+        RetryRow: {
+            /** Format: date-time */
+            asked_at: string;
+            /** @description Where the letter stands among the dead letters. */
+            letter: number;
+            /**
+             * @description What came of it; none as long as the service has not got to it.
+             * @enum {unknown}
+             */
+            outcome: "handled" | "failed" | null;
+            /** @description Why it failed. */
+            reason: string;
+            retry_id: components["schemas"]["Uuid"];
         };
         /** @description It is in force no longer. */
         RevokeKeyResponse: {
@@ -3601,6 +4151,16 @@ export interface components {
         };
         /** Format: uuid */
         Uuid: string;
+        WhatIfRequest: {
+            /** @description The message of the log that is changed. */
+            at: number;
+            /** @description Whether it is not there. */
+            drop?: boolean | null;
+            /** @description What it says instead, in the JSON of its type. */
+            edit?: {
+                [key: string]: unknown;
+            } | null;
+        };
         Whoami: {
             /** @description The only agents it is good for; absent for all. */
             agents?: components["schemas"]["Name"][];
@@ -3779,6 +4339,23 @@ export interface components {
                  *       "status": 507,
                  *       "title": "no room",
                  *       "type": "urn:kairo:problem:full"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description What it takes was trimmed from the log, and this gateway has no archive of it. */
+        Gone: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "detail": "after: the log begins at message 4711, and what stood between 120 and there was trimmed; read on with GET /v1/events?after=120, and watch from the last of that",
+                 *       "status": 410,
+                 *       "title": "no longer in the log",
+                 *       "type": "urn:kairo:problem:gone"
                  *     }
                  */
                 "application/problem+json": components["schemas"]["Problem"];
@@ -4431,6 +5008,43 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    forkAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkRequest"];
+            };
+        };
+        responses: {
+            /** @description The fork. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fork"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Unreplayable"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listInnerState: {
         parameters: {
             query?: {
@@ -4567,6 +5181,80 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    replayAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayRequest"];
+            };
+        };
+        responses: {
+            /** @description What came of them, a page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayReport"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Unreplayable"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["LogTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAgentRequests: {
+        parameters: {
+            query: {
+                /** @description The message of the log that is the decision. */
+                at: number;
+            };
+            header?: never;
+            path: {
+                agent: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requests, in the order in which they were made. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentRequests"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Unreplayable"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["LogTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getAgentState: {
         parameters: {
             query?: {
@@ -4596,6 +5284,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             409: components["responses"]["Unreplayable"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["LogTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
@@ -4686,6 +5375,44 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    askWhatIf: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: components["schemas"]["Name"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WhatIfRequest"];
+            };
+        };
+        responses: {
+            /** @description The cone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cone"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Unreplayable"];
+            410: components["responses"]["Gone"];
+            413: components["responses"]["LogTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -5215,6 +5942,38 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    retryDeadLetter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The sequence of the letter, as GET /v1/dead-letters tells it. */
+                letter: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The service will deal with it, as soon as a replica of it is there. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetryDeadLetterResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listEvents: {
         parameters: {
             query?: {
@@ -5232,6 +5991,8 @@ export interface operations {
                 latest?: components["parameters"]["latest"];
                 /** @description So many at most. */
                 limit?: components["parameters"]["limit"];
+                /** @description Those before this message of the log, which is `next_before` of the page before. */
+                before?: components["parameters"]["beforeMessage"];
                 /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
                 at_least?: components["parameters"]["atLeast"];
                 /** @description How long to wait for that at most, in milliseconds. */
@@ -5257,6 +6018,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListEventsResponse"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getEventsOutline: {
+        parameters: {
+            query?: {
+                /** @description Only what concerns this agent. */
+                agent?: components["parameters"]["agent"];
+                /** @description Only what happened in this thread. */
+                thread?: components["parameters"]["thread"];
+                /** @description The first message of the log that counts. */
+                from?: number;
+                /** @description The last one; none for the end. */
+                to?: number;
+                /** @description So many stretches at most; 0 for 100. */
+                buckets?: number;
+                /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
+                at_least?: components["parameters"]["atLeast"];
+                /** @description How long to wait for that at most, in milliseconds. */
+                wait_ms?: components["parameters"]["waitMs"];
+            };
+            header?: {
+                /** @description The same as `at_least`; of two, the later counts. */
+                "Kairo-At-Least"?: components["parameters"]["kairoAtLeast"];
+                /** @description The `ETag` of an answer that the client has, several, or `*`. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stretches, in the order of the log. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Kairo-Position": components["headers"]["KairoPosition"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetEventsOutlineResponse"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -5313,6 +6124,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
+            410: components["responses"]["Gone"];
             429: components["responses"]["TooManyRequests"];
             503: components["responses"]["Unavailable"];
         };
@@ -5420,6 +6232,258 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listForks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The forks. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forks"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getFork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                fork: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The fork. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fork"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    endFork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                fork: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It has ended, and its place is free. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    answerInFork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                fork: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkAnswerRequest"];
+            };
+        };
+        responses: {
+            /** @description It is taken in; what comes of it is told among the fork's events. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    approveInFork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                fork: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkApprovalRequest"];
+            };
+        };
+        responses: {
+            /** @description It is taken in; what comes of it is told among the fork's events. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    streamFork: {
+        parameters: {
+            query?: {
+                /** @description The id of the last event that was seen. Last-Event-ID goes before it. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                fork: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    sayInFork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                fork: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkMessageRequest"];
+            };
+        };
+        responses: {
+            /** @description It is taken in; what comes of it is told among the fork's events. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    waitInFork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                fork: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkWaitRequest"];
+            };
+        };
+        responses: {
+            /** @description It is taken in; what comes of it is told among the fork's events. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getInbox: {
         parameters: {
             query?: {
@@ -5492,6 +6556,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             409: components["responses"]["Unreplayable"];
+            410: components["responses"]["Gone"];
             413: components["responses"]["LogTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];

@@ -34,18 +34,31 @@ const LONGEST_PAUSE_MS = 10_000;
 /** Without a word, a heartbeat among them, for so long the connection counts as lost: twice the gateway's default and more. */
 const SILENCE_MS = 40_000;
 
+type Connection = Pick<Listener, 'connected' | 'refused'>;
+type Take = (message: Message) => void;
+
 /** Follows until what this returns is called. */
 export function follow(wish: Wish, listener: Listener): () => void {
+  return begin('/v1/events/stream', { ...wish }, listener, (message) => hand(message, listener));
+}
+
+/** Follows what happens in a fork from its beginning: the name of each event, and what it says. */
+export function followFork(fork: string, listener: Connection, take: (name: string, told: unknown) => void): () => void {
+  const taken = ({ event, data }: Message) => data !== '' && take(event, JSON.parse(data) as unknown);
+  return begin(`/v1/forks/${fork}/events`, {}, listener, taken);
+}
+
+function begin(path: string, wish: Wish, listener: Connection, take: Take): () => void {
   const stop = new AbortController();
-  void run({ ...wish }, listener, stop.signal);
+  void run(path, wish, listener, take, stop.signal);
   return () => stop.abort();
 }
 
-async function run(wish: Wish, listener: Listener, stop: AbortSignal) {
+async function run(path: string, wish: Wish, listener: Connection, take: Take, stop: AbortSignal) {
   let pause = FIRST_PAUSE_MS;
   while (!stop.aborted) {
     try {
-      await connect(wish, listener, stop, () => (pause = FIRST_PAUSE_MS));
+      await connect(path, wish, listener, take, stop, () => (pause = FIRST_PAUSE_MS));
     } catch (error) {
       if (stop.aborted) return;
       if (error instanceof ProblemError && isFinal(error)) {
@@ -64,13 +77,13 @@ function isFinal(error: ProblemError): boolean {
   return error.status >= 400 && error.status < 500 && error.status !== 429;
 }
 
-async function connect(wish: Wish, listener: Listener, stop: AbortSignal, connected: () => void) {
+async function connect(path: string, wish: Wish, listener: Connection, take: Take, stop: AbortSignal, connected: () => void) {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE_MS);
   try {
     const signal = AbortSignal.any([stop, silence.signal]);
     const headers = { ...session.headers(), accept: 'text/event-stream' };
-    const answer = await fetch(`/v1/events/stream?${query(wish)}`, { headers, signal, cache: 'no-store' });
+    const answer = await fetch(`${path}?${query(wish)}`, { headers, signal, cache: 'no-store' });
     if (!answer.ok || !answer.body) throw await problemOf(answer);
     connected();
     listener.connected?.(true);
@@ -83,7 +96,7 @@ async function connect(wish: Wish, listener: Listener, stop: AbortSignal, connec
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
       for (const message of reader.read(value)) {
         if (stop.aborted) return;
-        hand(message, listener);
+        take(message);
         if (message.id !== '') wish.after = message.id;
       }
     }

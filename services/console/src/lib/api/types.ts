@@ -12,6 +12,7 @@ export type BriefingRow = Schemas['BriefingRow'];
 export type ChainRow = Schemas['ChainRow'];
 export type ChainStepRow = Schemas['ChainStepRow'];
 export type ConsentRow = Schemas['ConsentRow'];
+export type Fork = Schemas['Fork'];
 export type InnerStateRow = Schemas['InnerStateRow'];
 export type MemoryRow = Schemas['MemoryRow'];
 export type OfferRow = Schemas['OfferRow'];

@@ -46,3 +46,17 @@ test('effects are what names an event as its cause', () => {
   feed.push([event(1), event(2, 1), event(3, 1), event(4, 2)]);
   expect(feed.effects('e-1').map(({ sequence }) => sequence)).toEqual([2, 3]);
 });
+
+test('what is older goes in front, once, and moves nothing of what is counted', () => {
+  const feed = new Feed(100);
+  feed.filter(({ sequence }) => sequence % 2 === 1);
+  feed.push(many(50, 60));
+  const { passed, before } = feed;
+  expect(feed.unshift(many(40, 52))).toBe(true);
+  expect(feed.first?.sequence).toBe(40);
+  expect(feed.received).toBe(20);
+  expect([feed.passed, before - feed.before]).toEqual([passed, 5]);
+  expect(feed.shown.map(({ sequence }) => sequence)).toEqual([41, 43, 45, 47, 49, 51, 53, 55, 57, 59]);
+  expect(feed.unshift(many(-100, 40))).toBe(false);
+  expect(feed.received).toBe(20);
+});

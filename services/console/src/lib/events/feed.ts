@@ -15,8 +15,9 @@ export class Feed {
   #test: Test = () => true;
   #folded = 0;
   #byId = new Map<string, Event>();
-  /** Of those that passed, how many are gone. */
+  /** Of those that passed, how many are gone, less those that came in front. */
   #shownFolded = 0;
+  #filters = 0;
 
   constructor(most = MOST_KEPT) {
     this.#most = most;
@@ -39,12 +40,15 @@ export class Feed {
     return this.#shown;
   }
 
-  /** How many have passed the filter so far, with those that are folded since. */
+  /** How many have passed the filter so far, with those that are folded since and without those that came in front. */
   get passed(): number {
     return this.#shown.length + this.#shownFolded;
   }
 
-  /** Of those that passed the filter, how many are folded: the first that is shown is the one behind them. */
+  /**
+   * Of those that passed the filter, how many are folded, less those that were put in front later: the first that is shown is the one
+   * behind them.
+   */
   get before(): number {
     return this.#shownFolded;
   }
@@ -59,7 +63,41 @@ export class Feed {
     if (this.#kept.length > this.#most) this.#fold(this.#kept.length - this.#most + Math.floor(this.#most / 10));
   }
 
+  /** Puts what stands before all that is kept in front of it; what is kept already is passed over. None of it where that would be too many. */
+  unshift(events: readonly Event[]): boolean {
+    const older = events.filter(({ event_id }) => !this.#byId.has(event_id));
+    if (this.#kept.length + older.length > this.#most) return false;
+    for (const event of older) this.#byId.set(event.event_id, event);
+    const shown = older.filter(this.#test);
+    this.#kept.unshift(...older);
+    this.#shown.unshift(...shown);
+    // So that those behind stay where they are counted.
+    this.#shownFolded -= shown.length;
+    return true;
+  }
+
+  /** The oldest that is kept. */
+  get first(): Event | undefined {
+    return this.#kept[0];
+  }
+
+  /** How many more can be put in front. */
+  get room(): number {
+    return this.#most - this.#kept.length;
+  }
+
+  /** The newest. */
+  get last(): Event | undefined {
+    return this.#kept.at(-1);
+  }
+
+  /** Raised when what is shown is another list altogether. */
+  get filters(): number {
+    return this.#filters;
+  }
+
   filter(test: Test) {
+    this.#filters += 1;
     this.#test = test;
     this.#shown = this.#kept.filter(test);
     this.#shownFolded = 0;

@@ -13,10 +13,12 @@ export const en = {
   cancel: 'Cancel',
   signOut: 'Sign out',
   signIn: 'Sign in',
+  signInAt: (issuer: string) => `Sign in at ${issuer}`,
+  signInFailed: 'Signing in there came to nothing:',
   keyLabel: 'API key or token',
   keyHelp:
     'A key of this gateway (kairo keys create), or a token of an issuer it trusts. It stays in this tab and is gone when the tab is closed.',
-  keyNoFlow: 'The gateway has no sign-in with a browser of its own: get a token from your issuer and put it in here.',
+  keyNoFlow: 'This gateway names no issuer to sign in at: get a token from yours and put it in here.',
   keyRefused: 'The gateway does not take this key.',
   entering: 'Asking the gateway…',
   unreachable: 'The gateway does not answer.',

@@ -2,39 +2,35 @@
 import { api, asked } from '$lib/api/client';
 import { message } from '$lib/api/problem';
 import { follow } from '$lib/api/stream';
-import type { Event } from '$lib/api/types';
-import { Watched } from '$lib/api/watched.svelte';
+import { ownerOf, type Event } from '$lib/api/types';
 import { eachFrame } from '$lib/frames';
+import { atLeast, kinds, Query } from '$lib/query.svelte';
 import { session } from '$lib/session.svelte';
 import { isNeverBegun, usual, Written } from './measure';
 
 export const SHOWS = ['open', 'in_doubt', 'done', 'failed', 'all', 'processes'] as const;
 export type Show = (typeof SHOWS)[number];
 
-const KINDS = ['agent.action', 'agent.approval', 'tool.', 'process.'];
+const concerns = kinds('agent.action', 'agent.approval', 'tool.', 'process.');
 /** Rows that are listed, and done calls that are compared with. */
 const LISTED = 200;
 const COMPARED = 1000;
 /** Events of a turn that are looked through for how an action was begun. */
 const OF_TURN = 1000;
 
-const place = (at_least?: number) => (at_least === undefined ? {} : { at_least });
 
 export function listed(show: Show, agent: string) {
   const wish = agent === '' ? {} : { agent };
   const query = { ...wish, limit: LISTED };
-  return new Watched({
-    kinds: KINDS,
-    wish,
-    ask: async (atLeast) => {
-      if (show === 'processes') {
-        const { processes, position } = await asked(api.GET('/v1/processes', { params: { query: { ...query, ...place(atLeast) } } }));
-        return { actions: [], processes, position };
-      }
-      const { actions, position } = await asked(api.GET('/v1/actions', { params: { query: { ...query, status: show, ...place(atLeast) } } }));
-      return { actions, processes: [], position };
-    },
-  });
+  const ask = async (sequence?: number) => {
+    if (show === 'processes') {
+      const { processes, position } = await asked(api.GET('/v1/processes', { params: { query: { ...query, ...atLeast(sequence) } } }));
+      return { actions: [], processes, position };
+    }
+    const { actions, position } = await asked(api.GET('/v1/actions', { params: { query: { ...query, status: show, ...atLeast(sequence) } } }));
+    return { actions, processes: [], position };
+  };
+  return new Query(ask, { wish, concerns: show === 'processes' ? kinds('process.') : concerns });
 }
 
 /** What is usual, by tool, of calls that were done lately. */
@@ -45,15 +41,13 @@ export async function usually(agent: string) {
 }
 
 export function oneAction(action_id: string) {
-  return new Watched({
-    kinds: KINDS,
-    ask: async (atLeast) => {
-      const path = { action_id };
-      const { action, position } = await asked(api.GET('/v1/actions/{action_id}', { params: { path, query: place(atLeast) } }));
-      const neverBegun = action.status === 'canceled' && (await wasNeverBegun(action_id, action.correlation_id));
-      return { action, neverBegun, position };
-    },
-  });
+  const ask = async (sequence?: number) => {
+    const path = { action_id };
+    const { action, position } = await asked(api.GET('/v1/actions/{action_id}', { params: { path, query: atLeast(sequence) } }));
+    const neverBegun = action.status === 'canceled' && (await wasNeverBegun(action_id, action.correlation_id));
+    return { action, neverBegun, position };
+  };
+  return new Query(ask, { concerns: (event, { action }) => concerns(event) && ownerOf(event) === action.agent });
 }
 
 async function wasNeverBegun(action: string, correlation: string): Promise<boolean> {
@@ -62,10 +56,9 @@ async function wasNeverBegun(action: string, correlation: string): Promise<boole
 }
 
 export function oneProcess(process_id: string) {
-  return new Watched({
-    kinds: ['process.'],
-    ask: (atLeast) => asked(api.GET('/v1/processes/{process_id}', { params: { path: { process_id }, query: place(atLeast) } })),
-  });
+  const ask = (sequence?: number) =>
+    asked(api.GET('/v1/processes/{process_id}', { params: { path: { process_id }, query: atLeast(sequence) } }));
+  return new Query(ask, { concerns: (event, { process }) => kinds('process.')(event) && ownerOf(event) === process.agent });
 }
 
 /** What a process writes. What it wrote so far comes first. */

@@ -5,6 +5,8 @@ export const en = {
   conversation: (agent: string) => `Conversation with ${agent}`,
   noAgents: 'No agent is defined yet: kairo agents define.',
   empty: 'Nothing was said yet. Say something: you can also do so while the agent works.',
+  thread: 'Thread',
+  everyThread: 'All of them',
   earlier: 'Show earlier',
   write: (agent: string) => `Write to ${agent}`,
   send: 'Send',

@@ -65,9 +65,10 @@ test('words on the way, the answer, and words that nobody asked for are told apa
     says('t-1', 'm-1', true, 'done'),
     says('t-1', 'm-1', true, 'by the way'),
     says('t-2', '', true, 'the job is over'),
+    says('t-3', '', false, 'a reminder'),
   ]);
   const manners = conversation.items.filter((item): item is Words => item.kind === 'words').map(({ manner }) => manner);
-  expect(manners).toEqual(['way', 'answer', 'unasked', 'unasked']);
+  expect(manners).toEqual(['way', 'answer', 'unasked', 'unasked', 'unasked']);
 });
 
 test('an action that was stopped before it began never begins, and one that ran says how it ended', () => {
@@ -111,10 +112,28 @@ test('a draft is there until what it becomes is decided', () => {
   const piece = (text: string, index: number) => conversation.token({ agent: 'cook', correlation_id: 't-1', text, index });
   piece('So', 0);
   piece('up', 1);
-  expect(conversation.drafts).toEqual([{ text: 'Soup', reasoning: '' }]);
+  expect(conversation.drafts).toMatchObject([{ text: 'Soup', reasoning: '' }]);
   piece('Another', 0);
-  expect(conversation.drafts).toEqual([{ text: 'Another', reasoning: '' }]);
+  expect(conversation.drafts).toMatchObject([{ text: 'Another', reasoning: '' }]);
   conversation.take(says('t-1', 'm-1', true, 'Another'));
+  expect(conversation.drafts).toEqual([]);
+});
+
+test('what was written before anybody listened is the beginning of a draft, unless it is decided on', () => {
+  const conversation = folded(message('m-1', 't-1'));
+  const piece = (call_id: string, text: string, index: number) =>
+    conversation.token({ agent: 'cook', correlation_id: 't-1', call_id, text, index });
+  piece('c-1', 'Soup is', 7);
+  piece('c-1', ' good', 8);
+  expect(conversation.drafts).toMatchObject([{ text: 'Soup is good' }]);
+  conversation.listens();
+  piece('c-1', 'Soup is good', 8);
+  piece('c-1', '.', 9);
+  expect(conversation.drafts).toMatchObject([{ text: 'Soup is good.' }]);
+  piece('c-2', 'Yes', 0);
+  expect(conversation.drafts).toMatchObject([{ text: 'Yes' }]);
+  conversation.take(says('t-1', 'm-1', true, 'Yes'));
+  piece('c-2', 'Yes', 3);
   expect(conversation.drafts).toEqual([]);
 });
 
@@ -139,4 +158,13 @@ test('an order to stop shows what becomes of it', () => {
   const conversation = folded(begun);
   conversation.refuse(asks.event_id, 'not yours');
   expect(conversation.running[0]).toMatchObject({ stage: 'running', refusal: 'not yours' });
+});
+
+test('what is said belongs to the thread of its turn, once that is known', () => {
+  const conversation = folded([...message('m-1', 't-1'), ...message('m-2', 't-2')]);
+  expect(conversation.threads).toEqual([]);
+  conversation.take({ ...says('t-2', 'm-2', true, 'yes'), thread_id: 'dinner' });
+  conversation.take({ ...says('t-1', 'm-1', true, 'yes'), thread_id: 'dentist' });
+  expect(conversation.threads).toEqual(['dentist', 'dinner']);
+  expect(conversation.items.filter((item) => conversation.threadOf(item) === 'dinner').map(({ kind }) => kind)).toEqual(['said', 'words']);
 });

@@ -15,6 +15,8 @@ export interface Part {
 export interface Said {
   kind: 'said';
   id: string;
+  /** The turn it begins: its correlation id; empty until the gateway has it. */
+  turn: string;
   text: string;
   parts: Part[];
   stage: Stage;
@@ -41,6 +43,7 @@ export interface Words {
 export interface Aside {
   kind: 'thought' | 'failure' | 'review' | 'goal';
   id: string;
+  turn: string;
   text: string;
   module: string;
   at: string;
@@ -74,6 +77,8 @@ export type Item = Said | Words | Aside | Doing;
 
 /** What a model is writing. */
 export interface Draft {
+  /** Which call of a model writes it; empty where an older service does not say. */
+  call: string;
   text: string;
   reasoning: string;
 }
@@ -98,6 +103,8 @@ export class Conversation {
   #undecided = new Set<string>();
   /** What was ordered to be stopped: actions, by the correlation of the order. */
   #orders = new Map<string, string>();
+  /** By turn, the thread it belongs to. */
+  #threads = new Map<string, string>();
   #place = { sequence: 0, position: -1 };
 
   constructor(agent: string, user: string) {
@@ -113,6 +120,16 @@ export class Conversation {
     return this.items.filter((item): item is Doing => item.kind === 'doing' && isRunning(item));
   }
 
+  /** The threads of what is shown, in the order in which they came up. */
+  get threads(): string[] {
+    return [...new Set(this.items.map((item) => this.threadOf(item)))].filter((thread) => thread !== '');
+  }
+
+  /** The thread of an item; empty where it is not known yet, or there are none. */
+  threadOf({ turn }: Item): string {
+    return this.#threads.get(turn) ?? '';
+  }
+
   get drafts(): Draft[] {
     return [...this.#drafts.values()];
   }
@@ -124,7 +141,7 @@ export class Conversation {
 
   /** What the user says now, before the gateway has it. */
   say(id: string, words: string, at: string, parts: Part[] = []) {
-    this.#items.set(id, { kind: 'said', id, text: words, parts, stage: 'sending', reason: '', joined: false, at });
+    this.#items.set(id, { kind: 'said', id, turn: '', text: words, parts, stage: 'sending', reason: '', joined: false, at });
   }
 
   /** It was not accepted. */
@@ -146,6 +163,7 @@ export class Conversation {
     const { sequence, position } = event;
     if (sequence < this.#place.sequence || (sequence === this.#place.sequence && position <= this.#place.position)) return;
     this.#place = { sequence, position };
+    if (event.thread_id) this.#threads.set(event.correlation_id, event.thread_id);
     if (event.meta.tags[0] === 'decision') this.#decided(event);
     const take = this.#takers[event.type];
     take?.(event);
@@ -199,13 +217,20 @@ export class Conversation {
   };
 
   /** A piece that a model writes. */
-  token({ correlation_id: turn, index = 0, text: piece, reasoning }: Token) {
+  token({ correlation_id: turn, call_id: call = '', index = 0, text: piece, reasoning }: Token) {
     if (!this.#ours.has(turn)) return;
-    // The first piece of another call.
-    const before = index === 0 ? undefined : this.#drafts.get(turn);
-    const draft = before ?? { text: '', reasoning: '' };
+    const known = this.#drafts.get(turn);
+    // The first piece of another call, or what one has written before anybody listened; late for what is decided already.
+    const begins = known?.call !== call || (call === '' && index === 0);
+    if (begins && index > 0 && !this.#undecided.has(turn)) return;
+    const draft = known && !begins ? known : { call, text: '', reasoning: '' };
     const grown = (so: string, more: string) => (so + more).slice(-LONGEST);
     this.#drafts.set(turn, reasoning ? { ...draft, reasoning: grown(draft.reasoning, piece) } : { ...draft, text: grown(draft.text, piece) });
+  }
+
+  /** Who listens anew is told from the beginning what is being written. */
+  listens() {
+    this.#drafts.clear();
   }
 
   /** A piece that a process writes. */
@@ -221,12 +246,12 @@ export class Conversation {
     if (!said.includes(id)) this.#messages.set(event.correlation_id, [...said, id]);
     if (this.#items.has(id)) {
       // When it was said is the gateway's to say, as after a reload.
-      if (stage === 'accepted') this.#change(id, (item) => ({ ...item, at: event.ts }));
+      if (stage === 'accepted') this.#change(id, (item) => ({ ...item, at: event.ts, turn: event.correlation_id }));
       return this.#stage(id, stage);
     }
     const state = event.payload['state'] === undefined ? '' : JSON.stringify(event.payload['state']);
     const words = text(event) || state;
-    this.#items.set(id, { kind: 'said', id, text: words, parts: parts(event), stage, reason: '', joined: false, at: event.ts });
+    this.#items.set(id, { kind: 'said', id, turn: event.correlation_id, text: words, parts: parts(event), stage, reason: '', joined: false, at: event.ts });
   }
 
   #decided(event: Event) {
@@ -242,13 +267,14 @@ export class Conversation {
     const final = event.payload['final'] === true;
     const unasked = message === '' || this.#answered.has(message) || !this.#items.has(message);
     if (final && message !== '') this.#answered.add(message);
-    const manner = !final ? 'way' : unasked ? 'unasked' : 'answer';
+    // What answers no message, such as a reminder, is on the way to nothing.
+    const manner = !final && message !== '' ? 'way' : unasked ? 'unasked' : 'answer';
     this.#items.set(event.event_id, { kind: 'words', id: event.event_id, turn: event.correlation_id, text: text(event), manner, at: event.ts });
   }
 
   #aside(kind: Aside['kind'], event: Event) {
     if (!this.#ours.has(event.correlation_id) || text(event) === '') return;
-    this.#items.set(event.event_id, { kind, id: event.event_id, text: text(event), module: text(event, 'module'), at: event.ts });
+    this.#items.set(event.event_id, { kind, id: event.event_id, turn: event.correlation_id, text: text(event), module: text(event, 'module'), at: event.ts });
   }
 
   #asks(event: Event) {

@@ -3,6 +3,7 @@ import { api, asked } from '$lib/api/client';
 import { message, ProblemError } from '$lib/api/problem';
 import { follow } from '$lib/api/stream';
 import { placeOf, type Event } from '$lib/api/types';
+import { Contact } from '$lib/contact.svelte';
 import { eachFrame } from '$lib/frames';
 import { Conversation, type Doing, type Draft, type Item, type Part } from './fold';
 
@@ -12,15 +13,16 @@ const MOST = 1000;
 
 export class Live {
   items = $state.raw<Item[]>([]);
+  /** The threads of these, by their ids. */
+  threads = $state.raw<string[]>([]);
   running = $state.raw<Doing[]>([]);
   drafts = $state.raw<Draft[]>([]);
   deciding = $state(false);
   loading = $state(true);
   error = $state('');
-  connected = $state(false);
-  lost = $state<number | null>(null);
   /** Whether there is more before what is shown. */
   more = $state(false);
+  readonly contact = new Contact();
 
   #conversation: Conversation;
   #stop: () => void = () => {};
@@ -52,6 +54,11 @@ export class Live {
     this.#begun += 1;
     this.#stop();
     this.#frames.stop();
+  }
+
+  /** Those of the items that belong to a thread, or to none that is known yet. */
+  of(thread: string): Item[] {
+    return this.items.filter((item) => [thread, ''].includes(this.#conversation.threadOf(item)));
   }
 
   async earlier() {
@@ -147,16 +154,24 @@ export class Live {
   }
 
   #connected(connected: boolean) {
-    if (this.connected && !connected) this.lost = Date.now();
-    this.connected = connected;
+    this.contact.heard(connected);
+    if (connected) this.#heard(() => this.#conversation.listens());
   }
 
   #show() {
     this.items = this.#conversation.items;
+    const { threads } = this.#conversation;
+    if (threads.join() !== this.threads.join()) this.threads = threads;
     this.running = this.#conversation.running;
     this.drafts = this.#conversation.drafts;
     this.deciding = this.#conversation.deciding;
   }
+}
+
+/** What the threads of a conversation are called, by their ids. */
+export async function titlesOf(agent: string, user: string): Promise<Map<string, string>> {
+  const { threads } = await asked(api.GET('/v1/threads', { params: { query: { agent, user, status: 'all', limit: MOST } } }));
+  return new Map(threads.map(({ thread_id, title }) => [thread_id, title]));
 }
 
 /** `crypto.randomUUID` is there only on pages that came over TLS or from this machine. */

@@ -7,6 +7,8 @@ export const zh: typeof en = {
   conversation: (agent) => `与 ${agent} 的对话`,
   noAgents: '尚未定义智能体：kairo agents define。',
   empty: '还没有说过什么。说点什么吧：智能体工作时也可以。',
+  thread: '线程',
+  everyThread: '全部',
   earlier: '显示更早的',
   write: (agent) => `写给 ${agent}`,
   send: '发送',

@@ -64,6 +64,9 @@ export const en = {
   reason: 'Reason',
   says: 'What it says',
   decoded: 'Its beginning',
+  lastRetry: 'Last retry',
+  retried: (outcome: string): string => ({ waiting: 'retry waits', handled: 'dealt with', failed: 'failed again' })[outcome] ?? outcome,
+  rebuildInstead: 'Rebuild the read model to have it read this message again.',
   asked: (time: string) => `as of ${time}`,
   refresh: 'Ask again',
   acts: {
@@ -74,5 +77,6 @@ export const en = {
     hold: { does: 'Hold', says: 'Nobody can raise the epoch until it is released: the way back to the older version stays open.' },
     release: { does: 'Release', says: 'The epoch may be raised again.' },
     promote: { does: 'Raise', says: 'Everything that this version can write is written from now on. There is no way back: replicas of an older version refuse to start.' },
+    retry: { does: 'Retry', says: 'The service that set it aside reads the message where it stands and treats it as one that is delivered once more. What it has done already is not done twice.' },
   } as Record<Act, { does: string; says: string }>,
 };

@@ -63,6 +63,9 @@ export const zh: typeof en = {
   reason: '原因',
   says: '内容',
   decoded: '其开头',
+  lastRetry: '上次重试',
+  retried: (outcome) => ({ waiting: '等待重试', handled: '已处理', failed: '再次失败' })[outcome] ?? outcome,
+  rebuildInstead: '重建读模型即可重新读取此消息。',
   asked: (time) => `截至 ${time}`,
   refresh: '重新询问',
   acts: {
@@ -73,5 +76,6 @@ export const zh: typeof en = {
     hold: { does: '保持', says: '在释放之前，谁也不能提升纪元：回到旧版本的路保持畅通。' },
     release: { does: '释放', says: '纪元可以再次提升。' },
     promote: { does: '提升', says: '从现在起写入此版本能写的一切。没有回头路：旧版本的副本将拒绝启动。' },
+    retry: { does: '重试', says: '搁置它的服务在原处读取此消息，并视为再次投递。已做过的事不会做两次。' },
   },
 };

@@ -3,6 +3,7 @@ import { api, asked } from '$lib/api/client';
 import { message } from '$lib/api/problem';
 import { follow } from '$lib/api/stream';
 import { placeOf, type Event } from '$lib/api/types';
+import { Contact } from '$lib/contact.svelte';
 import { Feed } from '$lib/events/feed';
 import { eachFrame } from '$lib/frames';
 
@@ -14,10 +15,9 @@ export class LiveTurn {
   version = $state(0);
   loading = $state(true);
   error = $state('');
-  connected = $state(false);
-  lost = $state<number | null>(null);
   /** There are more than are drawn. */
   cut = $state(false);
+  readonly contact = new Contact();
   readonly feed = new Feed(MOST * 2);
 
   #stop: () => void = () => {};
@@ -66,10 +66,7 @@ export class LiveTurn {
       { correlation: this.turn, after },
       {
         event: (event) => this.#take([event]),
-        connected: (connected) => {
-          if (this.connected && !connected) this.lost = Date.now();
-          this.connected = connected;
-        },
+        connected: (connected) => this.contact.heard(connected),
         refused: (problem) => (this.error = problem.message),
       },
     );

@@ -1,21 +1,21 @@
 // A user's inbox as the gateway has it, and the user's answers.
 import { api, asked } from '$lib/api/client';
 import { message } from '$lib/api/problem';
-import { Watched } from '$lib/api/watched.svelte';
+import { atLeast, kinds, Query } from '$lib/query.svelte';
 import { items, type Item } from './items';
 
 /** Decided calls that are shown, the newest. */
 const DECIDED = 100;
-const KINDS = ['agent.approv', 'agent.choice', 'agent.briefed', 'agent.action', 'chain.', 'thread.suggested', 'thread.matched'];
+const concerns = kinds('agent.approv', 'agent.choice', 'agent.briefed', 'agent.action', 'chain.', 'thread.suggested', 'thread.matched');
 
 export type Sent = 'sending' | 'sent' | { failed: string };
 
-export class Live extends Watched<Awaited<ReturnType<typeof ask>>> {
+export class Live extends Query<Awaited<ReturnType<typeof ask>>> {
   /** What became of one's own answers, by item. */
   sent = $state<Record<string, Sent>>({});
 
   constructor(readonly user: string) {
-    super({ ask: (atLeast) => ask(user, atLeast), kinds: KINDS });
+    super((sequence) => ask(user, sequence), { concerns });
   }
 
   async decide(item: Item, yes: boolean, note = '') {
@@ -37,8 +37,8 @@ export class Live extends Watched<Awaited<ReturnType<typeof ask>>> {
   }
 }
 
-async function ask(user: string, at_least?: number) {
-  const place = at_least === undefined ? {} : { at_least };
+async function ask(user: string, sequence?: number) {
+  const place = atLeast(sequence);
   const [inbox, consents] = await Promise.all([
     asked(api.GET('/v1/inbox', { params: { query: { user, ...place } } })),
     asked(api.GET('/v1/approvals', { params: { query: { user, limit: DECIDED, ...place } } })),

@@ -1,15 +1,14 @@
 // Memories and inner state as the gateway has them.
 import { api, asked } from '$lib/api/client';
 import type { Event } from '$lib/api/types';
-import { Watched } from '$lib/api/watched.svelte';
+import { atLeast, kinds, Query } from '$lib/query.svelte';
 import type { paths } from '$lib/api/openapi';
 
 export type Type = NonNullable<NonNullable<paths['/v1/memories']['get']['parameters']['query']>['type']>;
 export const TYPES: readonly Type[] = ['any', 'journal', 'person', 'project', 'preference', 'decision', 'insight', 'fact', 'state', 'secret'];
 
 const LISTED = 200;
-const KINDS = ['memory.', 'state.', 'user.forgotten'];
-const place = (at_least?: number) => (at_least === undefined ? {} : { at_least });
+const concerns = kinds('memory.', 'state.', 'user.forgotten');
 
 export interface Filter {
   agent: string;
@@ -20,37 +19,28 @@ export interface Filter {
 export function listed({ agent, type, words }: Filter) {
   const wish = agent === '' ? {} : { agent };
   const query = { ...wish, type, ...(words !== '' && { q: words }), limit: LISTED };
-  return new Watched({
-    kinds: KINDS,
-    wish,
-    ask: (atLeast) => asked(api.GET('/v1/memories', { params: { query: { ...query, ...place(atLeast) } } })),
-  });
+  const ask = (sequence?: number) => asked(api.GET('/v1/memories', { params: { query: { ...query, ...atLeast(sequence) } } }));
+  return new Query(ask, { wish, concerns });
 }
 
 export function one(agent: string, memory_id: string) {
-  return new Watched({
-    kinds: KINDS,
-    wish: { agent },
-    ask: (atLeast) => asked(api.GET('/v1/memories/{agent}/{memory_id}', { params: { path: { agent, memory_id }, query: place(atLeast) } })),
-  });
+  const path = { agent, memory_id };
+  const ask = (sequence?: number) => asked(api.GET('/v1/memories/{agent}/{memory_id}', { params: { path, query: atLeast(sequence) } }));
+  return new Query(ask, { wish: { agent }, concerns });
 }
 
 export function state(agent: string) {
-  return new Watched({
-    kinds: KINDS,
-    wish: { agent },
-    ask: (atLeast) => asked(api.GET('/v1/agents/{agent}/inner-state', { params: { path: { agent }, query: { limit: LISTED, ...place(atLeast) } } })),
-  });
+  const ask = (sequence?: number) =>
+    asked(api.GET('/v1/agents/{agent}/inner-state', { params: { path: { agent }, query: { limit: LISTED, ...atLeast(sequence) } } }));
+  return new Query(ask, { wish: { agent }, concerns });
 }
 
 /** All that was written under a key, and when it was deleted: the newest first. */
 export function history(agent: string, key: string) {
-  return new Watched({
-    kinds: KINDS,
-    wish: { agent },
-    ask: (atLeast) =>
-      asked(api.GET('/v1/agents/{agent}/inner-state/history', { params: { path: { agent }, query: { key, limit: LISTED, ...place(atLeast) } } })),
-  });
+  const query = { key, limit: LISTED };
+  const ask = (sequence?: number) =>
+    asked(api.GET('/v1/agents/{agent}/inner-state/history', { params: { path: { agent }, query: { ...query, ...atLeast(sequence) } } }));
+  return new Query(ask, { wish: { agent }, concerns });
 }
 
 /** Events of a thread that are looked through for what a memory was made from: the newest. */

@@ -4,8 +4,8 @@ export const replay: Screen = {
   path: '/replay/{agent?}',
   title: { en: 'Replay lab', zh: '回放实验室' },
   purpose: {
-    en: 'What an agent knew at any place of its log, what changed with each message, and incident files.',
-    zh: '智能体在其日志任意位置所知的一切、每条消息带来的变化，以及事故文件。',
+    en: 'What an agent knew and what its models were asked at any place of its log, its decisions made again with changes, and incident files.',
+    zh: '智能体在其日志任意位置所知的一切及其模型收到的请求、带修改重新作出的决定，以及事故文件。',
   },
   needs: 'admin',
   key: 'l',

@@ -1,6 +1,7 @@
 // What an agent knew at places of its log. A place never changes, so what was asked for once is kept, as far as there is room.
 import { api, asked } from '$lib/api/client';
 import { message } from '$lib/api/problem';
+import { inTurn } from './turns';
 
 export type State = Record<string, unknown>;
 const KEPT = 50;
@@ -17,7 +18,8 @@ export class States {
   async show(at: number, against: number) {
     const turn = (this.#wanted += 1);
     try {
-      const [state, other] = await Promise.all([this.#of(at), this.#of(against)]);
+      const wanted = () => turn === this.#wanted;
+      const [state, other] = await Promise.all([this.#of(at, wanted), this.#of(against, wanted)]);
       if (turn !== this.#wanted) return;
       this.shown = { at, against, state, other };
       this.error = '';
@@ -26,11 +28,11 @@ export class States {
     }
   }
 
-  #of(at: number): Promise<State> {
+  #of(at: number, wanted: () => boolean): Promise<State> {
     const kept = this.#kept.get(at);
     if (kept) return kept;
     const params = { path: { agent: this.agent }, query: { at } };
-    const state = asked(api.GET('/v1/agents/{agent}/state', { params })) as Promise<State>;
+    const state = inTurn(() => asked(api.GET('/v1/agents/{agent}/state', { params })) as Promise<State>, wanted);
     this.#kept.set(at, state);
     state.catch(() => this.#kept.delete(at));
     const oldest = this.#kept.keys().next().value;

@@ -19,11 +19,12 @@ export function toneOf(event: Event): Tone {
   return 'system';
 }
 
-/** Passes events whose kind begins with one of these, and that hold this text. */
-export function test(kinds: string, text: string): Test {
+/** Passes events whose kind begins with one of these, that hold this text, and that are of one of these, where some are named. */
+export function test(kinds: string, text: string, owners: ReadonlySet<string> | null = null): Test {
   const wanted = kinds.split(/[\s,]+/).filter((kind) => kind !== '');
   const held = text.trim().toLowerCase();
   return (event) => {
+    if (owners && !owners.has(ownerOf(event))) return false;
     const kind = kindOf(event);
     if (wanted.length > 0 && !wanted.some((begin) => kind.startsWith(begin))) return false;
     return held === '' || said(event).toLowerCase().includes(held) || kind.includes(held) || ownerOf(event).includes(held);

@@ -1,15 +1,15 @@
 // Tasks as the gateway has them, and what one can order about them.
 import { api, asked } from '$lib/api/client';
 import { message } from '$lib/api/problem';
-import { Watched } from '$lib/api/watched.svelte';
+import { ownerOf } from '$lib/api/types';
+import { atLeast, kinds, Query } from '$lib/query.svelte';
 import { session } from '$lib/session.svelte';
 
 export const SHOWS = ['open', 'queue', 'scheduled', 'hook', 'queued', 'all'] as const;
 export type Show = (typeof SHOWS)[number];
 
 const LISTED = 200;
-const KINDS = ['task.', 'chain.', 'agent.command'];
-const place = (at_least?: number) => (at_least === undefined ? {} : { at_least });
+const concerns = kinds('task.', 'chain.', 'agent.command');
 const NARROWED = {
   open: { status: 'open' },
   queue: { queue: true },
@@ -21,18 +21,14 @@ const NARROWED = {
 
 export function listed(show: Show, agent: string) {
   const wish = agent === '' ? {} : { agent };
-  return new Watched({
-    kinds: KINDS,
-    wish,
-    ask: (atLeast) => asked(api.GET('/v1/tasks', { params: { query: { ...wish, ...NARROWED[show], limit: LISTED, ...place(atLeast) } } })),
-  });
+  const query = { ...wish, ...NARROWED[show], limit: LISTED };
+  const ask = (sequence?: number) => asked(api.GET('/v1/tasks', { params: { query: { ...query, ...atLeast(sequence) } } }));
+  return new Query(ask, { wish, concerns });
 }
 
 export function one(task_id: string) {
-  return new Watched({
-    kinds: KINDS,
-    ask: (atLeast) => asked(api.GET('/v1/tasks/{task_id}', { params: { path: { task_id }, query: place(atLeast) } })),
-  });
+  const ask = (sequence?: number) => asked(api.GET('/v1/tasks/{task_id}', { params: { path: { task_id }, query: atLeast(sequence) } }));
+  return new Query(ask, { concerns: (event, { task }) => concerns(event) && ownerOf(event) === task.agent });
 }
 
 export type Command = 'cancel' | 'pause' | 'resume' | 'run';

@@ -1,6 +1,6 @@
 //! How a client logs in, and how it hears what the server refuses it.
 
-use async_nats::{ConnectOptions, Event, ServerError};
+use async_nats::{ClientError, ConnectErrorKind, ConnectOptions, Event, ServerError};
 
 use crate::{
     bus::{NatsConfig, port::Cause, violations::Violations},
@@ -13,12 +13,12 @@ pub const TLS: &str = "tls://";
 
 /// As who, with what, and trusting whom.
 pub(super) fn options(identity: Identity, nats: &NatsConfig, violations: &Violations) -> Result<ConnectOptions, Cause> {
-    let counted = violations.clone();
+    let (counted, shown) = (violations.clone(), shown(identity, nats));
     let mut options = ConnectOptions::new()
         // Answers come to inboxes that nobody else may listen to.
         .custom_inbox_prefix(inbox_prefix(identity.name()))
         .event_callback(move |event| {
-            note(&counted, event);
+            note(&counted, &shown, event);
             std::future::ready(())
         });
     if !nats.password.is_empty() {
@@ -42,7 +42,26 @@ pub(super) fn options(identity: Identity, nats: &NatsConfig, violations: &Violat
     Ok(options.require_tls(encrypts))
 }
 
-fn note(violations: &Violations, event: Event) {
+/// What a client shows the server, and where that must stand, for whoever is to find out why it is not let in.
+fn shown(identity: Identity, nats: &NatsConfig) -> String {
+    let user = if nats.user.is_empty() { identity.name() } else { &nats.user };
+    if !nats.nkey.is_empty() {
+        "nats.nkey: look whether its public key is listed among the users of the servers".to_owned()
+    } else if !nats.token.is_empty() {
+        "nats.token: look whether it is that of the servers".to_owned()
+    } else if !nats.password.is_empty() {
+        format!("nats.password: look whether it is that of {user} among the users of the servers")
+    } else {
+        "nothing: set nats.password, nats.nkey or nats.token".to_owned()
+    }
+}
+
+fn note(violations: &Violations, shown: &str, event: Event) {
+    if let Event::ClientError(ClientError::Other(said)) = &event
+        && *said == ConnectErrorKind::AuthorizationViolation.to_string()
+    {
+        tracing::error!("nats-server refuses the login with {shown}");
+    }
     if let Event::ServerError(ServerError::Other(said)) = event
         && said.to_lowercase().contains("permissions violation")
     {

@@ -10,12 +10,13 @@ mod read;
 mod tail;
 mod wire;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_nats::jetstream::{Context, context::ContextBuilder};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kairo_events::sealing::Key;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 pub use self::login::TLS;
@@ -27,6 +28,10 @@ use super::{
     violations::Violations,
 };
 use crate::{ids, ids::Name, permissions::Identity};
+
+/// Readers of the log that a replica has opened at once. Requests of this kind are done by the server one after the other, and it has
+/// others to answer.
+const OPENED_AT_ONCE: usize = 4;
 
 /// A replica's one connection.
 #[derive(Clone, Debug)]
@@ -41,6 +46,9 @@ pub struct JetStream {
     violations: Violations,
     inboxes: Inboxes,
     isolation: Isolation,
+    /// Readers of the log that may be opened at once, and how long that is waited for.
+    opening: Arc<Semaphore>,
+    reader_timeout: Duration,
 }
 
 impl JetStream {
@@ -75,6 +83,8 @@ impl JetStream {
             violations,
             inboxes: Inboxes::default(),
             isolation: Isolation::new(isolated_after),
+            opening: Arc::new(Semaphore::new(OPENED_AT_ONCE)),
+            reader_timeout: Duration::from_millis(nats.reader_timeout_ms),
         })
     }
 

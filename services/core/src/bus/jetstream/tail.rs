@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use async_nats::jetstream::{
     Context,
-    consumer::{AckPolicy, DeliverPolicy, pull},
+    consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull},
+    stream::ConsumerErrorKind,
 };
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt};
-use tokio::{runtime::Handle, task::unconstrained};
+use tokio::{runtime::Handle, task::unconstrained, time::Instant};
 
 use super::JetStream;
 use crate::{
@@ -53,20 +54,20 @@ impl JetStream {
             Start::After(sequence) => DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
             Start::LastOfEach => DeliverPolicy::LastPerSubject,
         };
-        let source = self.stream(stream).await?;
-        let consumer = source.create_consumer(pull::Config {
-            name: Some(self.reader_name()),
-            deliver_policy,
-            ack_policy: AckPolicy::None,
-            filter_subjects: filters.to_vec(),
-            inactive_threshold: FORGOTTEN_AFTER,
-            num_replicas: 1,
-            memory_storage: true,
-            ..Default::default()
-        });
-        let consumer = consumer.await.map_err(|error| failed(error.into()));
-        self.asked_together(consumer.is_ok()).await;
-        let consumer = consumer?;
+        let reader = self.open_reader(
+            stream,
+            pull::Config {
+                name: Some(self.reader_name()),
+                deliver_policy,
+                ack_policy: AckPolicy::None,
+                filter_subjects: filters.to_vec(),
+                inactive_threshold: FORGOTTEN_AFTER,
+                num_replicas: 1,
+                memory_storage: true,
+                ..Default::default()
+            },
+        );
+        let consumer = reader.await.map_err(failed)?;
         let messages = consumer.stream().max_messages_per_batch(PULL);
         let messages = messages.expires(PULL_EXPIRES).heartbeat(PULL_HEARTBEAT).messages().await;
         let info = consumer.cached_info();
@@ -79,6 +80,24 @@ impl JetStream {
             pending: info.num_pending,
             broken: None,
         }))
+    }
+}
+
+impl JetStream {
+    /// The server counts first what there is for a reader, in subjects of very many agents for longer than an answer is waited for.
+    /// Asked again by the same name, it has that one, and does not count anew. So few are asked for at once, that others are
+    /// answered meanwhile.
+    async fn open_reader(&self, stream: &str, config: pull::Config) -> Result<PullConsumer, Cause> {
+        let _turn = self.opening.acquire().await?;
+        let begun = Instant::now();
+        loop {
+            let opened = self.jetstream.create_consumer_on_stream(config.clone(), stream).await;
+            self.asked_together(opened.is_ok()).await;
+            match opened {
+                Err(error) if error.kind() == ConsumerErrorKind::TimedOut && begun.elapsed() < self.reader_timeout => {}
+                opened => return Ok(opened?),
+            }
+        }
     }
 }
 

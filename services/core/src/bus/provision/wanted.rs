@@ -11,10 +11,10 @@ use async_nats::jetstream::{
     consumer::{self, AckPolicy, pull},
     stream::{self, DiscardPolicy, Source, StorageType, SubjectTransform},
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{EPOCH, LOG_ID, PARTITIONS};
+use super::{EPOCH, LOG_ID, PARTITIONS, TRIMMED, TRIMMING};
 use crate::{
     bus::{BusConfig, NatsConfig, congestion},
     subjects::{
@@ -283,6 +283,39 @@ pub fn mended(wanted: &stream::Config, there: &Value, settings: &[String]) -> Op
     (mended != *there).then_some(mended)
 }
 
+/// What trims the log.
+const LIMITS: [&str; 2] = ["max_msgs", "discard"];
+
+/// The configuration that is there with a limit that leaves so many messages, and in its metadata what it is to have again, and up
+/// to where everything was carried forward. What the client library does not know of it stays.
+pub fn limited(there: &Value, carried: u64, left: u64) -> Value {
+    let mut limited = there.clone();
+    let had: Map<String, Value> =
+        LIMITS.into_iter().filter_map(|name| Some((name.to_owned(), there.get(name)?.clone()))).collect();
+    if let Some(config) = limited.as_object_mut() {
+        config.insert("max_msgs".to_owned(), json!(left));
+        config.insert("discard".to_owned(), json!("old"));
+        if let Some(metadata) = config.entry("metadata").or_insert_with(|| json!({})).as_object_mut() {
+            metadata.insert(TRIMMED.to_owned(), json!(carried.to_string()));
+            metadata.insert(TRIMMING.to_owned(), json!(Value::Object(had).to_string()));
+        }
+    }
+    limited
+}
+
+/// The configuration that is there without such a limit; none where it has none.
+pub fn unlimited(there: &Value) -> Option<Value> {
+    let mut before = there.clone();
+    let config = before.as_object_mut()?;
+    let had = config.get_mut("metadata")?.as_object_mut()?.remove(TRIMMING)?;
+    // What cannot be read is what the log is made with.
+    let had: Map<String, Value> = had.as_str().and_then(|had| serde_json::from_str(had).ok()).unwrap_or_default();
+    for (name, made) in LIMITS.into_iter().zip([json!(-1), json!("new")]) {
+        config.insert(name.to_owned(), had.get(name).cloned().unwrap_or(made));
+    }
+    Some(before)
+}
+
 /// Those that are no setting of a stream that is compared.
 pub fn unknown_settings(settings: &[String]) -> Vec<&str> {
     settings.iter().map(String::as_str).filter(|setting| !COMPARED.contains(setting)).collect()
@@ -366,6 +399,23 @@ mod tests {
         other.max_bytes = 7;
         let told = differences(&log, &other).join("; ");
         assert_eq!(told, "it does not take kairo.system.>; max_bytes is 7, not null; deny_delete is null, not true");
+    }
+
+    #[test]
+    fn a_limit_that_trims_the_log_says_what_it_is_to_have_again() {
+        let mut there = serde_json::to_value(wanted().events()).unwrap();
+        there["max_bytes"] = json!(7);
+        let before = unlimited(&limited(&there, 40, 60)).unwrap();
+        assert_eq!(before["metadata"][TRIMMED], "40", "that stays");
+        assert_eq!(unlimited(&before), None, "and nothing is to be put back any more");
+        let limit = limited(&before, 50, 9);
+        let said = [&limit["max_msgs"], &limit["discard"], &limit["max_bytes"], &limit["metadata"][TRIMMED]];
+        assert_eq!(said, [&json!(9), &json!("old"), &json!(7), &json!("50")]);
+        // As if nothing had been said of it: what the log is made with.
+        let mut damaged = limit;
+        damaged["metadata"][TRIMMING] = json!("?");
+        let mended = unlimited(&damaged).unwrap();
+        assert_eq!((&mended["max_msgs"], &mended["discard"]), (&json!(-1), &json!("new")));
     }
 
     #[test]

@@ -43,6 +43,16 @@ pub struct OidcConfig {
     pub jwks_timeout_ms: u64,
     /// How long keys are trusted that cannot be fetched anew, in milliseconds. Default 86400000.
     pub jwks_max_age_ms: u64,
+    /// The client as which the console signs in at the issuer: a public one (authorization code with PKCE), sent back to
+    /// `/console/signed-in`. Empty where the console does not sign in there, which is the default.
+    pub console_client_id: String,
+    /// Where the console sends whoever signs in: https, or http on this machine. Needed, if there is a `console_client_id`.
+    pub console_authorization_url: String,
+    /// Where the console exchanges what one comes back with for a token: https, or http on this machine. It must answer pages of
+    /// the gateway (CORS). Needed, if there is a `console_client_id`.
+    pub console_token_url: String,
+    /// What the console asks for, in words with spaces between. Default `openid`.
+    pub console_scope: String,
 }
 
 /// An algorithm whose signatures are checked with a key that everybody may know.
@@ -92,6 +102,10 @@ impl Default for OidcConfig {
             jwks_retry_ms: 30_000,
             jwks_timeout_ms: 5_000,
             jwks_max_age_ms: 86_400_000,
+            console_client_id: String::new(),
+            console_authorization_url: String::new(),
+            console_token_url: String::new(),
+            console_scope: "openid".to_owned(),
         }
     }
 }
@@ -116,6 +130,16 @@ impl OidcConfig {
         if !self.jwks_url.is_empty() && !is_trustworthy(&self.jwks_url) {
             let advice = "use https; http is for addresses of this machine";
             found.push(Mistake::new("jwks_url", format!("{:?} cannot be trusted", self.jwks_url), advice));
+        }
+        if !self.console_client_id.is_empty() {
+            let urls = [
+                ("console_authorization_url", &self.console_authorization_url),
+                ("console_token_url", &self.console_token_url),
+            ];
+            let wrong = urls.into_iter().filter(|(_, url)| !is_trustworthy(url));
+            let advice =
+                "say it as the issuer's openid-configuration does, with https; http is for addresses of this machine";
+            found.extend(wrong.map(|(key, url)| Mistake::new(key, format!("{url:?} cannot be trusted"), advice)));
         }
         check(found, "clock_skew_ms", self.clock_skew_ms, 0..=600_000, "milliseconds");
         check(found, "jwks_refresh_ms", self.jwks_refresh_ms, 100..=86_400_000, "milliseconds");
@@ -160,6 +184,16 @@ mod tests {
             assert!(keys(&OidcConfig { jwks_url: url.to_owned(), ..good.clone() }).is_empty(), "{url}");
         }
         assert_eq!(keys(&OidcConfig { jwks_file: "keys.json".to_owned(), ..good.clone() }), ["jwks_url"]);
+        // Where one signs in with a password, and where a token comes from.
+        let console = OidcConfig { console_client_id: "console".to_owned(), ..good.clone() };
+        assert_eq!(keys(&console), ["console_authorization_url", "console_token_url"]);
+        let at = |url: &str| OidcConfig {
+            console_authorization_url: url.to_owned(),
+            console_token_url: "https://login.example.com/token".to_owned(),
+            ..console.clone()
+        };
+        assert_eq!(keys(&at("http://login.example.com/authorize")), ["console_authorization_url"]);
+        assert!(keys(&at("https://login.example.com/authorize")).is_empty());
         // Nothing that whoever knows the issuer's public key could sign with it.
         for algorithm in ["HS256", "none", "None"] {
             assert!(serde_json::from_value::<Asymmetric>(algorithm.into()).is_err(), "{algorithm}");

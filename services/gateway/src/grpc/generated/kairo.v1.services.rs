@@ -375,6 +375,16 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::ListDeadLettersResponse>,
             tonic::Status,
         >;
+        /// Have a message that was set aside dealt with again. The service that wrote the letter reads the message where it stands, and
+        /// treats it as one that is delivered once more; what came of that stands in retries of GET /v1/dead-letters. A letter that was
+        /// dealt with is not dealt with again. Refused for letters of projector: a rebuild reads their messages again.
+        async fn retry_dead_letter(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::RetryDeadLetterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::RetryDeadLetterResponse>,
+            tonic::Status,
+        >;
         /// An agent's part of the log, as it stands there. With the tool catalogues and what decisions rest on, so that every
         /// decision can be made again from it, as kairo replay does. It holds everything that was said to the agent and that models
         /// answered.
@@ -1317,6 +1327,55 @@ pub mod administration_server {
                     };
                     Box::pin(fut)
                 }
+                "/kairo.v1.Administration/RetryDeadLetter" => {
+                    #[allow(non_camel_case_types)]
+                    struct RetryDeadLetterSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::RetryDeadLetterRequest,
+                    > for RetryDeadLetterSvc<T> {
+                        type Response = ::kairo_proto::v1::RetryDeadLetterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::RetryDeadLetterRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::retry_dead_letter(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RetryDeadLetterSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/kairo.v1.Administration/GetAgentLog" => {
                     #[allow(non_camel_case_types)]
                     struct GetAgentLogSvc<T: Administration>(pub Arc<T>);
@@ -2233,6 +2292,15 @@ pub mod queries_server {
             request: tonic::Request<::kairo_proto::v1::ListEventsRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::ListEventsResponse>,
+            tonic::Status,
+        >;
+        /// How many events there are, by stretches of the log. Of the newest gateway.max_outline_events that fit, in stretches of the same
+        /// number of messages; those without any are left out. From the read model, by its index of the agent, the thread or the log.
+        async fn get_events_outline(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetEventsOutlineRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetEventsOutlineResponse>,
             tonic::Status,
         >;
         /// The tokens that models took, and what they cost. At the prices that this gateway is configured with; added up
@@ -3711,6 +3779,54 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListEventsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/GetEventsOutline" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetEventsOutlineSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::GetEventsOutlineRequest,
+                    > for GetEventsOutlineSvc<T> {
+                        type Response = ::kairo_proto::v1::GetEventsOutlineResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::GetEventsOutlineRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::get_events_outline(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetEventsOutlineSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -19,6 +19,7 @@ rpcs! { generated::administration_server::Administration:
     export_user(ExportUserRequest) -> ExportUserResponse = GET EXPORT_USER,
     rewrap_data_keys(RewrapDataKeysRequest) -> RewrapDataKeysResponse = POST REWRAP_DATA_KEYS,
     list_dead_letters(ListDeadLettersRequest) -> ListDeadLettersResponse = GET LIST_DEAD_LETTERS,
+    retry_dead_letter(RetryDeadLetterRequest) -> RetryDeadLetterResponse = POST RETRY_DEAD_LETTER,
     get_agent_log(GetAgentLogRequest) -> GetAgentLogResponse = GET GET_AGENT_LOG,
     get_log(GetLogRequest) -> GetLogResponse = GET GET_LOG,
 }
@@ -64,6 +65,7 @@ rpcs! { generated::queries_server::Queries:
     list_processes(ListProcessesRequest) -> ListProcessesResponse = GET LIST_PROCESSES,
     get_process(GetProcessRequest) -> GetProcessResponse = GET GET_PROCESS,
     list_events(ListEventsRequest) -> ListEventsResponse = GET LIST_EVENTS,
+    get_events_outline(GetEventsOutlineRequest) -> GetEventsOutlineResponse = GET GET_EVENTS_OUTLINE,
     get_usage(GetUsageRequest) -> GetUsageResponse = GET GET_USAGE,
     get_status(GetStatusRequest) -> GetStatusResponse = GET GET_STATUS,
 }

@@ -19,6 +19,7 @@ pub const GET_FORGETTING: &str = "/v1/users/{user}/forget";
 pub const EXPORT_USER: &str = "/v1/users/{user}/export";
 pub const REWRAP_DATA_KEYS: &str = "/v1/privacy/rewrap";
 pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
+pub const RETRY_DEAD_LETTER: &str = "/v1/dead-letters/{letter}/retry";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
 pub const GET_LOG: &str = "/v1/log";
 pub const SEND_MESSAGE: &str = "/v1/messages";
@@ -58,6 +59,7 @@ pub const GET_ACTION: &str = "/v1/actions/{action_id}";
 pub const LIST_PROCESSES: &str = "/v1/processes";
 pub const GET_PROCESS: &str = "/v1/processes/{process_id}";
 pub const LIST_EVENTS: &str = "/v1/events";
+pub const GET_EVENTS_OUTLINE: &str = "/v1/events/outline";
 pub const GET_USAGE: &str = "/v1/usage";
 pub const GET_STATUS: &str = "/v1/status";
 
@@ -82,6 +84,7 @@ pub const ACCESS: &[Access] = &[
     row("GET", EXPORT_USER, ADMIN, Closed, Closed),
     row("POST", REWRAP_DATA_KEYS, ADMIN, Closed, Closed),
     row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
+    row("POST", RETRY_DEAD_LETTER, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
     row("GET", GET_LOG, ADMIN, Closed, Closed),
     row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
@@ -121,6 +124,7 @@ pub const ACCESS: &[Access] = &[
     row("GET", LIST_PROCESSES, READ, Named, Asked),
     row("GET", GET_PROCESS, READ, Asked, Asked),
     row("GET", LIST_EVENTS, READ, Named, Asked),
+    row("GET", GET_EVENTS_OUTLINE, READ, Named, Closed),
     row("GET", GET_USAGE, READ, Named, Named),
     row("GET", GET_STATUS, READ, Free, Free),
 ];
@@ -146,6 +150,7 @@ pub struct Handlers {
     pub export_user: MethodRouter<Gateway>,
     pub rewrap_data_keys: MethodRouter<Gateway>,
     pub list_dead_letters: MethodRouter<Gateway>,
+    pub retry_dead_letter: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
     pub get_log: MethodRouter<Gateway>,
     pub send_message: MethodRouter<Gateway>,
@@ -185,6 +190,7 @@ pub struct Handlers {
     pub list_processes: MethodRouter<Gateway>,
     pub get_process: MethodRouter<Gateway>,
     pub list_events: MethodRouter<Gateway>,
+    pub get_events_outline: MethodRouter<Gateway>,
     pub get_usage: MethodRouter<Gateway>,
     pub get_status: MethodRouter<Gateway>,
 }
@@ -211,6 +217,7 @@ impl Handlers {
             .route(EXPORT_USER, self.export_user)
             .route(REWRAP_DATA_KEYS, self.rewrap_data_keys)
             .route(LIST_DEAD_LETTERS, self.list_dead_letters)
+            .route(RETRY_DEAD_LETTER, self.retry_dead_letter)
             .route(GET_AGENT_LOG, self.get_agent_log)
             .route(GET_LOG, self.get_log)
             .route(SEND_MESSAGE, self.send_message)
@@ -250,6 +257,7 @@ impl Handlers {
             .route(LIST_PROCESSES, self.list_processes)
             .route(GET_PROCESS, self.get_process)
             .route(LIST_EVENTS, self.list_events)
+            .route(GET_EVENTS_OUTLINE, self.get_events_outline)
             .route(GET_USAGE, self.get_usage)
             .route(GET_STATUS, self.get_status)
     }

@@ -9,8 +9,8 @@ use crate::{
     config::RequireKey,
     fields::Fields,
     http::{
-        access, agents, approvals::Approval, choices::Choice, commands::Command, conversations, forgetting,
-        ingest::Ingest, keys, messages::Message, teams,
+        access, agent_replay, agent_whatif, agents, approvals::Approval, choices::Choice, commands::Command,
+        conversations, forgetting, forks, ingest::Ingest, keys, messages::Message, teams,
     },
     problem::Problem,
 };
@@ -159,6 +159,13 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
         "defineAgent" => agents::read(&body, &GatewayConfig::default()).map(drop),
         "createTeam" => teams::read(&body, &GatewayConfig::default()).map(drop),
         "forgetUser" => forgetting::read(&body).map(drop),
+        "replayAgent" => agent_replay::read(&body, &GatewayConfig::default()).map(drop),
+        "askWhatIf" => agent_whatif::read(&body).map(drop),
+        "forkAgent" => forks::read(&body, &GatewayConfig::default()).map(drop),
+        "sayInFork" => forks::read_message(&body, &GatewayConfig::default()).map(drop),
+        "answerInFork" => forks::read_answer(&body).map(drop),
+        "approveInFork" => forks::read_approval(&body).map(drop),
+        "waitInFork" => forks::read_wait(&body).map(drop),
         "importConversation" => conversations::document::read(&body).map(drop),
         other => panic!("a body of {other} is described, and nothing reads it here"),
     }

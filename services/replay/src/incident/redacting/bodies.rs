@@ -23,7 +23,7 @@ const OF_FORM: &[&str] = &[
 #[rustfmt::skip]
 const NUMBERS: &[&str] = &[
     "asked_at", "cost", "cursor", "decided", "decision_sequence", "facts", "grace_ms", "history", "input",
-    "input_tokens", "max_parts_bytes", "max_rss_bytes", "occurrence", "output", "output_tokens", "overtaking",
+    "input_tokens", "letter", "max_parts_bytes", "max_rss_bytes", "occurrence", "output", "output_tokens", "overtaking",
     "previous", "profile_sequence", "received_bytes", "sent", "sequence", "size", "stderr_bytes", "stdout_bytes", "system",
     "system_ms", "target_after", "through", "timeout_ms", "tokens", "tokens_per_day", "tools", "user_ms", "wall_ms",
     "work_input",

@@ -4,19 +4,17 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use kairo_agent_runtime::{Answers, Live, ModelConfig, Models, ModelsConfig, Parts, Received};
-use kairo_core::prices::Cost;
-use kairo_fork::Asks;
+use kairo_core::prices::{Cost, Prices};
 use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::Completion;
 use kairo_replay::lanes::Ended;
 use serde::Serialize;
 
 use super::{
-    Most, Options,
     account::{Account, at_most, cost},
-    settings::{Lane, asked, currency},
+    lane::{Lane, Unpriced, asked},
 };
-use crate::{Error, models::Configured};
+use crate::Asks;
 
 /// The models of a fork, and what asking them costs.
 pub struct Forking {
@@ -41,25 +39,43 @@ pub struct Spent {
     pub ended: Ended,
 }
 
+/// Which models are asked, and what that may cost.
+#[derive(Clone, Debug)]
+pub struct Terms<'t> {
+    pub models: &'t ModelsConfig,
+    pub prices: &'t Prices,
+    /// What prices are in.
+    pub currency: String,
+    /// What may be spent, in units of [`Cost`]; none without a bound.
+    pub most: Option<u64>,
+    /// Longest answer, in tokens, of a model whose configuration leaves that to the endpoint.
+    pub max_output: u32,
+    /// What may be held of images, audio and video, in bytes.
+    pub room: u64,
+}
+
 impl Forking {
     /// # Errors
     /// Where a budget is to be kept, and a model has no price.
-    pub fn new(configured: &Configured, options: &Options, parts: Arc<dyn Parts>) -> Result<Self, Error> {
-        let Configured { agent_runtime, models, gateway } = configured;
-        let lane = Lane::of(models, &gateway.prices, options.max_output);
-        // Nobody knows before which of them will answer, so with a bound it is the first one.
-        let (most, fallbacks, models) = match options.budget {
-            Some(Most::Units(units)) => {
-                lane.priced()?;
-                (Some(units), Vec::new(), lane.config())
-            }
-            Some(Most::Unbounded) | None => {
-                let fallbacks = fallbacks(models).map(|model| asked(model, &gateway.prices, options.max_output));
-                (None, fallbacks.collect(), models.clone())
-            }
-        };
-        let models = Models::new(&models, parts, agent_runtime.max_loaded_bytes);
-        Ok(Self { models, lane, fallbacks, account: Account::new(most), currency: currency(gateway) })
+    pub fn new(terms: &Terms<'_>, parts: Arc<dyn Parts>) -> Result<Self, Unpriced> {
+        if terms.most.is_none() {
+            return Ok(Self::unbounded(terms, parts));
+        }
+        let lane = Lane::of(terms.models, terms.prices, terms.max_output);
+        lane.priced()?;
+        // Nobody knows before which of them will answer, so it is the first one.
+        let models = Models::new(&lane.config(), parts, terms.room);
+        let (account, currency) = (Account::new(terms.most), terms.currency.clone());
+        Ok(Self { models, lane, fallbacks: Vec::new(), account, currency })
+    }
+
+    /// Whatever it costs.
+    pub fn unbounded(terms: &Terms<'_>, parts: Arc<dyn Parts>) -> Self {
+        let Terms { models, prices, max_output, .. } = *terms;
+        let fallbacks = fallbacks(models).map(|model| asked(model, prices, max_output)).collect();
+        let (lane, account) = (Lane::of(models, prices, max_output), Account::new(None));
+        let models = Models::new(models, parts, terms.room);
+        Self { models, lane, fallbacks, account, currency: terms.currency.clone() }
     }
 
     /// What was asked up to now.
@@ -135,27 +151,26 @@ mod tests {
 
     use super::*;
 
-    fn forking(configured: Value, budget: Option<Most>) -> Result<Forking, Error> {
-        let configured: Configured = serde_json::from_value(configured).unwrap();
-        let options = Options { budget, max_output: 100, ..Options::default() };
-        Forking::new(&configured, &options, Arc::new(NoParts))
+    fn forking(models: Value, most: Option<u64>) -> Result<Forking, Unpriced> {
+        let (models, prices) = (serde_json::from_value(models).unwrap(), Prices::new());
+        let (currency, room) = ("USD".to_owned(), 1_000);
+        let terms = Terms { models: &models, prices: &prices, currency, most, max_output: 100, room };
+        Forking::new(&terms, Arc::new(NoParts))
     }
 
     fn with_fallback() -> Value {
         let other = json!({ "model": "b", "price": { "input": 5, "output": 6 } });
-        json!({ "models": { "heavy": { "model": "a", "fallbacks": [other], "price": { "input": 1, "output": 2 } } } })
+        json!({ "heavy": { "model": "a", "fallbacks": [other], "price": { "input": 1, "output": 2 } } })
     }
 
     #[test]
     fn a_budget_takes_prices_and_without_one_it_is_said_that_they_are_not_known() {
-        let unpriced = || json!({ "models": { "heavy": { "model": "a" } } });
-        let refused = forking(unpriced(), Some(Most::Units(1))).err().unwrap().to_string();
+        let unpriced = || json!({ "heavy": { "model": "a" } });
+        let refused = forking(unpriced(), Some(1)).err().unwrap().to_string();
         assert!(refused.contains("the model a has no price") && refused.contains("models.heavy.price"), "{refused}");
-        for budget in [None, Some(Most::Unbounded)] {
-            let spent = forking(unpriced(), budget).unwrap().spent();
-            assert_eq!(spent.to_string(), "0 calls of models at prices that are not known");
-        }
-        let spent = forking(with_fallback(), Some(Most::Units(1_000_000))).unwrap().spent();
+        let spent = forking(unpriced(), None).unwrap().spent();
+        assert_eq!(spent.to_string(), "0 calls of models at prices that are not known");
+        let spent = forking(with_fallback(), Some(1_000_000)).unwrap().spent();
         assert_eq!(spent.to_string(), "0 calls of models for 0 of 0.000001 USD");
     }
 
@@ -168,7 +183,7 @@ mod tests {
         };
         let unbounded = forking(with_fallback(), None).unwrap();
         assert_eq!(["a", "b", "a-2026"].map(|model| cost(&unbounded, model)), ["0.000001", "0.000005", "0.000001"]);
-        let bounded = forking(with_fallback(), Some(Most::Units(1))).unwrap();
+        let bounded = forking(with_fallback(), Some(1)).unwrap();
         assert!(bounded.fallbacks.is_empty() && cost(&bounded, "b") == "0.000001");
     }
 }

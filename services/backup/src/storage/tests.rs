@@ -1,0 +1,136 @@
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use object_store::memory::InMemory;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::*;
+use crate::{
+    line::Line,
+    manifest::{DATA_KEYS, FORMAT, Kind, Part, StreamPart},
+    segments::Writer,
+    verifying,
+};
+
+fn nobody(_: &str) {}
+
+fn storage(objects: &Arc<InMemory>) -> Storage {
+    let objects: Arc<InMemory> = Arc::clone(objects);
+    Storage::on(objects, "nightly/a", "s3://kairo/nightly/a".parse().unwrap())
+}
+
+/// Adds a part to what is worked with: the log up to a message, and the keys of now.
+fn add(staged: &Staged, through: u64) {
+    let path = staged.path();
+    let there = folder::is_backup(path);
+    let folder = if there { Folder::open(path, Kind::Backup) } else { Folder::create(path) }.unwrap();
+    let (version, log) = (String::new(), Uuid::from_u128(7));
+    let mut manifest = match there {
+        true => folder.manifest().unwrap(),
+        false => Manifest { kairo: Kind::Backup, format: FORMAT, version, log, parts: Vec::new() },
+    };
+    let (number, after) = (manifest.parts.len() as u32 + 1, manifest.through());
+    let place = folder.begin(number).unwrap();
+    let stream = |name: &str| {
+        let mut writer = Writer::new(path, format!("{place}/{name}"));
+        let (stored, subject, headers, data) =
+            (Timestamp::UNIX_EPOCH, "a".to_owned(), Vec::new(), path.to_string_lossy().as_bytes().to_vec());
+        writer.write(&Line { sequence: through, stored, subject, headers, data }).unwrap();
+        let files = writer.finish().unwrap();
+        let (config, consumers) = (Value::Null, Vec::new());
+        (name.to_owned(), StreamPart { config, first_sequence: 1, last_sequence: through, consumers, files })
+    };
+    let streams = BTreeMap::from([stream(LOG.name), stream(DATA_KEYS)]);
+    let replaced = manifest.parts.iter_mut().filter_map(|part| part.streams.remove(DATA_KEYS)).flat_map(|it| it.files);
+    let replaced: Vec<_> = replaced.collect();
+    let (taken, routed) = (Timestamp::UNIX_EPOCH, BTreeMap::new());
+    manifest.parts.push(Part { number, taken, after, through, routed, streams });
+    folder.write(&manifest).unwrap();
+    replaced.iter().for_each(|file| folder.destroy(file).unwrap());
+}
+
+/// Without what whoever put it there has called it.
+fn plain(file: &str) -> String {
+    match file.split_once(".jsonl") {
+        Some((name, kind)) => format!("{}.jsonl{kind}", &name[..name.len() - 33]),
+        None => file.to_owned(),
+    }
+}
+
+async fn there(storage: &Storage) -> Vec<String> {
+    let mut files: Vec<_> = storage.there(None).await.unwrap().into_iter().map(|(file, _)| plain(&file)).collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn parts_are_put_there_and_what_is_replaced_is_removed() {
+    let objects = Arc::new(InMemory::new());
+    let storage = storage(&objects);
+    let first = storage.clone().stage(Needed::Manifest, &nobody).await.unwrap();
+    add(&first, 5);
+    first.put(&nobody).await.unwrap();
+    // As a command leaves it that was killed while it put its part there.
+    storage.objects.put(&storage.key("0002/of-one-that-was-killed"), "x".into()).await.unwrap();
+    let second = storage.clone().stage(Needed::End, &nobody).await.unwrap();
+    add(&second, 9);
+    second.put(&nobody).await.unwrap();
+    let log = |part: &str, at: u64| format!("{part}/KAIRO_EVENTS-{at:020}.jsonl.gz");
+    let keys = format!("0002/{DATA_KEYS}-{:020}.jsonl.gz", 9);
+    let all = [log("0001", 5), log("0002", 9), keys, MANIFEST.to_owned()];
+    assert_eq!(there(&storage).await, all);
+
+    // All of it is there again, and again only what came since.
+    let copy = tempfile::tempdir().unwrap();
+    let path = copy.path().join("copy");
+    assert_eq!(storage.copy(&path, &nobody).await.unwrap().through(), 9);
+    assert_eq!(verifying::damaged(&path, &verifying::manifest(&path).unwrap()), [""; 0]);
+    let third = storage.clone().stage(Needed::Manifest, &nobody).await.unwrap();
+    add(&third, 12);
+    third.put(&nobody).await.unwrap();
+    let fetched = std::cell::RefCell::new(Vec::new());
+    storage.copy(&path, &|file| fetched.borrow_mut().push(plain(file))).await.unwrap();
+    fetched.borrow_mut().sort();
+    assert_eq!(*fetched.borrow(), [log("0003", 12), format!("0003/{DATA_KEYS}-{:020}.jsonl.gz", 12)]);
+    let kept = folder::files(&path, "0002").unwrap();
+    assert_eq!(
+        kept.iter().map(|file| plain(file)).collect::<Vec<_>>(),
+        [log("0002", 9)],
+        "keys that are replaced are gone"
+    );
+}
+
+#[tokio::test]
+async fn who_wrote_meanwhile_is_noticed() {
+    let objects = Arc::new(InMemory::new());
+    let storage = storage(&objects);
+    let [one, other] = [storage.clone(), storage.clone()];
+    let [one, other] = [one.stage(Needed::Manifest, &nobody).await, other.stage(Needed::Manifest, &nobody).await];
+    let (one, other) = (one.unwrap(), other.unwrap());
+    add(&one, 5);
+    // Of the same name, and not the same.
+    add(&other, 5);
+    one.put(&nobody).await.unwrap();
+    let refused = other.put(&nobody).await.unwrap_err().to_string();
+    assert!(refused.contains("s3://kairo/nightly/a meanwhile"), "{refused}");
+    assert_eq!(storage.manifest().await.unwrap().unwrap().0.through(), 5);
+    // What is there is that of the one, whole, and nothing of the other's.
+    let copy = tempfile::tempdir().unwrap();
+    let path = copy.path().join("copy");
+    let manifest = storage.copy(&path, &nobody).await.unwrap();
+    assert_eq!(verifying::damaged(&path, &manifest), [""; 0]);
+    assert_eq!(there(&storage).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_path_that_leads_elsewhere_is_refused_and_errors_name_the_place() {
+    let objects = Arc::new(InMemory::new());
+    let storage = storage(&objects);
+    let staged = storage.clone().stage(Needed::Everything, &nobody).await.unwrap();
+    let nothing = verifying::manifest(staged.path()).unwrap_err();
+    let told = staged.told(nothing).to_string();
+    assert!(told.starts_with("s3://kairo/nightly/a: it holds no manifest.json"), "{told}");
+    let wrong = storage.fetched(staged.path(), "../elsewhere".to_owned(), &nobody).await.unwrap_err();
+    assert!(wrong.to_string().contains("is no path in it"), "{wrong}");
+}

@@ -1,0 +1,137 @@
+//! `kairo trim`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use kairo_backup::{
+    BackupError, Place,
+    storage::{self, Needed},
+    trimming::{self, Trimmed, Until, Wanted},
+};
+use kairo_core::vocabulary::CARRYING;
+use kairo_proto::{
+    v1::{GetStatusResponse, ListProjectionsResponse, ReplicaRow},
+    words::GenerationState,
+};
+use serde_json::json;
+
+use super::{Session, provision::ServerOptions, restore::told, verify, verify::show::count};
+use crate::{Error, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  kairo archive /srv/archive                        first: only what is archived is removed
+  kairo trim /srv/archive --older-than 720h         remove from the log what is older than 30 days
+  kairo trim /srv/archive --before 4711             keep message 4711 and what stands behind it
+
+Services go on meanwhile. What is known by the last message of a subject is carried forward first, so nothing that is in force is
+lost. It is refused, with the reason, where the archive does not hold what would go or is damaged, something that began there has not
+ended, or somebody has yet to read it. --margin leaves a part of what could go, for whoever is killed while the log has a limit.
+Killed, it leaves a log that is whole; run it again. See docs/retention.md.
+
+It speaks to the gateway, and to NATS: configured like services, by --config, KAIRO_CONFIG and KAIRO_NATS__…; the user is `provision`
+unless nats.user names another.
+
+The status is 0 if nothing older is left than asked for and the margin, 1 if something is in the way, 64 for a bad configuration.";
+
+/// Remove from the log what is old and in an archive
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// Where the archive is: a folder, or s3://BUCKET/PREFIX
+    #[arg(value_name = "PLACE")]
+    place: Place,
+    /// What was stored longer ago than this
+    #[arg(long, value_parser = super::ahead, value_name = "TIME", required_unless_present = "before")]
+    older_than: Option<SignedDuration>,
+    /// What stands before this message
+    #[arg(long, value_name = "SEQUENCE", conflicts_with = "older_than")]
+    before: Option<u64>,
+    /// Leave of it as much as the log has grown in this time, and 1000 messages at least; with 0s nothing, and then nobody may write meanwhile
+    #[arg(long, default_value = "48h", value_parser = super::ahead, value_name = "TIME")]
+    margin: SignedDuration,
+    #[command(flatten)]
+    servers: ServerOptions,
+}
+
+pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
+    let Arguments { place, older_than, before, margin, servers } = arguments;
+    let now = Timestamp::now();
+    let ago = |time: SignedDuration, option: &str| {
+        now.checked_sub(time).map_err(|error| Error::Usage(format!("{option}: {error}")))
+    };
+    let until = match before {
+        Some(sequence) => Until::Before(sequence),
+        None => Until::Stored(ago(older_than.unwrap_or_default(), "--older-than")?),
+    };
+    let margin_since = if margin.is_zero() { None } else { Some(ago(margin, "--margin")?) };
+    let wanted = Wanted { until, margin_since, wait: servers.wait };
+    let status: GetStatusResponse = session.client.get("v1/status", &[]).await?;
+    everybody_knows(&status).map_err(Error::Advice)?;
+    let reached = match servers.reach().await? {
+        Ok(reached) => reached,
+        Err(status) => return Ok(status),
+    };
+    let bar = verify::progress();
+    let in_the_way = async |cut| {
+        let all: Result<ListProjectionsResponse, _> = session.client.get("v1/projections", &[]).await;
+        let all = all.map_err(|error| BackupError::Refused(format!("the read models cannot be asked for: {error}")))?;
+        Ok(model_behind(&all, cut))
+    };
+    let progress = |_: &str| bar.inc(1);
+    let staged = storage::stage(&place, Needed::Everything, &progress).await.map_err(told)?;
+    let trimmed = trimming::trim(&reached.nats, staged.path(), wanted, in_the_way, &progress).await;
+    bar.finish_and_clear();
+    show(&trimmed.map_err(|error| told(staged.told(error)))?, session.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether every replica knows what messages are that are carried forward.
+fn everybody_knows(status: &GetStatusResponse) -> Result<(), String> {
+    if status.epoch < CARRYING {
+        let epoch = status.epoch;
+        return Err(format!(
+            "the log is not trimmed: it is in epoch {epoch}, and messages are carried forward from epoch {CARRYING} on: run \
+             `kairo fleet promote` when every replica is of this version"
+        ));
+    }
+    let reads_less = |replica: &&ReplicaRow| replica.reader < CARRYING;
+    match status.services.iter().find(reads_less) {
+        Some(replica) => {
+            Err(format!("the log is not trimmed: {} is of a build that does not know how", replica.instance))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The first read model that has yet to read up to there, in words.
+fn model_behind(all: &ListProjectionsResponse, cut: u64) -> Option<String> {
+    let over = [GenerationState::Failed, GenerationState::Kept, GenerationState::Dropping];
+    all.projections.iter().find_map(|projection| {
+        let wanted = projection.generations.iter().filter(|it| !over.iter().any(|over| over.known_word() == it.state));
+        // Search is made from the tables.
+        let mut of_log = wanted.filter(|generation| generation.source.is_none());
+        let behind = of_log.find(|generation| generation.position < cut)?;
+        let (name, generation, position) = (&projection.name, behind.generation, behind.position);
+        Some(format!("generation {generation} of the read model {name} is at {position}"))
+    })
+}
+
+fn show(trimmed: &Trimmed, json: bool) -> Result<(), Error> {
+    let Trimmed { began, begins, through, carried } = *trimmed;
+    if json {
+        let told = json!({ "began": began, "begins": begins, "through": through, "carried": carried });
+        return terminal::json(&told).map_err(Into::into);
+    }
+    terminal::line(match begins > began {
+        true => {
+            let carried = count(carried, "message");
+            format!(
+                "the log begins at {begins}, and began at {began}; {carried} carried forward, of those up to {through}"
+            )
+        }
+        false => format!("nothing is to be removed but for the margin: the log begins at {began}"),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Dealing again with messages that were set aside, at an administrator's word.
+//!
+//! The word is an order beside the dead letters ([`DEAD_LETTER_RETRY`]), which the service that wrote the letter is delivered.
+//! It reads the message where it stands, and hands it to whoever deals with that consumer's messages, as one that is delivered once
+//! more: what a delivery has done already is not done twice. What came of it stands beside the letter
+//! ([`DEAD_LETTER_RETRIED`]); one that was dealt with is not dealt with again, whoever orders it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures::future::BoxFuture;
+use kairo_proto::{
+    v1::{DeadLetterRetried, DeadLetterRetry},
+    words::RetryOutcome,
+};
+use uuid::Uuid;
+
+use super::{
+    Bus, BusError,
+    append::Outgoing,
+    consume::{Delivery, Failure, Handler, Outcome, RawDelivery, RawHandler, Raws, Records, Settled, Work},
+    port::Asked,
+};
+use crate::{
+    envelope::{Envelope, Origin},
+    ids::{self, Name},
+    principal::Principal,
+    record::{Raw, Record},
+    subjects::{Consumer, DEAD_LETTER_RETRIED, DEAD_LETTER_RETRY, DLQ_STREAM, EVENTS_STREAM, Service},
+};
+
+const READING: &str = "reading the dead letters";
+/// It was delivered before, or there would be no letter.
+const AGAIN: u64 = 2;
+
+type Dealing = Box<dyn Fn(RawDelivery) -> BoxFuture<'static, Outcome> + Send + Sync>;
+
+/// Who deals with the messages of a service's consumers.
+pub struct Retries {
+    bus: Bus,
+    dealing: BTreeMap<&'static str, Dealing>,
+}
+
+impl Retries {
+    pub fn new(bus: &Bus) -> Self {
+        Self { bus: bus.clone(), dealing: BTreeMap::new() }
+    }
+
+    /// Who deals with the messages of this consumer.
+    #[must_use]
+    pub fn by<H: Handler>(self, consumer: Consumer, handler: Arc<H>) -> Self {
+        self.working(consumer, Records(handler))
+    }
+
+    /// The same, of messages that are no events of Kairo's.
+    #[must_use]
+    pub fn by_raw<H: RawHandler>(self, consumer: Consumer, handler: Arc<H>) -> Self {
+        self.working(consumer, Raws(handler))
+    }
+
+    fn working<W: Work>(mut self, consumer: Consumer, work: W) -> Self {
+        let (bus, work) = (self.bus.clone(), Arc::new(work));
+        let dealing = move |delivery: RawDelivery| -> BoxFuture<'static, Outcome> {
+            let (bus, work) = (bus.clone(), work.clone());
+            Box::pin(async move { work.work(&bus, consumer, &delivery).await })
+        };
+        self.dealing.insert(consumer.name(), Box::new(dealing));
+        self
+    }
+
+    /// What comes of dealing with the message again: whether it is to be tried later, or why it failed.
+    async fn again(&self, order: &DeadLetterRetry) -> Result<Result<Settled, String>, BusError> {
+        let Some(dealing) = self.dealing.get(order.consumer.as_str()) else {
+            return Ok(Err(format!("this build has no consumer {}", order.consumer)));
+        };
+        let Some(raw) = self.message(order).await? else {
+            return Ok(Err(format!("message {} is not in {} any more", order.sequence, order.stream)));
+        };
+        let misplaced = Some(&raw).filter(|_| order.stream == EVENTS_STREAM).and_then(|raw| self.bus.misplaced(raw));
+        if let Some(misplaced) = misplaced {
+            return Ok(Err(misplaced.to_string()));
+        }
+        Ok(match dealing(RawDelivery { raw, attempt: AGAIN }).await {
+            Outcome::Unreadable(reason) => Err(reason),
+            Outcome::Handled(Ok(settled)) => Ok(settled),
+            Outcome::Handled(Err(failure)) => Err(failure.to_string()),
+        })
+    }
+
+    async fn message(&self, order: &DeadLetterRetry) -> Result<Option<Raw>, BusError> {
+        let found = self.bus.port.at(&order.stream, order.sequence, Asked::Leader).await;
+        match found.map_err(BusError::unavailable("reading what was set aside"))? {
+            Some(raw) => Ok(Some(self.bus.opened(raw).await?)),
+            None => Ok(None),
+        }
+    }
+
+    async fn tell(&self, order: &Record, letter: u64, outcome: RetryOutcome, reason: String) -> Result<(), BusError> {
+        let service = self.bus.service;
+        let Ok(owner) = Name::parse(service.name()) else { return Ok(()) };
+        let id = ids::derived(order.envelope.id, "dlq.retried");
+        let envelope = order.envelope.follow(id, service, Origin::System, self.bus.now());
+        let retried = DeadLetterRetried { letter, outcome: outcome.as_str().to_owned(), reason };
+        self.bus.store_beside(&Outgoing::new(&DEAD_LETTER_RETRIED, &owner, envelope, retried)).await?;
+        Ok(())
+    }
+}
+
+impl Handler for Retries {
+    async fn handle(&self, delivery: &Delivery) -> Result<Settled, Failure> {
+        let Delivery { record, .. } = delivery;
+        let Some(order) = DeadLetterRetry::of(&record.body) else { return Ok(Settled::Done) };
+        match self.bus.told_of(order.letter, record.envelope.id).await? {
+            Told::Nothing => {}
+            // It was delivered before, perhaps to a consumer that was made anew since.
+            Told::This => return Ok(Settled::Done),
+            Told::HandledBy(before) => {
+                let reason = format!("by the retry {before} before it");
+                self.tell(record, order.letter, RetryOutcome::Handled, reason).await?;
+                return Ok(Settled::Done);
+            }
+        }
+        let (outcome, reason) = match self.again(order).await? {
+            Ok(later @ Settled::Later(_)) => return Ok(later),
+            Ok(Settled::Done) => (RetryOutcome::Handled, String::new()),
+            Err(reason) => (RetryOutcome::Failed, reason),
+        };
+        tracing::info!(letter = order.letter, outcome = outcome.as_str(), reason, "a dead letter was retried");
+        self.tell(record, order.letter, outcome, reason).await?;
+        Ok(Settled::Done)
+    }
+}
+
+impl Bus {
+    /// Has the service that set a message aside deal with it again, at somebody's word. Returns the id of the order.
+    pub async fn retry_dead_letter(
+        &self,
+        by: &Principal,
+        service: Service,
+        order: DeadLetterRetry,
+    ) -> Result<Uuid, BusError> {
+        let owner = Name::parse(service.name()).map_err(|error| BusError::Refused(error.to_string()))?;
+        let envelope = Envelope::entering(self.new_id(), self.service, Origin::System, self.now());
+        let envelope = Envelope { entered_by: Some(by.clone()), ..envelope };
+        let event = Outgoing::new(&DEAD_LETTER_RETRY, &owner, envelope, order);
+        self.store_beside(&event).await?;
+        Ok(event.envelope.id)
+    }
+
+    /// What is told of a dead letter, and of this order to deal with it again.
+    async fn told_of(&self, letter: u64, order: Uuid) -> Result<Told, BusError> {
+        let Ok(owner) = Name::parse(self.service.name()) else { return Ok(Told::Nothing) };
+        let (filter, mut after, mut told) = (DEAD_LETTER_RETRIED.of(&owner), letter, Told::Nothing);
+        // As the leader has them: one that was told just before must not be missed.
+        while let Some(raw) =
+            self.port.next_at_leader(DLQ_STREAM, &filter, after).await.map_err(BusError::unavailable(READING))?
+        {
+            after = raw.sequence;
+            let Ok(record) = raw.read(self.limits.max_body_bytes) else { continue };
+            let retried = DeadLetterRetried::of(&record.body).filter(|it| it.letter == letter);
+            match (record.envelope.causation_id, retried) {
+                (Some(of), Some(_)) if of == order => return Ok(Told::This),
+                (Some(of), Some(retried)) if retried.outcome_word() == RetryOutcome::Handled => {
+                    told = Told::HandledBy(of)
+                }
+                _ => {}
+            }
+        }
+        Ok(told)
+    }
+}
+
+/// What is told of a letter.
+enum Told {
+    Nothing,
+    /// What came of this very order.
+    This,
+    /// That it was dealt with, by the order of this id.
+    HandledBy(Uuid),
+}

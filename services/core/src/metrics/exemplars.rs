@@ -1,0 +1,65 @@
+//! Which trace a bucket of a histogram was counted in last, so that whoever sees a slow one finds what was slow.
+//!
+//! OpenTelemetry's SDK keeps no exemplars, and `prometheus-client` writes those of its own histograms alone. So what may have
+//! some is counted by both: over OTLP go the numbers of the one, and to whoever asks those of the other, which are the same.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use opentelemetry::KeyValue;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
+
+use super::table::exposed;
+
+/// Labels as they are written, in one order.
+pub(super) type Labels = Vec<(String, String)>;
+pub(super) type Histogram = HistogramWithExemplars<[(&'static str, String); 1]>;
+
+/// By the name of the metric, as it is written, and by the labels of the series; cloning it is cheap.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exemplars {
+    kept: Arc<Mutex<HashMap<String, HashMap<Labels, Histogram>>>>,
+    /// Series of one metric at most. The SDK adds up those beyond, without exemplars.
+    series: usize,
+}
+
+impl Exemplars {
+    pub(super) fn new(series: usize) -> Self {
+        Self { series, ..Self::default() }
+    }
+
+    /// Counts a value of a metric with these bounds, and says in which trace it was, where there is one to be found.
+    pub(super) fn note(
+        &self,
+        (metric, bounds): (&str, &'static [f64]),
+        attributes: &[KeyValue],
+        value: f64,
+        trace: Option<u128>,
+    ) {
+        let labels = labels(attributes.iter().map(|one| (one.key.as_str(), one.value.as_str())));
+        let named = trace.map(|id| [("trace_id", format!("{id:032x}"))]);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_metric = kept.entry(exposed(metric)).or_default();
+        if of_metric.len() < self.series || of_metric.contains_key(&labels) {
+            let histogram = of_metric.entry(labels).or_insert_with(|| Histogram::new(bounds.iter().copied()));
+            histogram.observe(value, named, Some(SystemTime::now()));
+        }
+    }
+
+    /// A series, where it may have some.
+    pub(super) fn of(&self, metric: &str, labels: &Labels) -> Option<Histogram> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(metric)?.get(labels).cloned()
+    }
+}
+
+/// In one order, so that a text can be compared.
+pub(super) fn labels<K: AsRef<str>, V: AsRef<str>>(attributes: impl Iterator<Item = (K, V)>) -> Labels {
+    let mut labels: Labels =
+        attributes.map(|(key, value)| (exposed(key.as_ref()), value.as_ref().to_owned())).collect();
+    labels.sort();
+    labels
+}

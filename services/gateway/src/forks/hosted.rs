@@ -1,0 +1,302 @@
+//! One fork, and the task that drives it.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use jiff::{SignedDuration, Timestamp};
+use kairo_core::{event_json, ids::Name};
+use kairo_fork::{Clock, Fork, ForkError, Happened, tools::CallResult};
+use kairo_proto::v1::{UserApproval, UserMessage};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    limits::{Limits, Measures, Spoken},
+    models::Bounded,
+    questions::Questions,
+    told::{Behind, Telling},
+};
+use crate::problem::Problem;
+
+/// What was said and is not taken in yet.
+const SAID: usize = 16;
+/// Why a fork ends that nobody ends.
+const STOPPED: &str = "the gateway stops";
+
+/// What a fork began with, as clients are told.
+#[derive(Debug, Serialize)]
+pub struct About {
+    pub fork: Uuid,
+    #[serde(serialize_with = "as_text")]
+    pub agent: Name,
+    pub at: u64,
+    /// Who talks in it.
+    #[serde(serialize_with = "as_text")]
+    pub user: Name,
+    /// What was in flight at the cut.
+    pub in_flight: usize,
+    /// Whether models are asked what the log has no answer to.
+    pub models: bool,
+}
+
+/// What it is, how far it goes and how far it is, as clients are told.
+#[derive(Debug, Serialize)]
+pub struct Standing<'h> {
+    #[serde(flatten)]
+    about: &'h About,
+    begun_at: Timestamp,
+    /// When somebody did something in it last.
+    spoken_at: Timestamp,
+    idle_ms: u128,
+    used: Measures,
+    limits: Measures,
+    /// What costs are in; none where none is told.
+    currency: Option<String>,
+}
+
+/// What a fork is made of beside what drives it.
+pub struct Parts {
+    pub about: About,
+    pub telling: Telling,
+    pub questions: Questions,
+    pub limits: Limits,
+    /// None where no model is asked.
+    pub models: Option<Arc<Bounded>>,
+    /// Whose words it holds.
+    pub holds: BTreeSet<String>,
+}
+
+/// Something that somebody does to it.
+enum Said {
+    Message(String),
+    Approval { action_id: Uuid, verdict: &'static str },
+    Wait(SignedDuration),
+}
+
+/// As clients have it.
+pub struct Hosted {
+    parts: Parts,
+    clock: Clock,
+    said: mpsc::Sender<Said>,
+    /// Messages that may still be said.
+    left: AtomicU32,
+    begun_at: Timestamp,
+    spoken: Spoken,
+    end: CancellationToken,
+    why: Arc<OnceLock<&'static str>>,
+}
+
+/// Drives it until it ends.
+pub struct Driver {
+    fork: Fork,
+    telling: Telling,
+    said: mpsc::Receiver<Said>,
+    user: Name,
+    agent: Name,
+    limits: Limits,
+    spoken: Spoken,
+    end: CancellationToken,
+    why: Arc<OnceLock<&'static str>>,
+}
+
+impl Hosted {
+    pub fn new(parts: Parts, fork: Fork, ending: &CancellationToken) -> (Self, Driver) {
+        let (say, said) = mpsc::channel(SAID);
+        let (end, why, spoken, clock) = (ending.child_token(), Arc::default(), Spoken::now(), fork.clock());
+        let Parts { about: About { user, agent, .. }, limits, telling, .. } = &parts;
+        let driver = Driver {
+            fork,
+            telling: telling.clone(),
+            said,
+            user: user.clone(),
+            agent: agent.clone(),
+            limits: *limits,
+            spoken: spoken.clone(),
+            end: end.clone(),
+            why: Arc::clone(&why),
+        };
+        let (left, begun_at) = (AtomicU32::new(limits.messages), spoken.at());
+        (Self { parts, clock, said: say, left, begun_at, spoken, end, why }, driver)
+    }
+
+    pub fn about(&self) -> &About {
+        &self.parts.about
+    }
+
+    /// How far it is.
+    pub fn standing(&self) -> Standing<'_> {
+        let Parts { about, telling, limits, models, .. } = &self.parts;
+        let spent = models.as_ref().map(|models| models.spent());
+        let (cost, budget) = spent.as_ref().map(|spent| (spent.cost.clone(), spent.budget.clone())).unwrap_or_default();
+        let used = Measures {
+            messages: limits.messages.saturating_sub(self.left.load(Ordering::Relaxed)),
+            bytes: telling.bytes(),
+            model_calls: spent.as_ref().map_or(0, |spent| spent.calls),
+            cost,
+        };
+        Standing {
+            about,
+            begun_at: self.begun_at,
+            spoken_at: self.spoken.at(),
+            idle_ms: limits.idle.as_millis(),
+            used,
+            limits: Measures {
+                messages: limits.messages,
+                bytes: limits.bytes,
+                model_calls: limits.model_calls.into(),
+                cost: budget,
+            },
+            currency: spent.map(|spent| spent.currency),
+        }
+    }
+
+    pub fn say(&self, text: String) -> Result<(), Problem> {
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let over = || format!("{} were said in this fork: fork again to say more", self.parts.limits.messages_told());
+        left.map_err(|_| Problem::conflict(over()))?;
+        self.enter(Said::Message(text))
+    }
+
+    pub fn approve(&self, action_id: Uuid, verdict: &'static str) -> Result<(), Problem> {
+        self.enter(Said::Approval { action_id, verdict })
+    }
+
+    /// Lets so much time pass, or what it takes until the next timer goes off.
+    pub fn wait(&self, time: Option<SignedDuration>) -> Result<(), Problem> {
+        let until_next = || self.clock.next_timer().map(|at| at.duration_since(self.clock.now()));
+        let none = "no timer is set in this fork: say how many seconds are to pass";
+        let time = time.or_else(until_next).ok_or_else(|| Problem::conflict(none))?;
+        self.enter(Said::Wait(time.max(SignedDuration::ZERO)))
+    }
+
+    /// What a call comes to; nothing where it is to be locked.
+    pub fn answer(&self, question: u64, result: Option<CallResult>) -> Result<(), Problem> {
+        self.spoken.again();
+        match self.parts.questions.answer(question, result) {
+            true => Ok(()),
+            false => Err(Problem::not_found("no call of this fork waits for an answer to this question")),
+        }
+    }
+
+    /// What happened behind a place; waits until there is something.
+    pub async fn behind(&self, place: usize) -> Behind {
+        self.parts.telling.behind(place).await
+    }
+
+    /// Whether it has words of this user.
+    pub fn holds(&self, user: &Name) -> bool {
+        self.parts.about.user == *user || self.parts.holds.contains(user.as_str())
+    }
+
+    pub fn began_before(&self, time: Timestamp) -> bool {
+        self.begun_at < time
+    }
+
+    /// Ends it; the first reason is told.
+    pub fn end(&self, why: &'static str) {
+        let _ = self.why.set(why);
+        self.end.cancel();
+    }
+
+    /// Waits until it has ended, and its place is free.
+    pub async fn ended(&self) {
+        self.parts.telling.over().await;
+    }
+
+    fn enter(&self, said: Said) -> Result<(), Problem> {
+        self.spoken.again();
+        self.said.try_send(said).map_err(|_| {
+            Problem::unavailable(
+                "the fork has not taken in yet what was said before, or has ended; try again in a moment",
+            )
+        })
+    }
+}
+
+/// A fork that has ended, which is yet to be told.
+#[must_use]
+pub struct Ended {
+    telling: Telling,
+    why: String,
+}
+
+impl Ended {
+    pub fn tell(self) {
+        self.telling.end("fork.ended", &json!({ "why": self.why }));
+    }
+}
+
+impl Driver {
+    pub async fn run(mut self) -> Ended {
+        let why = self.drive().await;
+        self.fork.end().await;
+        Ended { telling: self.telling, why }
+    }
+
+    /// Until it ends; says why.
+    async fn drive(&mut self) -> String {
+        loop {
+            if self.telling.is_full() {
+                return format!("more has happened in it than {}", self.limits.bytes_told());
+            }
+            tokio::select! {
+                biased;
+                () = self.end.cancelled() => return (*self.why.get().unwrap_or(&STOPPED)).to_owned(),
+                Some(said) = self.said.recv() => self.take(said),
+                happened = self.fork.next() => match happened {
+                    Ok(happened) => self.tell(happened),
+                    Err(error) => return stopped(&error),
+                },
+                () = self.spoken.idle_for(self.limits.idle) => {
+                    return format!("nobody spoke in it for {}", self.limits.idle_told());
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, said: Said) {
+        let (user, agent) = (self.user.to_string(), self.agent.to_string());
+        match said {
+            Said::Message(text) => {
+                let message = UserMessage { user, agent, text, ..Default::default() };
+                self.fork.say(&self.user, message);
+            }
+            Said::Approval { action_id, verdict } => {
+                let (action_id, verdict) = (action_id.to_string(), verdict.to_owned());
+                let approval = UserApproval { user, agent, action_id, verdict, ..Default::default() };
+                self.fork.approve(&self.user, approval);
+            }
+            Said::Wait(time) => self.fork.advance(time),
+        }
+    }
+
+    fn tell(&self, happened: Happened) {
+        match happened {
+            Happened::Record(record) => {
+                event_json::events(&record).iter().for_each(|event| self.telling.tell("message", event));
+            }
+            Happened::Answered(told) => self.telling.tell("fork.answered", &told),
+            Happened::AtRest => {
+                let clock = self.fork.clock();
+                self.telling.tell("fork.at_rest", &json!({ "now": clock.now(), "next_timer": clock.next_timer() }));
+            }
+        }
+    }
+}
+
+fn stopped(error: &ForkError) -> String {
+    tracing::error!(%error, "a fork has stopped by itself");
+    error.to_string()
+}
+
+fn as_text<S: Serializer>(name: &Name, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name.as_str())
+}

@@ -1,0 +1,114 @@
+//! How far a fork goes, and how far it is.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kairo_core::prices::Amount;
+use serde::Serialize;
+use tokio::time::{Instant, sleep_until};
+
+use crate::config::GatewayConfig;
+
+/// How far a fork goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub idle: Duration,
+    pub messages: u32,
+    pub bytes: usize,
+    pub model_calls: u32,
+    pub budget: Amount,
+}
+
+/// What a fork uses, or may use.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Measures {
+    pub messages: u32,
+    pub bytes: usize,
+    pub model_calls: u64,
+    /// None where no model is asked, or one has no price.
+    pub cost: Option<String>,
+}
+
+impl Limits {
+    pub fn of(config: &GatewayConfig) -> Self {
+        Self {
+            idle: Duration::from_millis(config.fork_idle_ms),
+            messages: config.fork_messages,
+            bytes: config.fork_bytes,
+            model_calls: config.fork_model_calls,
+            budget: config.fork_budget,
+        }
+    }
+
+    /// What each limit is called, and what it is; as it is told where one is reached.
+    pub fn idle_told(&self) -> String {
+        format!("{} ms (gateway.fork_idle_ms)", self.idle.as_millis())
+    }
+
+    pub fn messages_told(&self) -> String {
+        format!("{} messages (gateway.fork_messages)", self.messages)
+    }
+
+    pub fn bytes_told(&self) -> String {
+        format!("{} bytes (gateway.fork_bytes)", self.bytes)
+    }
+
+    pub fn model_calls_told(&self) -> String {
+        format!("{} calls of models (gateway.fork_model_calls)", self.model_calls)
+    }
+}
+
+/// When somebody did something in a fork last.
+#[derive(Clone, Debug)]
+pub struct Spoken(Arc<Mutex<(Instant, Timestamp)>>);
+
+impl Spoken {
+    pub fn now() -> Self {
+        Self(Arc::new(Mutex::new((Instant::now(), Timestamp::now()))))
+    }
+
+    pub fn again(&self) {
+        *self.last() = (Instant::now(), Timestamp::now());
+    }
+
+    pub fn at(&self) -> Timestamp {
+        self.last().1
+    }
+
+    /// Waits until nobody has done anything for that long.
+    pub async fn idle_for(&self, long: Duration) {
+        loop {
+            let deadline = self.last().0 + long;
+            if deadline <= Instant::now() {
+                return;
+            }
+            sleep_until(deadline).await;
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, (Instant, Timestamp)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_something_is_waited_for_again() {
+        let (spoken, long) = (Spoken::now(), Duration::from_secs(10));
+        advance(Duration::from_secs(9)).await;
+        spoken.again();
+        advance(Duration::from_secs(9)).await;
+        assert_eq!(spoken.idle_for(long).now_or_never(), None);
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(spoken.idle_for(long).now_or_never(), Some(()));
+    }
+}

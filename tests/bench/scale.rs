@@ -1,0 +1,31 @@
+//! How far it goes: decisions a second with more and more replicas ([`load`]), beside what their limit of model calls allows;
+//! very many idle agents ([`crate::wake`]); and whoever is beside a flooded agent ([`crate::fair`]).
+
+mod load;
+mod report;
+
+use crate::{
+    Outcome,
+    arguments::{Fair, Part, Scale, Wake},
+    fair, wake,
+};
+pub use report::Report;
+
+/// Agents beside the flooded one.
+const NEIGHBOURS: u64 = 8;
+
+pub async fn measure(wanted: &Scale) -> Outcome<Report> {
+    let mut report = Report::of_this_machine()?;
+    if wanted.only.contains(&Part::Load) {
+        report.load = load::measure(wanted).await?;
+    }
+    if wanted.only.contains(&Part::Idle) {
+        let Scale { idle, wakes, orphans, json, .. } = *wanted;
+        report.idle = Some(wake::measure(&Wake { agents: idle, wakes, orphans, json }).await?);
+    }
+    if wanted.only.contains(&Part::Neighbours) {
+        let Scale { flood, seconds, json, .. } = *wanted;
+        report.neighbours = Some(fair::measure(&Fair { flood, agents: NEIGHBOURS, seconds, replicas: 1, json }).await?);
+    }
+    Ok(report)
+}
