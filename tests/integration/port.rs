@@ -21,6 +21,8 @@ use crate::bus::Server;
 const STREAM: &str = "SMALL";
 /// How long an answer is waited for by whoever is hasty.
 const ANSWER: Duration = Duration::from_millis(100);
+/// How often the server tells a reader that nothing is lost.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A stream of three messages that takes no more, besides those of Kairo.
 async fn small(bus: &Bus) {
@@ -138,9 +140,39 @@ async fn a_reader_is_opened_once_however_long_the_server_takes() {
     let mut tail = opening.await.unwrap().unwrap();
     patient.nats().unwrap().publish(message("small.a", "1")).await.unwrap();
     assert_eq!(read(&mut *tail, 1).await, ["1"]);
-    let stream = patient.nats().unwrap().jetstream.get_stream_no_info(STREAM).await.unwrap();
-    let readers: Vec<String> = stream.consumer_names().try_collect().await.unwrap();
+    let readers = readers(&patient).await;
     assert_eq!(readers.len(), 1, "{readers:?}");
+}
+
+#[tokio::test]
+async fn a_reader_outlives_a_silence_of_the_server_and_ends_with_one_that_lost_it() {
+    let mut server = Server::start().await;
+    let bus = server.bus().await;
+    small(&bus).await;
+    let nats = bus.nats().unwrap();
+    let mut tail = nats.tail(STREAM, &["small.>".to_owned()], Start::After(0)).await.unwrap();
+    let opened = readers(&bus).await;
+    let reading = tokio::spawn(async move {
+        let read = read(&mut *tail, 1).await;
+        (tail, read)
+    });
+    server.nats.process().freeze();
+    // For several heartbeats.
+    tokio::time::sleep(HEARTBEAT * 5).await;
+    server.nats.process().thaw();
+    nats.publish(message("small.a", "1")).await.unwrap();
+    let (mut tail, read) = reading.await.unwrap();
+    assert_eq!((read, readers(&bus).await), (vec!["1".to_owned()], opened));
+    server.nats.kill9().await.unwrap();
+    server.nats.restart().await.unwrap();
+    let error = tail.next().await.unwrap_err();
+    assert!(readers(&bus).await.is_empty(), "{error}");
+}
+
+/// Who reads, by name.
+async fn readers(bus: &Bus) -> Vec<String> {
+    let stream = bus.nats().unwrap().jetstream.get_stream_no_info(STREAM).await.unwrap();
+    stream.consumer_names().try_collect().await.unwrap()
 }
 
 /// The bodies of the next messages.

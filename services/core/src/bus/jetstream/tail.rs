@@ -5,9 +5,12 @@
 use std::time::Duration;
 
 use async_nats::jetstream::{
-    Context,
-    consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull},
-    stream::ConsumerErrorKind,
+    Context, Message,
+    consumer::{
+        AckPolicy, DeliverPolicy, PullConsumer,
+        pull::{self, MessagesError, MessagesErrorKind},
+    },
+    stream::{ConsumerError, ConsumerErrorKind},
 };
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt};
@@ -19,10 +22,14 @@ use crate::{
     record::Raw,
 };
 
-/// How long a pull stays open at the server, and how often it is told that nothing is lost. Two heartbeats that are
-/// missed break it off.
+/// How long a pull stays open at the server, and how often it is told that nothing is lost. After two heartbeats that are
+/// missed the server is asked.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(1);
+/// Misses that come sooner after one another are one silence, and for how long that is borne when nobody says that the reader is
+/// lost.
+const ONE_SILENCE: Duration = Duration::from_millis(2_500);
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 /// Most messages that are handed over at once.
 const BATCH: usize = 256;
 /// What one pull asks for.
@@ -40,6 +47,25 @@ struct ConsumerTail {
     pending: u64,
     /// Why it broke off behind what was handed over last.
     broken: Option<Cause>,
+    silence: Silence,
+}
+
+/// When heartbeats were missed.
+#[derive(Default)]
+struct Silence(Option<(Instant, Instant)>);
+
+impl Silence {
+    /// Since when there has been silence, now that heartbeats were missed.
+    fn missed(&mut self, now: Instant) -> Instant {
+        let since = self.0.filter(|(_, last)| now - *last < ONE_SILENCE).map_or(now, |(since, _)| since);
+        self.0 = Some((since, now));
+        since
+    }
+
+    /// The server was asked meanwhile, for as long as that took.
+    fn asked(&mut self, now: Instant) {
+        self.0 = self.0.map(|(since, _)| (since, now));
+    }
 }
 
 impl JetStream {
@@ -79,6 +105,7 @@ impl JetStream {
             received: 0,
             pending: info.num_pending,
             broken: None,
+            silence: Silence::default(),
         }))
     }
 }
@@ -102,10 +129,29 @@ impl JetStream {
 }
 
 impl ConsumerTail {
-    fn take<E: Into<Cause>>(
-        &mut self,
-        message: Option<Result<async_nats::jetstream::Message, E>>,
-    ) -> Result<Raw, Cause> {
+    async fn received(&mut self) -> Option<Result<Message, MessagesError>> {
+        loop {
+            let message = self.messages.next().await;
+            let missed = matches!(&message, Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat);
+            if !missed || self.is_lost().await {
+                return message;
+            }
+        }
+    }
+
+    /// Whether heartbeats were missed since the server has no such reader any more. One that counts what there is for other readers
+    /// says nothing for seconds, and a new reader would have it count once more.
+    async fn is_lost(&mut self) -> bool {
+        let since = self.silence.missed(Instant::now());
+        let known = self.jetstream.get_consumer_from_stream(&self.consumer, &self.stream);
+        let known: Result<PullConsumer, ConsumerError> = known.await;
+        let now = Instant::now();
+        self.silence.asked(now);
+        let unanswered = |error: &ConsumerError| error.kind() == ConsumerErrorKind::TimedOut;
+        known.is_err_and(|error| !unanswered(&error)) || now - since > LONGEST_SILENCE
+    }
+
+    fn take<E: Into<Cause>>(&mut self, message: Option<Result<Message, E>>) -> Result<Raw, Cause> {
         let mut message = message.ok_or("the pull ended")?.map_err(Into::into)?;
         let (raw, info) = Raw::delivered(&mut message)?;
         let number = info.consumer_sequence;
@@ -127,7 +173,7 @@ impl Tail for ConsumerTail {
         if let Some(cause) = self.broken.take() {
             return Err(cause);
         }
-        let first = self.messages.next().await;
+        let first = self.received().await;
         let mut batch = vec![self.take(first)?];
         // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
         while batch.len() < BATCH
@@ -156,5 +202,21 @@ impl Drop for ConsumerTail {
                 tracing::debug!(%error, "the server will forget a tail by itself");
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_ends_with_a_heartbeat() {
+        let (mut silence, start) = (Silence::default(), Instant::now());
+        let later = |milliseconds| start + Duration::from_millis(milliseconds);
+        assert_eq!(silence.missed(start), start);
+        silence.asked(later(2_000));
+        assert_eq!(silence.missed(later(4_001)), start);
+        // One came a second after the miss before, and then none for two.
+        assert_eq!(silence.missed(later(7_001)), later(7_001));
     }
 }
