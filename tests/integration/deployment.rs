@@ -21,6 +21,8 @@ use kairo_tests::certificates::Authority;
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
 
+const TLS: &str = "k8s/components/tls";
+const NKEYS: &str = "k8s/components/nkeys";
 /// What stands for whatever a deployment takes from its secrets: all of them are texts, one is a URL, one is a key.
 const SECRET: &str = "postgres://kairo:secret@database/kairo";
 /// The services that go to Postgres, as their names stand in variables.
@@ -69,6 +71,10 @@ fn variables(text: &str) -> BTreeMap<String, String> {
         let Some(start) = line.find("KAIRO_") else { continue };
         let line = &line[start..];
         let (name, rest) = line.split_at(line.find([':', ',', ' ', '=']).unwrap_or(line.len()));
+        // In place of the password, where it is.
+        if name == "KAIRO_NATS__NKEY" {
+            continue;
+        }
         let rest = rest.trim_start_matches([',', ':', ' ', '=']).trim_start_matches("value: ");
         let value = match rest.chars().next() {
             Some(quote @ ('"' | '\'')) => rest.split(quote).nth(1).unwrap(),
@@ -147,17 +153,29 @@ fn every_program_is_in_the_image_and_is_started_by_every_deployment() {
     }
 }
 
+/// The variables that `kairo nkeys` makes for nats-server.
+fn nkeys() -> BTreeMap<String, String> {
+    let (program, folder) =
+        (StackOptions::bin_dir_of_this_build().unwrap().join("kairo"), tempfile::tempdir().unwrap());
+    let made = Command::new(program).arg("nkeys").arg(folder.path()).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let made = fs::read_to_string(folder.path().join("nats-nkeys.env")).unwrap();
+    made.lines().map(|line| line.split_once('=').unwrap()).map(|(name, key)| (name.into(), key.into())).collect()
+}
+
 /// What nats-server is told is what it understands, with and without TLS, and what every user may do is there.
 #[test]
 fn the_configurations_of_nats_server_are_understood() {
     let tools = Tools::of_this_checkout().expect("run ./scripts/test");
-    for folders in [vec!["deploy"], vec!["k8s/base"], vec!["k8s/base", "k8s/components/tls"]] {
+    let nkeys = nkeys();
+    for folders in [&["deploy"][..], &["k8s/base"], &["k8s/base", TLS], &["k8s/base", NKEYS], &["k8s/base", TLS, NKEYS]]
+    {
         let together = tempfile::tempdir().unwrap();
         let authority = Authority::create(together.path().join("ca.crt")).unwrap();
         let server = authority.server(together.path()).unwrap();
         fs::rename(server.certificate, together.path().join("tls.crt")).unwrap();
         fs::rename(server.key, together.path().join("tls.key")).unwrap();
-        for folder in &folders {
+        for folder in folders {
             let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
             for path in files.filter(|path| path.extension().is_some_and(|end| end == "conf")) {
                 let text = fs::read_to_string(&path).unwrap();
@@ -168,11 +186,16 @@ fn the_configurations_of_nats_server_are_understood() {
         let config = together.path().join("nats.conf");
         let mut command = Command::new(tools.nats_server().unwrap());
         command.arg("-t").arg("--config").arg(&config).env("POD_NAME", "nats-0").env("MAX_FILE_STORE", "1GB");
+        let users = together.path().join("nats-users.conf");
+        let users = fs::read_to_string(if users.exists() { &users } else { &config }).unwrap();
         for identity in Identity::ALL {
             let (user, variable) = (identity.name(), identity.variable());
-            command.env(format!("NATS_PASSWORD_{variable}"), "secret");
-            let listed = format!("{{ user: {user}, password: $NATS_PASSWORD_{variable}, permissions: ${variable} }}");
-            assert!(fs::read_to_string(&config).unwrap().contains(&listed), "{folders:?}: {user}");
+            let (known, secret) = match folders.contains(&NKEYS) {
+                true => (format!("nkey: $NATS_NKEY_{variable}"), nkeys[&format!("NATS_NKEY_{variable}")].as_str()),
+                false => (format!("user: {user}, password: $NATS_PASSWORD_{variable}"), "secret"),
+            };
+            command.env(known.split('$').next_back().unwrap(), secret);
+            assert!(users.contains(&format!("{{ {known}, permissions: ${variable} }}")), "{folders:?}: {user}");
         }
         let tested = command.output().unwrap();
         assert!(tested.status.success(), "{folders:?}: {}", String::from_utf8_lossy(&tested.stderr));

@@ -51,7 +51,25 @@ fn switch(component: &str, on: bool) -> String {
 
 fn by_id(documents: Vec<Value>) -> BTreeMap<String, Value> {
     let own = documents.into_iter().filter(|document| document["kind"] != "Namespace");
-    own.map(|document| (id(&document), document)).collect()
+    own.map(|mut document| {
+        sort_variables(&mut document);
+        (id(&document), document)
+    })
+    .collect()
+}
+
+/// Which comes first depends on whether a component is named by the overlay or beside it. None refers to another.
+fn sort_variables(node: &mut Value) {
+    match node {
+        Value::Object(fields) => {
+            if let Some(Value::Array(variables)) = fields.get_mut("env") {
+                variables.sort_by_key(|variable| variable["name"].to_string());
+            }
+            fields.values_mut().for_each(sort_variables);
+        }
+        Value::Array(items) => items.iter_mut().for_each(sort_variables),
+        _ => {}
+    }
 }
 
 fn of_kustomize(text: &str) -> BTreeMap<String, Value> {
@@ -112,7 +130,7 @@ fn values_change_what_people_change_and_a_mistake_in_them_is_named() {
     assert_eq!(gateway["replicas"], 5);
     let container = &gateway["template"]["spec"]["containers"][0];
     assert_eq!(container["image"], "registry.example/kairo@sha256:0");
-    assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "elsewhere");
+    assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "elsewhere", "{container}");
     let volume = &chart["StatefulSet nats"]["spec"]["volumeClaimTemplates"][0]["spec"];
     assert_eq!(
         (&volume["resources"]["requests"]["storage"], &volume["storageClassName"]),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{root, validators::validator};
 
 /// Each as `k8s/components` has it.
-pub const COMPONENTS: [&str; 11] = [
+pub const COMPONENTS: [&str; 12] = [
     "backup",
     "backup-s3",
     "archive",
@@ -19,13 +19,15 @@ pub const COMPONENTS: [&str; 11] = [
     "monitoring",
     "keda",
     "otel-collector",
+    // Behind those whose jobs it changes.
+    "nkeys",
 ];
 /// What stands on top of another, and is nothing without it.
 const ON_TOP: [(&str, &str); 2] = [("backup-s3", "backup"), ("trim", "archive")];
 /// Those that the overlay for production names itself.
 pub const OF_PRODUCTION: [&str; 2] = ["backup", "identities"];
-/// It brings a Postgres of its own.
-const NOT_IN_THE_DEMO: &str = "cloudnative-pg";
+/// Which brings a Postgres and passwords of its own.
+const NOT_IN_THE_DEMO: [&str; 2] = ["cloudnative-pg", "nkeys"];
 /// How many are rendered at once.
 const AT_ONCE: usize = 4;
 
@@ -37,7 +39,7 @@ pub struct Combination {
 }
 
 pub fn demo() -> Vec<Combination> {
-    let those = COMPONENTS.into_iter().filter(|component| *component != NOT_IN_THE_DEMO);
+    let those = COMPONENTS.into_iter().filter(|component| !NOT_IN_THE_DEMO.contains(component));
     combinations("demo", those.collect())
 }
 

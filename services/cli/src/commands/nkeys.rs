@@ -21,7 +21,8 @@ Example:
 
 Makes FOLDER/<name>.seed for each service, `provision` and `outside`, which only its owner may read, and
 FOLDER/nats-users.conf with the public keys, and what each may do. A service shows that it has its seed, which never
-leaves it: nats-server knows nothing worth stealing.
+leaves it: nats-server knows nothing worth stealing. FOLDER/nats-nkeys.env has the public keys as variables, for the
+component nkeys on Kubernetes.
 
   1. In nats.conf, in place of nats-permissions.conf and users: [ … ]:  authorization { include \"nats-users.conf\" }
   2. Give each service its own seed as nats.nkey, as file:/etc/kairo/nkeys/router.seed, and neither nats.user nor
@@ -32,6 +33,8 @@ start. To replace a seed, remove its file and run it again; docs/operating.md sa
 
 /// What nats-server includes.
 const USERS: &str = "nats-users.conf";
+/// What the component for Kubernetes takes.
+const VARIABLES: &str = "nats-nkeys.env";
 const HEAD: &str = "\
 # The users of nats-server by their nkeys, and what each may do: made by `kairo nkeys`, not to be edited. Include it in
 # `authorization`, in place of nats-permissions.conf and a list of users: a file sees no variables of others.
@@ -57,10 +60,14 @@ pub(super) fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> 
     let listed: String = keys.iter().map(|(identity, key)| format!("  {}\n", rendered_nkey(key, *identity))).collect();
     let text = format!("{HEAD}{}\nusers: [\n{listed}]\n", rendered());
     fs::write(&users, text).map_err(Error::file("write", &users))?;
+    let variables = folder.join(VARIABLES);
+    let public: String =
+        keys.iter().map(|(identity, key)| format!("NATS_NKEY_{}={key}\n", identity.variable())).collect();
+    fs::write(&variables, public).map_err(Error::file("write", &variables))?;
     if json {
         let keys: serde_json::Map<_, _> =
             keys.into_iter().map(|(identity, key)| (identity.name().to_owned(), key.into())).collect();
-        terminal::json(&json!({ "users": users, "public_keys": keys }))?;
+        terminal::json(&json!({ "users": users, "variables": variables, "public_keys": keys }))?;
     } else {
         for (identity, key) in keys {
             terminal::line(format!("{key} {}", identity.name()))?;
@@ -77,7 +84,8 @@ fn kept(path: &Path) -> Result<String, Error> {
             let seed =
                 KeyPair::new_user().seed().map_err(|error| Error::Advice(format!("no key can be made: {error}")))?;
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-            made.and_then(|mut made| writeln!(made, "{seed}")).map_err(Error::file("write", path))?;
+            // Without an end of line, which would be taken for a part of it in a Secret of Kubernetes.
+            made.and_then(|mut made| made.write_all(seed.as_bytes())).map_err(Error::file("write", path))?;
             seed
         }
         Err(error) => return Err(Error::file("read", path)(error)),
