@@ -261,12 +261,17 @@ async fn while_the_log_is_full_no_model_is_asked_and_what_was_paid_for_is_kept()
     world.end().await;
 }
 
-/// Whoever begins to read where much stands waits for one agent after the other, and for none of them for ever.
+/// Whoever begins to read where much stands waits for one agent after the other, and for none of them for ever. What they come to is
+/// written down with each message, and all but one are forgotten.
 #[tokio::test]
 async fn agents_that_come_into_memory_one_at_a_time_all_answer() {
-    let wanted = Wanted::new(SLOW).env_of_all("KAIRO_NATS__PARTITIONS", "1");
-    let wanted = wanted.env(Service::AgentRuntime, "KAIRO_AGENT_RUNTIME__LOADS_AT_ONCE", "1");
-    let mut world = wanted.env(Service::AgentRuntime, "KAIRO_AGENT_RUNTIME__LOADS_WAITING", "1").start().await;
+    let mut wanted = Wanted::new(SLOW).env_of_all("KAIRO_NATS__PARTITIONS", "1");
+    let limits =
+        [("LOADS_AT_ONCE", "1"), ("LOADS_WAITING", "1"), ("CHECKPOINT_MESSAGES", "1"), ("CACHED_BYTES", "4096")];
+    for (limit, least) in limits {
+        wanted = wanted.env(Service::AgentRuntime, &format!("KAIRO_AGENT_RUNTIME__{limit}"), least);
+    }
+    let mut world = wanted.start().await;
     join_all((0..AGENTS).map(async |agent| world.define(&name(agent)).await)).await;
     let sent = send_all(&world).await;
     replies(&world, &sent).await;

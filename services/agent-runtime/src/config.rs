@@ -45,7 +45,7 @@ pub struct AgentRuntimeConfig {
     /// Steps a chain may have. Default 64.
     pub chain_steps: usize,
     /// What agents may take of this replica's memory, in bytes, as their states are when they are written down; those
-    /// that rest longest are forgotten when it is more. Default 268435456.
+    /// that rest longest are forgotten when it is more, and nothing is read while agents are written down. Default 268435456.
     pub cached_bytes: usize,
     /// Decisions that are made at once, over all agents; more wait, first come, first served. Default 256.
     pub decisions_at_once: usize,
@@ -58,8 +58,8 @@ pub struct AgentRuntimeConfig {
     pub loads_at_once: usize,
     /// Agents of one partition that may be on their way into memory before no more of it is read. Default 256.
     pub loads_waiting: usize,
-    /// Messages of a partition after which what it came to is written down before its time (`bus.checkpoint_ms`).
-    /// Default 5000.
+    /// Messages of a partition after which what it came to is written down before its time (`bus.checkpoint_ms`), also while it is
+    /// read for the first time; after an eighth of that while agents take more than `cached_bytes`. Default 5000.
     pub checkpoint_messages: usize,
     /// Times one decision is begun again because another message came, for agents that want that; what comes after
     /// waits for its turn. Default 3.
@@ -236,7 +236,7 @@ impl Validate for AgentRuntimeConfig {
         check(&mut mistakes, "retry_pause_ms", self.retry_pause_ms, 0..=60_000, "milliseconds");
         check(&mut mistakes, "parallel_tools", self.parallel_tools, 1..=256, "tools");
         check(&mut mistakes, "chain_steps", self.chain_steps, 1..=1_000, "steps");
-        check(&mut mistakes, "cached_bytes", self.cached_bytes, 1_048_576..=1_000_000_000_000, "bytes");
+        check(&mut mistakes, "cached_bytes", self.cached_bytes, 4_096..=1_000_000_000_000, "bytes");
         check(&mut mistakes, "decisions_at_once", self.decisions_at_once, 1..=100_000, "decisions");
         check(&mut mistakes, "work_at_once", self.work_at_once, 1..=100_000, "decisions");
         check(&mut mistakes, "pending_inputs", self.pending_inputs, 1..=1_000_000, "messages");

@@ -182,9 +182,10 @@ impl Shard {
         self.tasks.spawn(self.shards.bus.host(task))
     }
 
-    /// Whether more may be read: what is for agents that are still being loaded would fill the memory.
+    /// Whether more may be read: what is for agents that are still being loaded would fill the memory, and so would agents that come
+    /// faster than they are written down.
     fn has_room(&self) -> bool {
-        self.loading < self.shards.config.loads_waiting
+        self.loading < self.shards.config.loads_waiting && !(self.is_saving() && self.shards.is_over())
     }
 
     /// Begins to load an agent into memory.
@@ -217,7 +218,7 @@ impl Shard {
             let all: Vec<Name> = self.agents.keys().cloned().collect();
             all.iter().for_each(|agent| self.go_on(agent));
         }
-        if self.since_saved >= self.shards.config.checkpoint_messages {
+        if self.since_saved >= self.worth_saving() {
             self.save();
         }
     }

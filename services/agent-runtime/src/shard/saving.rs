@@ -12,7 +12,7 @@ use kairo_core::{
 use kairo_mind::log::Snapshot;
 use tokio::time::Instant;
 
-use super::{Shard, Told};
+use super::{Shard, Shards, Told};
 use crate::{
     handed_over::{self, HandedOver},
     resident::Resident,
@@ -21,6 +21,8 @@ use crate::{
 
 /// Snapshots that are written at once.
 const AT_ONCE: usize = 32;
+/// So many times sooner a partition is saved whose agents take too much memory.
+const SOONER: usize = 8;
 
 /// What saving came to.
 pub(super) struct Saved {
@@ -32,12 +34,30 @@ pub(super) struct Saved {
     last: bool,
 }
 
+impl Shards {
+    /// Whether agents take more memory than they should.
+    pub(super) fn is_over(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) > self.config.cached_bytes
+    }
+}
+
 impl Shard {
+    /// After so many messages it is saved before its time. No agent is forgotten before it is written down, so that is sooner when they
+    /// take too much memory.
+    pub(super) fn worth_saving(&self) -> usize {
+        let messages = self.shards.config.checkpoint_messages;
+        if self.shards.is_over() { messages.div_ceil(SOONER) } else { messages }
+    }
+
+    pub(super) fn is_saving(&self) -> bool {
+        self.checkpoints.is_none()
+    }
+
     /// Saves, unless it is being done, or nothing has changed.
     pub(super) fn save(&mut self) {
         let last = self.releasing && !self.is_running();
         let Ok(log) = self.shards.bus.log().map(|log| log.id) else { return };
-        if self.behind.is_some() {
+        if self.behind.is_some() && (self.releasing || self.since_saved < self.worth_saving()) {
             // Nothing was decided, so the last checkpoint says all.
             self.all_saved = last;
             return;
@@ -115,16 +135,14 @@ impl Shard {
 
     /// Lets go of agents that rest, those that rest longest first, while all of them together take too much memory.
     fn forget(&mut self) {
-        let limit = self.shards.config.cached_bytes;
-        let is_over = || self.shards.bytes.load(Ordering::Relaxed) > limit;
-        if !is_over() {
+        if !self.shards.is_over() {
             return;
         }
         let idle = self.agents.values().filter(|resident| resident.is_idle());
         let mut idle: Vec<(Instant, Name)> = idle.map(|resident| (resident.touched, resident.name.clone())).collect();
         idle.sort();
         for (_, agent) in idle {
-            if !is_over() {
+            if !self.shards.is_over() {
                 return;
             }
             if let Some(resident) = self.agents.remove(&agent) {
