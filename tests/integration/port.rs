@@ -4,23 +4,26 @@
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
-use futures::TryStreamExt;
+use futures::{TryStreamExt, future::join_all};
 use kairo_core::{
     bus::{
         Bus, BusConfig, NatsConfig,
         port::{Asked, Headers, Message, Start, StoreError, Streams, Tail},
     },
     ids::Name,
-    subjects::Service,
+    subjects::{EVENTS_STREAM, Service},
 };
+use kairo_local::{Login, NatsServer, Tools};
 
 use kairo_tests::login;
 
-use crate::bus::Server;
+use crate::{bus::Server, world::cluster};
 
 const STREAM: &str = "SMALL";
 /// How long an answer is waited for by whoever is hasty.
 const ANSWER: Duration = Duration::from_millis(100);
+/// Asked for at once where a server has gone away.
+const READERS: usize = 12;
 /// How often the server tells a reader that nothing is lost.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -167,6 +170,27 @@ async fn a_reader_outlives_a_silence_of_the_server_and_ends_with_one_that_lost_i
     server.nats.restart().await.unwrap();
     let error = tail.next().await.unwrap_err();
     assert!(readers(&bus).await.is_empty(), "{error}");
+}
+
+#[tokio::test]
+async fn readers_are_opened_although_one_of_three_servers_has_just_gone_away() {
+    let (tools, folder) = (Tools::of_this_checkout().expect("run ./scripts/test"), tempfile::tempdir().unwrap());
+    let mut first = tools.nats_in(folder.path().join("nats")).unwrap();
+    let others = cluster::start(&tools, folder.path(), &mut first, 2).await;
+    let first = NatsServer::start(first).await.unwrap();
+    let url = [&first].into_iter().chain(&others).map(NatsServer::url).collect::<Vec<_>>().join(",");
+    let operator = Login { url, ..first.operator() };
+    cluster::found_each_other(&operator).await;
+    let config = NatsConfig { replicas: 3, ..login::config(&operator) };
+    let instance = Name::parse("reading").unwrap();
+    let bus = Bus::connect(Service::Gateway, instance, &config, &BusConfig::default()).await.unwrap();
+    bus.provision().await.unwrap();
+    // Some of them are given to it.
+    others[1].kill9().await.unwrap();
+    let (nats, filter) = (bus.nats().unwrap(), ["kairo.>".to_owned()]);
+    for opened in join_all((0..READERS).map(|_| nats.tail(EVENTS_STREAM, &filter, Start::After(0)))).await {
+        opened.unwrap_or_else(|error| panic!("{error}"));
+    }
 }
 
 /// Who reads, by name.

@@ -3,6 +3,7 @@
 //! Tests wait on events of the log, each with a deadline, and never sleep. Dropping the world kills every process;
 //! [`World::end`] stops it in order and checks that nothing is left over.
 
+pub mod cluster;
 pub mod log;
 mod owners;
 pub mod projections;
@@ -45,11 +46,16 @@ pub struct Wanted {
     monitored: bool,
     unprivileged: bool,
     fallbacks: Vec<String>,
+    servers: usize,
 }
 
 /// A running Kairo.
 pub struct World {
     pub nats: NatsServer,
+    /// That keep the log together with it.
+    others: Vec<NatsServer>,
+    /// All of them, as clients are told.
+    pub url_of_nats: String,
     pub postgres: Postgres,
     /// Where the read model is.
     pub database: Database,
@@ -81,6 +87,7 @@ impl Wanted {
             monitored: false,
             fallbacks: Vec::new(),
             unprivileged: false,
+            servers: 1,
         }
     }
 
@@ -103,6 +110,11 @@ impl Wanted {
     pub fn postgres_in(mut self, folder: PathBuf) -> Self {
         self.postgres = Some(folder);
         self
+    }
+
+    /// With so many nats-servers, each of which has a copy of everything.
+    pub fn servers(self, servers: usize) -> Self {
+        Self { servers, ..self }.env_of_all("KAIRO_NATS__REPLICAS", servers.to_string())
     }
 
     /// With nats-server's monitoring pages.
@@ -138,7 +150,13 @@ impl Wanted {
         nats.monitor = self.monitored;
         let data = self.postgres.clone().unwrap_or_else(|| folder.path().join("postgres"));
         let postgres = tools.ephemeral_postgres_in(data).unwrap();
+        let others = cluster::start(&tools, folder.path(), &mut nats, self.servers - 1).await;
         let Servers { nats, postgres, database } = Servers::start(nats, postgres).await.unwrap();
+        let url = [&nats].into_iter().chain(&others).map(NatsServer::url).collect::<Vec<_>>().join(",");
+        let operator = Login { url: url.clone(), ..nats.operator() };
+        if !others.is_empty() {
+            cluster::found_each_other(&operator).await;
+        }
 
         let mut stack = Stack::of_this_build(folder.path().join("logs")).unwrap();
         if self.unprivileged {
@@ -148,20 +166,31 @@ impl Wanted {
         std::fs::write(&scenario, &self.scenario).unwrap();
         stack.simulator(&scenario);
         stack.start(Service::ModelSim).await.unwrap();
-        self.configure(&mut stack, &nats, &database, folder.path());
+        stack.connect(&url, nats.users());
+        self.configure(&mut stack, &database, folder.path());
         stack.provision().await.unwrap();
         let wanted = [Service::Projector, Service::ProcessSupervisor, Service::ToolRunner];
         self.start_replicas(&mut stack, &wanted).await;
         self.start_replicas(&mut stack, &[Service::AgentRuntime, Service::Router, Service::Gateway]).await;
 
-        let bus = connect(&nats.operator()).await;
+        let bus = connect(&operator).await;
         let log = Log::follow(&bus);
-        World { nats, postgres, database, stack, bus, log, http: reqwest::Client::new(), folder }
+        World {
+            nats,
+            others,
+            url_of_nats: url,
+            postgres,
+            database,
+            stack,
+            bus,
+            log,
+            http: reqwest::Client::new(),
+            folder,
+        }
     }
 
-    fn configure(&self, stack: &mut Stack, nats: &NatsServer, database: &Database, folder: &Path) {
+    fn configure(&self, stack: &mut Stack, database: &Database, folder: &Path) {
         let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap());
-        stack.connect(&nats.url(), nats.users());
         let common = stack.common();
         common
             .env("KAIRO_NATS__PARTITIONS", "16")
@@ -320,13 +349,18 @@ impl World {
 
     async fn wait_until(&self, consumer: Consumer, fits: impl Fn(&ConsumerInfo) -> bool, complaint: &str) {
         let stream = self.bus.nats().unwrap().jetstream.get_stream_no_info(consumer.stream()).await.unwrap();
-        let mut consumer: PullConsumer = stream.get_consumer(consumer.name()).await.unwrap();
+        let name = consumer.name();
         let waiting = async {
-            // The server does not say when: asking is all there is.
-            while !fits(consumer.info().await.unwrap()) {}
+            // The server does not say when: asking is all there is. There is no answer while another one comes to lead.
+            loop {
+                let there: Result<PullConsumer, _> = stream.get_consumer(name).await;
+                if there.is_ok_and(|consumer| fits(consumer.cached_info())) {
+                    return;
+                }
+            }
         };
         let waited = tokio::time::timeout(DEADLINE, waiting).await;
-        assert!(waited.is_ok(), "{} {complaint}", consumer.cached_info().name);
+        assert!(waited.is_ok(), "{name} {complaint}");
     }
 
     /// Stops everything in order, after checking that nothing is left to do, that nobody asked NATS for what it may not,

@@ -23,6 +23,11 @@ impl Isolation {
         Self { after, since: Arc::default() }
     }
 
+    /// Whether there are other servers.
+    pub fn has_others(&self) -> bool {
+        self.after.is_some()
+    }
+
     /// Something was done or not; whether another server is to be tried now, which then has as long.
     fn note(&self, done: bool, now: Instant) -> bool {
         let Some(after) = self.after else { return false };

@@ -34,8 +34,11 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 const BATCH: usize = 256;
 /// What one pull asks for.
 const PULL: usize = 500;
-/// How long the server keeps the place of a reader that is gone without a word, or does not pull.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
+/// How long a reader is asked for by the same name at first, where one of several servers may have it that is away.
+const SAME_NAME: Duration = Duration::from_secs(4);
+/// How long the server keeps the place of a reader that is gone without a word, or does not pull, as whoever has very much to read
+/// and no room for it: opened anew, it would be counted anew.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 
 struct ConsumerTail {
     jetstream: Context,
@@ -48,6 +51,8 @@ struct ConsumerTail {
     /// Why it broke off behind what was handed over last.
     broken: Option<Cause>,
     silence: Silence,
+    /// Whether a server that does not answer is one that has much to do: there is no other.
+    waits_for_answers: bool,
 }
 
 /// When heartbeats were missed.
@@ -106,6 +111,7 @@ impl JetStream {
             pending: info.num_pending,
             broken: None,
             silence: Silence::default(),
+            waits_for_answers: !self.isolation.has_others(),
         }))
     }
 }
@@ -114,15 +120,24 @@ impl JetStream {
     /// The server counts first what there is for a reader, in subjects of very many agents for longer than an answer is waited for.
     /// Asked again by the same name, it has that one, and does not count anew. So few are asked for at once, that others are
     /// answered meanwhile.
-    async fn open_reader(&self, stream: &str, config: pull::Config) -> Result<PullConsumer, Cause> {
+    ///
+    /// One of several servers may have been given the reader in the moment in which it went away, and then nobody answers for that name
+    /// any more. So another one is asked for after a while, and after longer the next time.
+    async fn open_reader(&self, stream: &str, mut config: pull::Config) -> Result<PullConsumer, Cause> {
         let _turn = self.opening.acquire().await?;
         let begun = Instant::now();
+        let mut named = begun;
+        let mut patience = if self.isolation.has_others() { SAME_NAME } else { self.reader_timeout };
         loop {
             let opened = self.jetstream.create_consumer_on_stream(config.clone(), stream).await;
             self.asked_together(opened.is_ok()).await;
             match opened {
                 Err(error) if error.kind() == ConsumerErrorKind::TimedOut && begun.elapsed() < self.reader_timeout => {}
                 opened => return Ok(opened?),
+            }
+            if named.elapsed() >= patience {
+                config.name = Some(self.reader_name());
+                (named, patience) = (Instant::now(), patience * 2);
             }
         }
     }
@@ -139,16 +154,17 @@ impl ConsumerTail {
         }
     }
 
-    /// Whether heartbeats were missed since the server has no such reader any more. One that counts what there is for other readers
-    /// says nothing for seconds, and a new reader would have it count once more.
+    /// Whether heartbeats were missed since nobody has such a reader any more. A server that counts what there is for other readers
+    /// says nothing for seconds, and a new reader would have it count once more. Of several servers, the one that had it went away
+    /// where nobody answers for it.
     async fn is_lost(&mut self) -> bool {
         let since = self.silence.missed(Instant::now());
         let known = self.jetstream.get_consumer_from_stream(&self.consumer, &self.stream);
         let known: Result<PullConsumer, ConsumerError> = known.await;
         let now = Instant::now();
         self.silence.asked(now);
-        let unanswered = |error: &ConsumerError| error.kind() == ConsumerErrorKind::TimedOut;
-        known.is_err_and(|error| !unanswered(&error)) || now - since > LONGEST_SILENCE
+        let waits = |error: &ConsumerError| self.waits_for_answers && error.kind() == ConsumerErrorKind::TimedOut;
+        known.is_err_and(|error| !waits(&error)) || now - since > LONGEST_SILENCE
     }
 
     fn take<E: Into<Cause>>(&mut self, message: Option<Result<Message, E>>) -> Result<Raw, Cause> {
