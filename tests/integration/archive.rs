@@ -27,7 +27,7 @@ const AGENT: &str = "default";
 pub fn command(world: &World, arguments: &[&str]) -> Command {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let mut command = Command::new(program);
-    command.arg("--json").args(arguments).env("KAIRO_NATS__URL", world.nats.url()).kill_on_drop(true);
+    command.arg("--json").args(arguments).env("KAIRO_NATS__URL", &world.url_of_nats).kill_on_drop(true);
     command.envs(world.nats.users().settings(Identity::Provision)).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

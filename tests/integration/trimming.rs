@@ -4,6 +4,7 @@
 mod gateway;
 mod limit;
 mod restored;
+mod servers;
 
 use std::process::Stdio;
 
@@ -16,7 +17,10 @@ use kairo_core::{
 };
 use kairo_local::Service;
 use serde_json::{Value, json};
-use tokio::{process::Command, time::timeout};
+use tokio::{
+    process::{Child, Command},
+    time::timeout,
+};
 
 use crate::{
     archive::{archived, command, read, said},
@@ -74,11 +78,15 @@ async fn say(world: &World, text: &str) -> String {
 /// Two agents that have told the time, where everybody reads the archive there.
 async fn two_agents(path: &str) -> World {
     let world = Wanted::new(USUAL).env_of_all("KAIRO_ARCHIVE__FOLDER", path).start().await;
+    told_the_time(&world).await;
+    world
+}
+
+async fn told_the_time(world: &World) {
     for name in [AGENT, "other"] {
         world.define(name).await;
         world.ask(name, "time please").await;
     }
-    world
 }
 
 #[tokio::test]
@@ -137,12 +145,7 @@ async fn proven(world: &World, path: &str) {
 async fn killed_on_the_way(world: &mut World, path: &str, through: u64) {
     world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
     let mut trimming = trim(world, path, through + 1).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
-    // The last that is carried forward.
-    let carried = async { while last(world, &USER_SWITCHED.of(&agent("bob"))).await <= through {} };
-    tokio::select! {
-        carried = timeout(DEADLINE, carried) => carried.expect("nothing was carried forward"),
-        ended = trimming.wait() => panic!("nobody has read what was carried forward, and it ended: {ended:?}"),
-    }
+    carried(world, &mut trimming, through).await;
     let behind = not_trimmed(world, path, through + 1).await;
     assert!(behind.contains("another command is writing to it"), "{behind}");
     trimming.kill().await.unwrap();
@@ -151,6 +154,15 @@ async fn killed_on_the_way(world: &mut World, path: &str, through: u64) {
     assert_eq!(world.bus.beginning().await.unwrap().first, 1);
     world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
     world.settled().await;
+}
+
+/// Waits until the last was carried forward that is.
+async fn carried(world: &World, trimming: &mut Child, through: u64) {
+    let carried = async { while last(world, &USER_SWITCHED.of(&agent("bob"))).await <= through {} };
+    tokio::select! {
+        carried = timeout(DEADLINE, carried) => carried.expect("nothing was carried forward"),
+        ended = trimming.wait() => panic!("nobody has read what was carried forward, and it ended: {ended:?}"),
+    }
 }
 
 async fn log_config(world: &World) -> Config {

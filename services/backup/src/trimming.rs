@@ -17,6 +17,7 @@ use std::{
 use jiff::Timestamp;
 use kairo_core::{
     bus::{
+        BusError,
         jetstream::JetStream,
         port::{Asked, Message, StoreError, Streams},
     },
@@ -43,6 +44,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Messages that a margin leaves at least: those that come while the log has its limit take as many of the oldest with them, also
 /// where nothing had come for a long time.
 const LEAST_MARGIN: u64 = 1_000;
+/// A server of which the others have heard nothing for longer is away: it says every second that it is there.
+const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 /// Times a message is carried forward while others write on its subject.
 const RACES: u32 = 16;
 
@@ -119,15 +122,24 @@ pub async fn trim(
         None => in_the_way(plan.cut).await,
     })
     .await?;
-    let carried = carry(nats, path, &manifest, &survey.to_carry()).await?;
+    waited(deadline, async || copy_away(nats).await).await?;
+    let carried = carry(nats, path, &manifest, &survey.to_carry(), deadline).await?;
     let by_partition = carried.by_partition;
     waited(deadline, async || standing::owner_behind(nats, manifest.log, &survey, &by_partition).await).await?;
+    waited(deadline, async || copy_away(nats).await).await?;
     let end = taking::found(nats, EVENTS_STREAM).await?.last_sequence;
     // Whoever was waited for as long as may be leaves time to put the limits back all the same.
     let deadline = Instant::now() + wanted.wait;
     nats.trim_log(plan.cut, (end + 1).saturating_sub(plan.begins), deadline).await?;
     let begins = taking::found(nats, EVENTS_STREAM).await?.first_sequence;
     Ok(Trimmed { began, begins, through: plan.cut, carried: carried.messages })
+}
+
+/// A server that has a copy of the log and would not hear of its limit now: it would keep to it when it comes back, and remove more
+/// than the others by as much as the log has grown until then.
+async fn copy_away(nats: &JetStream) -> Result<Option<String>, BackupError> {
+    let away = nats.copies_away(LONGEST_SILENCE).await?;
+    Ok(away.first().map(|name| format!("the nats-server {name} has a copy of the log, and is away or behind with it")))
 }
 
 fn refused(why: String) -> BackupError {
@@ -203,10 +215,24 @@ async fn waited(
     look: impl AsyncFn() -> Result<Option<String>, BackupError>,
 ) -> Result<(), BackupError> {
     loop {
-        match look().await? {
+        match answered(deadline, &look).await? {
             None => return Ok(()),
             Some(why) if Instant::now() >= deadline => return Err(refused(format!("{why}; see --wait"))),
             Some(_) => sleep(LOOK).await,
+        }
+    }
+}
+
+/// Asks until there is an answer: for as long as another server takes to lead there is none.
+async fn answered<T>(deadline: Instant, ask: impl AsyncFn() -> Result<T, BackupError>) -> Result<T, BackupError> {
+    loop {
+        match ask().await {
+            Err(BackupError::NotRead { .. } | BackupError::Bus(BusError::Unavailable { .. }))
+                if Instant::now() < deadline =>
+            {
+                sleep(LOOK).await;
+            }
+            asked => return asked,
         }
     }
 }
@@ -225,6 +251,7 @@ async fn carry(
     path: &Path,
     manifest: &Manifest,
     carries: &BTreeMap<u64, Carry>,
+    deadline: Instant,
 ) -> Result<Carried, BackupError> {
     let mut carried = Carried::default();
     let mut guards: HashMap<String, u64> = HashMap::new();
@@ -232,7 +259,7 @@ async fn carry(
         let line = line?;
         let Some(carry) = carries.get(&line.sequence) else { continue };
         let guard = guards.entry(line.subject.clone()).or_insert(carry.guard);
-        if let Some(sequence) = write(nats, &line, carry, guard).await? {
+        if let Some(sequence) = write(nats, &line, carry, guard, deadline).await? {
             carried.messages += 1;
             if let (_, Some(partition)) = partition::split(&line.subject) {
                 carried.by_partition.insert(partition, sequence);
@@ -243,26 +270,38 @@ async fn carry(
 }
 
 /// Where a message stands now; none where its subject has gone on without it.
-async fn write(nats: &JetStream, line: &Line, carry: &Carry, guard: &mut u64) -> Result<Option<u64>, BackupError> {
+async fn write(
+    nats: &JetStream,
+    line: &Line,
+    carry: &Carry,
+    guard: &mut u64,
+    deadline: Instant,
+) -> Result<Option<u64>, BackupError> {
     let headers = past::header_map(line.sequence, &survey::headers(line, carry.from))?;
-    for _ in 0..RACES {
+    let mut races = 0;
+    while races < RACES {
         let message = Message::new(line.subject.clone(), headers.clone(), line.data.clone()).guarded(*guard);
         match nats.publish(message).await {
             Ok(written) => {
                 *guard = written.sequence;
                 return Ok(Some(written.sequence));
             }
-            Err(StoreError::WrongLastSequence | StoreError::InProcess) => {}
+            Err(StoreError::WrongLastSequence | StoreError::InProcess) => races += 1,
+            // One that leads no more may have taken it all the same.
+            Err(StoreError::Unavailable(_) | StoreError::NoStream) if Instant::now() < deadline => sleep(LOOK).await,
             Err(error) => {
                 return Err(BackupError::NotTaken { stream: EVENTS_STREAM.to_owned(), why: error.to_string() });
             }
         }
-        let last = nats.last(EVENTS_STREAM, &line.subject, Asked::Leader).await;
-        let last = last.map_err(BackupError::not_read(EVENTS_STREAM))?.map_or(0, |last| last.sequence);
-        if survey::stands_by_another(&line.subject, last, line.sequence) {
+        let asked = async || nats.last(EVENTS_STREAM, &line.subject, Asked::Leader).await;
+        let last = answered(deadline, async || asked().await.map_err(BackupError::not_read(EVENTS_STREAM))).await?;
+        *guard = last.as_ref().map_or(0, |last| last.sequence);
+        if last.is_some_and(|last| survey::is_carried(&last, carry.from)) {
+            return Ok(Some(*guard));
+        }
+        if survey::stands_by_another(&line.subject, *guard, line.sequence) {
             return Ok(None);
         }
-        *guard = last;
     }
     Err(refused(format!("others write on {} again and again", line.subject)))
 }

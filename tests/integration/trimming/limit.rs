@@ -3,7 +3,6 @@
 
 use async_nats::HeaderMap;
 use futures::future::join_all;
-use tokio::process::Child;
 
 use super::*;
 
@@ -17,7 +16,7 @@ async fn a_log_that_is_left_with_its_limit_loses_what_is_archived_alone_until_so
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("archive").to_str().unwrap().to_owned();
     let mut world = two_agents(&path).await;
-    join_all((0..OTHERS).map(|_| world.publish("kairo.system.shop.sold", HeaderMap::new(), "{}"))).await;
+    more_than_the_margin(&world).await;
     let backup = folder.path().join("backup").to_str().unwrap().to_owned();
     for next in [&["provision"][..], &["trim", &path, "--before", "2"], &["archive", &path], &["backup", "-o", &backup]]
     {
@@ -36,6 +35,11 @@ async fn a_log_that_is_left_with_its_limit_loses_what_is_archived_alone_until_so
     // Made of the archive and the log, it holds what the one does that was there all the while.
     world.verified().await;
     world.end().await;
+}
+
+/// Messages of another system.
+pub async fn more_than_the_margin(world: &World) {
+    join_all((0..OTHERS).map(|_| world.publish("kairo.system.shop.sold", HeaderMap::new(), "{}"))).await;
 }
 
 /// It is killed before it hears that the log has its limit.

@@ -7,7 +7,7 @@ use kairo_core::{
     carried::{CARRIED, Carrying, carrying},
     ids::Name,
     partition,
-    record::{Record, Stored},
+    record::{Raw, Record, Stored},
     subjects,
     vocabulary::{self, CARRYING, READER_HEADER},
 };
@@ -187,6 +187,11 @@ pub fn headers(line: &Line, from: u64) -> Vec<(String, String)> {
     let is_own = |name: &str| name.starts_with(OF_THE_SERVER) || own.iter().any(|(own, _)| *own == name);
     let others = line.headers.iter().filter(|(name, _)| !is_own(name)).cloned();
     others.chain(own.iter().map(|(name, value)| ((*name).to_owned(), value.clone()))).collect()
+}
+
+/// Whether this is the message that stood first there, carried forward.
+pub fn is_carried(raw: &Raw, from: u64) -> bool {
+    raw.headers.get(CARRIED).is_some_and(|carried| carried.as_str() == from.to_string())
 }
 
 /// Whether a message is not to be carried forward any more, where this is the last one of its subject by now.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use kairo_backup::{
-    BackupError, Place,
+    Place,
     storage::{self, Needed},
     trimming::{self, Trimmed, Until, Wanted},
 };
@@ -27,7 +27,7 @@ Examples:
 
 Services go on meanwhile. What is known by the last message of a subject is carried forward first, so nothing that is in force is
 lost. It is refused, with the reason, where the archive does not hold what would go or is damaged, something that began there has not
-ended, or somebody has yet to read it. --margin leaves a part of what could go, for whoever is killed while the log has a limit.
+ended, somebody has yet to read it, or a server that has a copy of the log is away. --margin leaves a part of what could go, for whoever is killed while the log has a limit.
 Killed, it leaves a log that is whole; run it again. See docs/retention.md.
 
 It speaks to the gateway, and to NATS: configured like services, by --config, KAIRO_CONFIG and KAIRO_NATS__…; the user is `provision`
@@ -76,8 +76,10 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     let bar = verify::progress();
     let in_the_way = async |cut| {
         let all: Result<ListProjectionsResponse, _> = session.client.get("v1/projections", &[]).await;
-        let all = all.map_err(|error| BackupError::Refused(format!("the read models cannot be asked for: {error}")))?;
-        Ok(model_behind(&all, cut))
+        Ok(match all {
+            Ok(all) => model_behind(&all, cut),
+            Err(error) => Some(format!("the read models cannot be asked for: {error}")),
+        })
     };
     let progress = |_: &str| bar.inc(1);
     let staged = storage::stage(&place, Needed::Everything, &progress).await.map_err(told)?;

@@ -8,6 +8,7 @@ mod provision;
 mod publish;
 mod read;
 mod tail;
+mod trimming;
 mod wire;
 
 use std::{sync::Arc, time::Duration};

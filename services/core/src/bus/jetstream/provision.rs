@@ -1,6 +1,6 @@
 //! Making streams and durable consumers, and telling how those that are there differ from what is wanted.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use async_nats::jetstream::{
     Error as ServerError, ErrorCode,
@@ -11,7 +11,6 @@ use async_nats::jetstream::{
 };
 use futures::future::{try_join, try_join_all};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::JetStream;
 use crate::{
@@ -21,8 +20,7 @@ use crate::{
         provision::{
             Done, Drift, Part, identity,
             wanted::{
-                Wanted, compared, consumer_differences, differences, filters, limited, mended, undelivered,
-                unknown_settings, unlimited,
+                Wanted, compared, consumer_differences, differences, filters, mended, undelivered, unknown_settings,
             },
         },
     },
@@ -30,8 +28,6 @@ use crate::{
 };
 
 const PROVISIONING: &str = "provisioning";
-/// Between two times that the log is given its limits again.
-const PUT_BACK_AGAIN: Duration = Duration::from_millis(200);
 
 pub(super) type Consuming = consumer::Consumer<pull::Config>;
 
@@ -56,42 +52,6 @@ impl JetStream {
             done.extend(self.make_consumer(consumer).await.map_err(failed(&part))?.map(|what| (part, what)));
         }
         Ok(done)
-    }
-
-    /// Removes the oldest messages of the log but for the newest `left`, by a limit that it has for a moment; `carried` says up to
-    /// where everything was carried forward that must stand. Whoever is killed between leaves the limit, and that it is one to be put
-    /// back: [`JetStream::put_back`]. That is tried until the deadline: another server may come to lead the log in between.
-    ///
-    /// # Errors
-    /// Where the server does not answer, or does not take it.
-    pub async fn trim_log(&self, carried: u64, left: u64, deadline: Instant) -> Result<(), BusError> {
-        let part = Part::Stream(EVENTS_STREAM.to_owned());
-        self.put_back().await?;
-        let Some(there) = self.raw_config(EVENTS_STREAM).await.map_err(failed(&part))? else { return Ok(()) };
-        let limited = limited(&there, carried, left);
-        let refused = |why| BusError::Refused(format!("{part} cannot be trimmed: {why}"));
-        let limited = self.update(EVENTS_STREAM, &limited).await;
-        // Also where no answer came: it may have it all the same.
-        while let Err(error) = self.put_back().await {
-            if Instant::now() >= deadline {
-                return Err(error);
-            }
-            sleep(PUT_BACK_AGAIN).await;
-        }
-        limited.map_err(failed(&part))?.map_err(refused)
-    }
-
-    /// Gives the log the limits again that it had before it was trimmed, where whoever did was killed.
-    ///
-    /// # Errors
-    /// Where the server does not answer, or does not take it.
-    pub async fn put_back(&self) -> Result<Option<(Part, Done)>, BusError> {
-        let part = Part::Stream(EVENTS_STREAM.to_owned());
-        let there = self.raw_config(EVENTS_STREAM).await.map_err(failed(&part))?;
-        let Some(before) = there.and_then(|there| unlimited(&there)) else { return Ok(None) };
-        let refused = |why| BusError::Refused(format!("{part} cannot be given its limits again: {why}"));
-        self.update(EVENTS_STREAM, &before).await.map_err(failed(&part))?.map_err(refused)?;
-        Ok(Some((part, Done::Mended)))
     }
 
     /// Whether there is a server that answers for streams.
@@ -229,7 +189,7 @@ impl JetStream {
     }
 
     /// Changes a stream; the inner error is what the server has against it.
-    async fn update(&self, name: &str, config: &Value) -> Result<Result<(), ServerError>, Cause> {
+    pub(super) async fn update(&self, name: &str, config: &Value) -> Result<Result<(), ServerError>, Cause> {
         Ok(match self.jetstream.request(format!("STREAM.UPDATE.{name}"), config).await? {
             Response::Ok::<Value>(_) => Ok(()),
             Response::Err { error } => Err(error),
@@ -263,9 +223,14 @@ impl JetStream {
         read.map_err(BusError::unavailable("reading a stream's configuration"))
     }
 
-    async fn raw_config(&self, name: &str) -> Result<Option<Value>, Cause> {
+    pub(super) async fn raw_config(&self, name: &str) -> Result<Option<Value>, Cause> {
+        let info = self.info(name).await?;
+        Ok(info.and_then(|mut info| info.get_mut("config").map(Value::take)))
+    }
+
+    pub(super) async fn info(&self, name: &str) -> Result<Option<Value>, Cause> {
         match self.jetstream.request(format!("STREAM.INFO.{name}"), &json!({})).await? {
-            Response::Ok::<Value>(mut info) => Ok(info.get_mut("config").map(Value::take)),
+            Response::Ok(info) => Ok(Some(info)),
             Response::Err { error } if error.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(None),
             Response::Err { error } => Err(error.into()),
         }
@@ -278,7 +243,7 @@ fn drift(part: &Part, problems: Vec<String>) -> Vec<Drift> {
     problems.into_iter().map(|problem| Drift { part: part.clone(), problem }).collect()
 }
 
-fn failed(part: &Part) -> impl FnOnce(Cause) -> BusError {
+pub(super) fn failed(part: &Part) -> impl FnOnce(Cause) -> BusError {
     let part = part.to_string();
     move |error| BusError::Unavailable { doing: PROVISIONING, source: format!("{part}: {error}").into() }
 }
