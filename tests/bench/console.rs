@@ -72,6 +72,9 @@ struct Flooded {
     folded: u64,
     #[serde(flatten)]
     river: Frames,
+    /// The same tasks by what they took of a processor, which others may use in the middle of one.
+    processed_long: u64,
+    processed_longest: f64,
     /// Bytes that the page still needs.
     heap_before: u64,
     heap_after: u64,
@@ -203,6 +206,8 @@ impl fmt::Display for Report {
         writeln!(out, "  an empty page: {}", flooded.floor)?;
         writeln!(out, "  the river:     {}", flooded.river)?;
         let Flooded { published, received, kept, folded, heap_before, heap_after, .. } = flooded;
+        let Flooded { processed_long, processed_longest, .. } = flooded;
+        writeln!(out, "  of a processor: {processed_long} tasks over 50 ms, the longest {processed_longest} ms")?;
         writeln!(out, "  {published} published, {received} received = {kept} kept + {folded} folded")?;
         writeln!(out, "  heap {heap_before} bytes before, {heap_after} after")?;
         let Jumping { jumps, jump_p50, jump_p95, sentences } = jumping;

@@ -7,6 +7,8 @@ const { demand, open, url, want } = require('./page.cjs');
 /** As a phone on a bad day has it. */
 const SLOW = { offline: false, latency: 150, downloadThroughput: (1.6e6 / 8) | 0, uploadThroughput: (750e3 / 8) | 0 };
 const LOADS = 5;
+/** A task that takes longer is a long one, as browsers count them. */
+const LONG_MS = 50;
 const JUMPS = 40;
 /** How far from the share of the story that was clicked at it may be, as a share: a row of pixels is more than one event. */
 const NEARBY = 0.01;
@@ -69,6 +71,31 @@ async function loads(browser, path, shown) {
   return { first_paint: of('paint'), usable: of('usable'), script_bytes: of('bytes') };
 }
 
+/**
+ * Writes down what tasks of pages take of a processor: where others share it, they may run in the middle of one, which then seems
+ * long. Gives a function that ends it and tells.
+ */
+async function processing(browser) {
+  const devtools = await browser.newBrowserCDPSession();
+  const [tasks, mains] = [[], new Set()];
+  devtools.on('Tracing.dataCollected', ({ value }) => {
+    for (const { ph, name, pid, tid, tdur, args } of value) {
+      if (name === 'thread_name' && args.name === 'CrRendererMain') mains.add(`${pid}/${tid}`);
+      if (ph === 'X' && name.endsWith('RunTask')) tasks.push({ thread: `${pid}/${tid}`, took: (tdur ?? 0) / 1000 });
+    }
+  });
+  const ended = new Promise((resolve) => devtools.once('Tracing.tracingComplete', resolve));
+  const traceConfig = { recordMode: 'recordContinuously', includedCategories: ['toplevel'] };
+  await devtools.send('Tracing.start', { transferMode: 'ReportEvents', traceConfig });
+  return async () => {
+    await devtools.send('Tracing.end');
+    await ended;
+    const all = tasks.filter(({ thread }) => mains.has(thread)).map(({ took }) => took);
+    demand(all.length > 0, 'no task of a page was seen');
+    return { processed_long: all.filter((took) => took > LONG_MS).length, processed_longest: Math.round(all.reduce((most, took) => Math.max(most, took), 0)) };
+  };
+}
+
 /** Bytes of the page's heap that something still needs. */
 async function heap(devtools) {
   await devtools.send('HeapProfiler.collectGarbage');
@@ -107,8 +134,9 @@ module.exports = {
     await page.getByText('live', { exact: true }).waitFor();
     const [before, first] = [await counts(page), await heap(devtools)];
     await begin(page);
+    const processed = await processing(browser);
     const published = Number(await want('publish'));
-    const seen = measured(page);
+    const [seen, took] = [measured(page), await processed()];
     const arrived = page.waitForFunction(
       (wanted) => Number(document.querySelector('[data-counts]').dataset.counts.split('=')[0]) >= wanted,
       before.received + published,
@@ -118,7 +146,7 @@ module.exports = {
     const after = await counts(page);
     demand(after.received === before.received + published, `${published} more than ${before.received}, not ${after.received}`);
     demand(after.received === after.kept + after.folded, `nothing lost: ${JSON.stringify(after)}`);
-    console.log(`found ${JSON.stringify({ floor, published, ...after, ...told(await seen), heap_before: first, heap_after: await heap(devtools) })}`);
+    console.log(`found ${JSON.stringify({ floor, published, ...after, ...told(await seen), ...took, heap_before: first, heap_after: await heap(devtools) })}`);
     await context.close();
   },
 
