@@ -293,8 +293,11 @@ async fn write(
                 return Err(BackupError::NotTaken { stream: EVENTS_STREAM.to_owned(), why: error.to_string() });
             }
         }
-        let asked = async || nats.last(EVENTS_STREAM, &line.subject, Asked::Leader).await;
-        let last = answered(deadline, async || asked().await.map_err(BackupError::not_read(EVENTS_STREAM))).await?;
+        let last = async || {
+            let last = nats.last(EVENTS_STREAM, &line.subject, Asked::Leader).await;
+            last.map_err(BackupError::not_read(EVENTS_STREAM))
+        };
+        let last = answered(deadline, last).await?;
         *guard = last.as_ref().map_or(0, |last| last.sequence);
         if last.is_some_and(|last| survey::is_carried(&last, carry.from)) {
             return Ok(Some(*guard));

@@ -113,14 +113,12 @@ impl Bus {
     /// The record at `sequence`, which somebody has seen there. A server that is behind the others does not have it yet: then the one
     /// that leads is asked.
     pub async fn at(&self, sequence: u64) -> Result<Record, BusError> {
-        let ask =
-            async |whom| self.port.at(EVENTS_STREAM, sequence, whom).await.map_err(BusError::unavailable(READING));
-        let found = match ask(Asked::Any).await? {
-            None => ask(Asked::Leader).await?,
-            found => found,
+        let found = self.port.at(EVENTS_STREAM, sequence, Asked::Any).await;
+        let found = match found.map_err(BusError::unavailable(READING))? {
+            Some(raw) => Some(self.opened(raw).await?),
+            None => self.message_at(sequence).await?,
         };
         let raw = found.ok_or("nothing stands there yet").map_err(BusError::unavailable(READING))?;
-        let raw = self.opened(raw).await?;
         raw.read(self.limits.max_body_bytes).map_err(BusError::unavailable(READING))
     }
 

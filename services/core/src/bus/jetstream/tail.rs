@@ -144,7 +144,8 @@ impl JetStream {
 }
 
 impl ConsumerTail {
-    async fn received(&mut self) -> Option<Result<Message, MessagesError>> {
+    /// The next message, however long the server says nothing, as long as it has this reader.
+    async fn awaited(&mut self) -> Option<Result<Message, MessagesError>> {
         loop {
             let message = self.messages.next().await;
             let missed = matches!(&message, Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat);
@@ -189,7 +190,7 @@ impl Tail for ConsumerTail {
         if let Some(cause) = self.broken.take() {
             return Err(cause);
         }
-        let first = self.received().await;
+        let first = self.awaited().await;
         let mut batch = vec![self.take(first)?];
         // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
         while batch.len() < BATCH
