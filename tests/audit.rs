@@ -1,10 +1,13 @@
 //! Counting over the whole log: what must be there once is there once. Whoever has a log at rest can have it checked,
 //! be it of a real system or of a simulated one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use kairo_core::{ids, record::Record, subjects::route};
-use kairo_mind::replay::Replay;
+use kairo_mind::replay::{Outcome, Replay, Replayed};
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
@@ -15,7 +18,7 @@ use kairo_proto::{
 /// Everything that is wrong with a log in which nothing is left to do.
 pub fn mistakes(records: &[Record]) -> Vec<String> {
     let mut wrong = miscounted(records);
-    wrong.extend(replays(records));
+    wrong.extend(replays(records).iter().map(ToString::to_string));
     wrong
 }
 
@@ -30,16 +33,37 @@ pub fn miscounted(records: &[Record]) -> Vec<String> {
     wrong
 }
 
-/// Every decision that is made again, from what the log says it was made of, is what the log says.
-pub fn replays(records: &[Record]) -> Vec<String> {
+/// A decision that is not what the log says when it is made again from what the log says it was made of.
+#[derive(Debug)]
+pub struct OtherDecision(Replayed);
+
+impl OtherDecision {
+    /// Whether only the models would be asked in other words.
+    pub fn is_asked_otherwise(&self) -> bool {
+        self.0.outcome == Outcome::Same && !self.0.without_basis
+    }
+
+    /// Whose it is, and where it stands.
+    pub fn place(&self) -> String {
+        format!("{} at {}", self.0.agent, self.0.sequence)
+    }
+}
+
+impl fmt::Display for OtherDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "made again, the decision is another: {:?}", self.0)
+    }
+}
+
+/// Every decision that is another when it is made again.
+pub fn replays(records: &[Record]) -> Vec<OtherDecision> {
     let mut replay = Replay::new(None);
     let replayed = records.iter().filter_map(|record| replay.take(record.clone()));
-    let not_same = replayed.filter(|replayed| !replayed.is_same() || replayed.without_basis);
-    not_same.map(|replayed| format!("made again, the decision is another: {replayed:?}")).collect()
+    replayed.filter(|replayed| !replayed.is_same() || replayed.without_basis).map(OtherDecision).collect()
 }
 
 /// How often each of `found` is there, as against once for each of `expected`.
-fn once<T: Ord + std::fmt::Debug>(
+fn once<T: Ord + fmt::Debug>(
     what: &str,
     expected: impl IntoIterator<Item = T>,
     found: impl IntoIterator<Item = T>,

@@ -67,6 +67,8 @@ pub enum Said {
     Accepted(Uuid),
     /// 429: the agent has too much to do.
     Refused,
+    /// 503, and why.
+    Unavailable(String),
 }
 
 /// Where replies of all agents come in, while somebody listens.
@@ -159,8 +161,10 @@ impl Sender {
     pub async fn say_as(&self, user: &str, text: &str) -> Outcome<Said> {
         let message = json!({ "user": user, "agent": self.agent, "text": text });
         let answer = self.http.post(format!("{}/v1/messages", self.url)).json(&message).send().await?;
-        if answer.status() == StatusCode::TOO_MANY_REQUESTS {
-            return Ok(Said::Refused);
+        match answer.status() {
+            StatusCode::TOO_MANY_REQUESTS => return Ok(Said::Refused),
+            StatusCode::SERVICE_UNAVAILABLE => return Ok(Said::Unavailable(answer.text().await?)),
+            _ => {}
         }
         let Accepted { correlation_id } = answer.error_for_status()?.json().await?;
         Ok(Said::Accepted(correlation_id))
@@ -177,6 +181,7 @@ impl Sender {
             match self.say_as(user, text).await? {
                 Said::Accepted(turn) => return Ok(turn),
                 Said::Refused => tokio::time::sleep(REFUSED_PAUSE).await,
+                Said::Unavailable(why) => return Err(why.into()),
             }
         }
     }

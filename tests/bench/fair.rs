@@ -111,11 +111,13 @@ async fn pour(mut agent: Agent, messages: u64, over: CancellationToken) -> Outco
         let (begun, refused, accepted) = (begun.clone(), refused.clone(), accepted.clone());
         senders.spawn(async move {
             while !over.is_cancelled() && begun.fetch_add(1, Ordering::Relaxed) < messages {
-                while let Said::Refused = sender.try_say("What time is it now?").await? {
-                    refused.fetch_add(1, Ordering::Relaxed);
-                    if over.is_cancelled() {
-                        return Ok(());
-                    }
+                loop {
+                    match sender.try_say("What time is it now?").await? {
+                        Said::Accepted(_) => break,
+                        Said::Refused if over.is_cancelled() => return Ok(()),
+                        Said::Refused => refused.fetch_add(1, Ordering::Relaxed),
+                        Said::Unavailable(why) => return Err(why.into()),
+                    };
                     tokio::time::sleep(REFUSED_PAUSE).await;
                 }
                 accepted.fetch_add(1, Ordering::Relaxed);

@@ -23,6 +23,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long that may take.
 const SETTLED_WITHIN: Duration = Duration::from_secs(3_600);
 
+/// How long a server is waited for that has much to do.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Access to all that is read.
 pub struct Probe {
     processes: Vec<(&'static str, u32)>,
@@ -52,11 +55,13 @@ impl Probe {
         let client = login::options(&machine.nats.operator()).name("probe").connect(machine.nats.url()).await?;
         let mut processes = machine.processes();
         processes.push((CLIENT, std::process::id()));
+        let mut jetstream = jetstream::new(client);
+        jetstream.set_timeout(SERVER_TIMEOUT);
         Ok(Self {
             processes,
             monitor: machine.nats.monitor_url().unwrap_or_default(),
             http: reqwest::Client::builder().no_proxy().build()?,
-            jetstream: jetstream::new(client),
+            jetstream,
             postgres: PgConnection::connect(&machine.database).await?,
         })
     }

@@ -44,12 +44,9 @@ pub async fn measure(wanted: &Replay) -> Outcome<Report> {
     let differing = audit::replays(&records);
     let seconds = started.elapsed().as_secs_f64();
     if !differing.is_empty() {
-        return Err(format!(
-            "{} of {decisions} decisions come out otherwise:\n{}",
-            differing.len(),
-            differing.join("\n")
-        )
-        .into());
+        let told: Vec<String> = differing.iter().map(ToString::to_string).collect();
+        let told = told.join("\n");
+        return Err(format!("{} of {decisions} decisions come out otherwise:\n{told}", differing.len()).into());
     }
     let digesting = digesting::measure(&recorded, &records, wanted.digests);
     let long = long::measure(wanted).await?;

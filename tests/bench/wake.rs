@@ -96,6 +96,7 @@ pub async fn measure(wanted: &Wake) -> Outcome<Report> {
     probe.settled().await?;
     caught_up(&machine).await?;
     measured.caught_up = begun.elapsed();
+    progress(&format!("all was read after {:.0?}", measured.caught_up));
     measured.log_bytes = probe.read().await?.log.bytes;
     measured.stored_bytes = probe.jetstream.query_account().await?.storage;
     // What reading all of the log for the first time has left in memory is not what agents wake from.
@@ -126,6 +127,7 @@ impl Measured {
             let ready = begun.elapsed();
             let agent = say_to(machine, spare.get(number).copied().unwrap_or(1)).await?;
             let decided = watch.decision(&agent, PATIENCE).await.map(|seen| seen.decision - begun);
+            progress(&format!("it was ready after {ready:.1?}, and the first decision there after {decided:.1?}"));
             self.restarts.insert(service.binary(), Restart { ready, decided });
         }
         Ok(())
@@ -238,10 +240,17 @@ async fn say_to(machine: &Machine, number: u32) -> Outcome<String> {
     let url = machine.stack.url(Service::Gateway).unwrap_or_default().to_owned();
     let sender = Sender { agent: agent.clone(), http: machine.http.clone(), url };
     // An agent that is known but not yet to the router's server is refused for a moment.
-    while let Said::Refused = sender.try_say("Are you awake?").await? {
+    let begun = Instant::now();
+    loop {
+        match sender.try_say("Are you awake?").await? {
+            Said::Accepted(_) => return Ok(agent),
+            // What a client does, too: it waits, which is part of what is measured.
+            Said::Unavailable(why) if begun.elapsed() < PATIENCE => progress(&format!("not taken: {why}")),
+            Said::Unavailable(why) => return Err(why.into()),
+            Said::Refused => {}
+        }
         sleep(REFUSED_PAUSE).await;
     }
-    Ok(agent)
 }
 
 /// Resident bytes by process. Those of Postgres share most of their memory, and are not added up.

@@ -36,6 +36,9 @@ pub struct Arguments {
     /// Instead, one replica of each service is of the older build all the while, and everything is killed as ever
     #[arg(long, requires = "older")]
     side_by_side: bool,
+    /// The older build may ask models in other words than this one would, as long as the decision is the same
+    #[arg(long, requires = "older")]
+    other_words: bool,
     /// One thing alone that befalls it: `restarts` of every replica and then every server in order, the log's leader killed every
     /// 30 s (`leaders`), each server cut off from the others (`partition`), each server's disk full (`disk-full`, as root), the log
     /// at its limit (`log-full`)
@@ -62,6 +65,7 @@ impl Arguments {
             servers: if self.servers == "3" { 3 } else { 1 },
             model_delay: self.model_delay,
             course: self.course(),
+            other_words: self.other_words,
             ..Settings::new(Duration::from_secs(self.seconds), self.seed, usize::from(self.replicas))
         }
     }

@@ -59,6 +59,8 @@ pub struct Settings {
     /// What the model takes for an answer.
     pub model_delay: Delay,
     pub course: Course,
+    /// Whether models may have been asked in other words than this build would ask them in: another one asked, too.
+    pub other_words: bool,
 }
 
 /// What befalls Kairo in a run.
@@ -95,7 +97,8 @@ impl Course {
 impl Settings {
     /// With one server, and a model that answers at once.
     pub fn new(time: Duration, seed: u64, replicas: usize) -> Self {
-        Self { time, seed, replicas, servers: 1, model_delay: Delay::default(), course: Course::default() }
+        let (servers, model_delay, course) = (1, Delay::default(), Course::default());
+        Self { time, seed, replicas, servers, model_delay, course, other_words: false }
     }
 
     /// When the fleet is to be promoted: beyond the end where it is not.

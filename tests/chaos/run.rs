@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, follow::Newest},
     ids::Name,
+    record::Record,
     subjects::{CATALOGUE, Service},
 };
 use kairo_proto::{Body, v1::ToolCatalogue};
@@ -165,7 +166,7 @@ impl<'a> Run<'a> {
             over,
             restarting: &load::restarting(),
         };
-        let mut broken = audit::mistakes(&evidence.records());
+        let mut broken = mistakes(&evidence.records(), self.settings.other_words);
         broken.extend(self.log.unreadable.iter().cloned());
         let report = Report::new(self.settings, &self.journal, evidence.judge(), rest, tables, broken)
             .after(older_again, fleet.unread)
@@ -174,6 +175,15 @@ impl<'a> Run<'a> {
         std::fs::write(self.folder.join("findings.txt"), report.findings())?;
         Ok(report)
     }
+}
+
+/// What is wrong with the log. Where models may have been asked in other words, that alone is told, and is nothing wrong.
+fn mistakes(records: &[Record], other_words: bool) -> Vec<String> {
+    let replays = audit::replays(records).into_iter();
+    let (told, wrong): (Vec<_>, Vec<_>) = replays.partition(|replayed| other_words && replayed.is_asked_otherwise());
+    told.iter().for_each(|replayed| eprintln!("chaos: asked in other words, and decided alike: {}", replayed.place()));
+    let wrong = wrong.iter().map(ToString::to_string);
+    audit::miscounted(records).into_iter().chain(wrong).collect()
 }
 
 async fn tools_are_offered(bus: &Bus) -> Outcome<()> {

@@ -8,9 +8,9 @@ use std::{path::Path, time::Duration};
 
 use async_nats::jetstream;
 use futures::future::select_all;
-use kairo_core::{permissions::Identity, subjects::EVENTS_STREAM};
+use kairo_core::permissions::Identity;
 use kairo_local::{ClusterMember, LocalError, Login, NatsServer, Stack, TlsFiles, Tools, Users, free_port};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use self::{disk::Disk, links::Links};
 use super::{
@@ -18,12 +18,16 @@ use super::{
     plan::{Blow, Course, Settings},
     victim::Victim,
 };
-use crate::{certificates::Authority, login};
+use crate::{
+    certificates::Authority,
+    cluster::{self, caught_up, leader, name},
+    login,
+};
 
 /// How long it may take until a cluster that has just started answers.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// Between two times it is asked.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// How long a server may take until it has what the others have: the one that was cut off asks for it again and again.
+const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(120);
 /// The longest that a cluster is asked who leads: it may be without a leader.
 const LEADER_WITHIN: Duration = Duration::from_secs(2);
 /// The longest that a lame duck takes until it ends: the least that the server can be given, and time to close its files.
@@ -80,13 +84,7 @@ impl Servers {
         let mut this = Self { all, users, tls: Some(tls), cluster: None, links, disks };
         let mut cluster = jetstream::new(this.client().await?);
         cluster.set_timeout(LEADER_WITHIN);
-        let deadline = Instant::now() + ANSWERS_WITHIN;
-        while let Err(error) = cluster.query_account().await {
-            if Instant::now() > deadline {
-                return Err(error.into());
-            }
-            sleep(ASK_AGAIN).await;
-        }
+        cluster::found_each_other(&cluster, ANSWERS_WITHIN).await?;
         this.cluster = Some(cluster);
         Ok(this)
     }
@@ -131,33 +129,10 @@ impl Servers {
     async fn struck(&self) -> Option<&NatsServer> {
         let leader = match &self.cluster {
             None => None,
-            Some(cluster) => timeout(LEADER_WITHIN, leader(cluster)).await.ok().flatten(),
+            Some(cluster) => timeout(LEADER_WITHIN, leader(cluster, self.len())).await.ok().flatten(),
         };
-        let index = leader.and_then(|leader| (0..self.all.len()).find(|index| name(*index) == leader));
-        self.all.get(index.unwrap_or(0))
+        self.all.get(leader.unwrap_or(0))
     }
-}
-
-/// Waits until a server says that it has all that the others have, as whoever restarts one after the other must.
-async fn caught_up(server: &NatsServer) -> Outcome<()> {
-    let url = format!("{}/healthz", server.monitor_url().ok_or("it is not monitored")?);
-    let http = reqwest::Client::builder().no_proxy().timeout(LEADER_WITHIN).build()?;
-    let deadline = Instant::now() + ANSWERS_WITHIN;
-    while !http.get(&url).send().await.is_ok_and(|answer| answer.status().is_success()) {
-        if Instant::now() > deadline {
-            return Err("a nats-server does not catch up with the others".into());
-        }
-        sleep(ASK_AGAIN).await;
-    }
-    Ok(())
-}
-
-fn name(index: usize) -> String {
-    format!("nats-{index}")
-}
-
-async fn leader(cluster: &jetstream::Context) -> Option<String> {
-    cluster.get_stream(EVENTS_STREAM).await.ok()?.cached_info().cluster.as_ref()?.leader.clone()
 }
 
 impl Victim for Servers {
@@ -202,14 +177,14 @@ impl Victim for Servers {
                 let server = self.all.get_mut(server).ok_or("no such server")?;
                 server.leave(ENDS_WITHIN).await?;
                 server.restart().await?;
-                caught_up(server).await?;
+                caught_up(server, CAUGHT_UP_WITHIN).await?;
             }
             Blow::CutOff { server, lasts } => {
                 let links = self.links.as_ref().ok_or("their links cannot be cut")?;
                 links.cut(server, true);
                 sleep(lasts).await;
                 links.cut(server, false);
-                caught_up(self.all.get(server).ok_or("no such server")?).await?;
+                caught_up(self.all.get(server).ok_or("no such server")?, CAUGHT_UP_WITHIN).await?;
             }
             Blow::FillDisk { server, lasts } => {
                 let disk = self.disks.get(server).ok_or("its disk cannot be filled")?;
@@ -219,7 +194,7 @@ impl Victim for Servers {
                 // It has given up its store, and takes it up again when it is started.
                 let server = self.all.get_mut(server).ok_or("no such server")?;
                 server.restart().await?;
-                caught_up(server).await?;
+                caught_up(server, CAUGHT_UP_WITHIN).await?;
             }
             _ => {}
         }

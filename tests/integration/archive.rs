@@ -173,17 +173,7 @@ async fn of_a_log_that_lost_its_beginning_nothing_is_made_but_with_its_archive()
     assert!(String::from_utf8(status.stdout).unwrap().contains(&format!("begins        at {begins}")));
 
     // Whoever has no snapshot does not begin anew as if nothing had been.
-    world
-        .bus
-        .nats()
-        .unwrap()
-        .jetstream
-        .get_stream(format!("KV_{SNAPSHOTS_BUCKET}"))
-        .await
-        .unwrap()
-        .purge()
-        .await
-        .unwrap();
+    world.wipe(SNAPSHOTS_BUCKET).await;
     world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
     let log = world.logs().join("kairo-agent-runtime-0.log");
     // Nobody tells it but in the log of the service: looking there is all there is.

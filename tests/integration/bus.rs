@@ -13,7 +13,7 @@ use kairo_core::{
     ids::{self, Name},
     ownership::checkpoint::{Checkpoints, Format},
     record::Raw,
-    subjects::{self, AGENT_DECISION, AGENT_MESSAGE, Service, TOOL_RESULT},
+    subjects::{self, AGENT_DECISION, AGENT_MESSAGE, SNAPSHOTS_BUCKET, Service, TOOL_RESULT},
 };
 use kairo_local::{NatsServer, Tools};
 use kairo_proto::v1::{AgentDecision, AgentMessage, ToolResult};
@@ -286,6 +286,9 @@ async fn a_build_begins_where_others_got_that_understood_no_more_and_overwrites_
     newer.write(30, Vec::new()).await.unwrap();
     // The one before goes on where it was, another of its kind there, too; a newer one farther on.
     assert_eq!([through(format(6, 1)).await, through(format(7, 1)).await, through(format(8, 3)).await], [10, 10, 30]);
+    let store = bus.nats().unwrap().jetstream.get_key_value(SNAPSHOTS_BUCKET).await.unwrap();
+    store.delete(format!("checkpoint.{}.3.7-2", bus.service.name())).await.unwrap();
+    assert_eq!(through(format(7, 2)).await, 10, "as where there never was one");
 }
 
 #[tokio::test]

@@ -1,6 +1,11 @@
 //! What chat completions cost, and that they miss nothing, however many wait at once.
 
-use std::{collections::BTreeSet, net::TcpListener};
+use std::{
+    collections::BTreeSet,
+    iter,
+    net::{TcpListener, TcpStream},
+    sync::Mutex,
+};
 
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -17,25 +22,33 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::world::{DEADLINE, Wanted, World, agent, scenario::USUAL};
 
-/// What a gateway takes for Postgres.
-struct Nobody(TcpListener);
+/// What a gateway takes for Postgres: it never says a word.
+struct Nobody {
+    listener: TcpListener,
+    /// Those who ask again when they are cut off are kept waiting.
+    waiting: Mutex<Vec<TcpStream>>,
+}
 
 impl Nobody {
     fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        Self(listener)
+        Self { listener, waiting: Mutex::default() }
     }
 
-    fn url(&self) -> String {
-        format!("postgres://nobody@{}/nothing", self.0.local_addr().unwrap())
+    /// A stack whose gateway takes it for Postgres, and asks it for the sake of metrics only once, when it starts.
+    fn wanted(&self) -> Wanted {
+        let url = format!("postgres://nobody@{}/nothing", self.listener.local_addr().unwrap());
+        let wanted = Wanted::new(USUAL).env(Service::Gateway, "KAIRO_POSTGRES__URL", url);
+        wanted.env(Service::Gateway, "KAIRO_GATEWAY__METRICS_INTERVAL_MS", "3600000")
     }
 
     /// Whether anybody connected since it was looked last.
     fn was_asked(&self) -> bool {
-        let asked = self.0.accept().is_ok();
-        while self.0.accept().is_ok() {}
-        asked
+        let mut waiting = self.waiting.lock().unwrap();
+        let before = waiting.len();
+        waiting.extend(iter::from_fn(|| Some(self.listener.accept().ok()?.0)));
+        waiting.len() > before
     }
 
     /// Waits until the gateway has looked back at what was said before it started; till then it asks what it cannot know.
@@ -67,32 +80,32 @@ fn replied((status, answer): (u16, Value)) -> String {
     answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
 }
 
-/// Messages that the gateway has sent to nats so far.
-async fn sent_by_gateway(world: &World) -> u64 {
+/// Messages that the replicas of a service have sent to nats since they started.
+pub async fn sent_by(world: &World, service: Service) -> u64 {
     let page = format!("{}/connz", world.nats.monitor_url().unwrap());
     let page: Value = world.http.get(page).send().await.unwrap().json().await.unwrap();
     let connections = page["connections"].as_array().unwrap();
-    let of_gateway = connections.iter().filter(|one| {
-        one["name"].as_str().is_some_and(|name| name.starts_with("kairo-gateway-") && !name.contains("test"))
-    });
-    of_gateway.map(|connection| connection["in_msgs"].as_u64().unwrap()).sum()
+    let prefix = format!("{}-", service.binary());
+    let of_service = connections
+        .iter()
+        .filter(|one| one["name"].as_str().is_some_and(|name| name.starts_with(&prefix) && !name.contains("test")));
+    of_service.map(|connection| connection["in_msgs"].as_u64().unwrap()).sum()
 }
 
 #[tokio::test]
 async fn a_chat_costs_one_message_and_no_query() {
     const CHATS: u64 = 40;
     let postgres = Nobody::listen();
-    let world = Wanted::new(USUAL).monitored().env(Service::Gateway, "KAIRO_POSTGRES__URL", postgres.url());
-    let world = world.start().await;
+    let world = postgres.wanted().monitored().start().await;
     world.define("coach").await;
     postgres.is_left_alone(&world, "coach").await;
-    let sent = sent_by_gateway(&world).await;
+    let sent = sent_by(&world, Service::Gateway).await;
     for chat in 0..CHATS {
         let reply = replied(ask(&world, "coach", &format!("t-{chat}"), "the time please").await.unwrap());
         assert!(reply.starts_with("It is 2"), "{reply}");
     }
     // Beside it only the tail's pulls, of many messages each, and a look at the bucket of congestion now and then.
-    let sent = sent_by_gateway(&world).await - sent;
+    let sent = sent_by(&world, Service::Gateway).await - sent;
     assert!((CHATS..2 * CHATS).contains(&sent), "{sent} messages for {CHATS} chats");
     assert!(!postgres.was_asked(), "Postgres was asked");
     world.end().await;
@@ -149,8 +162,8 @@ async fn a_chat_that_is_answered_together_with_another_is_answered() {
 async fn what_was_said_before_is_known_to_a_gateway_that_started_later_and_to_one_that_ran() {
     const WINDOW_MS: u64 = 86_400_000;
     let postgres = Nobody::listen();
-    let wanted = Wanted::new(USUAL).env(Service::Gateway, "KAIRO_POSTGRES__URL", postgres.url());
-    let mut world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__OPENAI_RETRY_MS", WINDOW_MS.to_string()).start().await;
+    let wanted = postgres.wanted().env(Service::Gateway, "KAIRO_GATEWAY__OPENAI_RETRY_MS", WINDOW_MS.to_string());
+    let mut world = wanted.start().await;
     world.define("coach").await;
     let mut answers = Vec::new();
     for words in ["early", "late"] {

@@ -1,14 +1,19 @@
 //! `/command words` and `@agent words`: whoever is named answers from there on, whichever replica routes, and whatever is killed.
 
+use std::fs;
+
 use futures::StreamExt;
-use kairo_core::{event_json::EventJson, subjects::SNAPSHOTS_BUCKET};
+use kairo_core::{event_json::EventJson, subjects::SNAPSHOTS_BUCKET, vocabulary::READER};
 use kairo_local::Service;
 use kairo_proto::v1;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::{
     keys::ADMIN,
-    world::{Sent, Wanted, World},
+    world::{DEADLINE, Sent, Wanted, World},
 };
 
 /// Says what it was told.
@@ -138,6 +143,126 @@ async fn whom_a_user_speaks_with_is_known_from_the_log_and_what_is_read_again_go
     world.end().await;
 }
 
+/// What router has written down, as soon as that is what these agents declare.
+async fn written_down(world: &World, agents: &[&str]) -> Value {
+    let key = format!("commands.{READER}");
+    let there = async {
+        loop {
+            // Nobody tells: asking is all there is.
+            let entry = world.bus.value(SNAPSHOTS_BUCKET, &key).await.unwrap();
+            let kept = entry.and_then(|entry| serde_json::from_slice::<Value>(&entry.value).ok());
+            let declared = kept.as_ref().and_then(|kept| kept["declared"].as_object());
+            if declared.is_some_and(|declared| declared.keys().eq(agents)) {
+                return kept.unwrap();
+            }
+        }
+    };
+    timeout(DEADLINE, there).await.expect("that was never written down")
+}
+
+/// Whoever starts finds this written down; which agents declare something then.
+async fn started_with(world: &mut World, kept: &str) -> Vec<String> {
+    world.stack.kill9(Service::Router, 0).await.unwrap();
+    let key = format!("commands.{READER}");
+    world.bus.put_value(SNAPSHOTS_BUCKET, &key, kept.to_owned().into()).await.unwrap();
+    world.stack.kill9(Service::Gateway, 0).await.unwrap();
+    world.stack.restart(Service::Gateway, 0).await.unwrap();
+    let (status, listed) = world.get("/v1/commands").await;
+    assert_eq!(status, 200, "{listed}");
+    world.stack.restart(Service::Router, 0).await.unwrap();
+    let agents = listed["commands"].as_array().unwrap().iter().map(|command| command["agent"].as_str().unwrap());
+    let mut agents: Vec<String> = agents.map(str::to_owned).collect();
+    agents.dedup();
+    agents
+}
+
+#[tokio::test]
+async fn whoever_starts_reads_only_the_definitions_behind_those_that_are_written_down() {
+    let wanted = Wanted::new(ECHO).env(Service::Router, "KAIRO_ROUTER__COMMANDS_KEPT_AFTER", "1");
+    let mut world = wanted.start().await;
+    for agent in ["default", "cook"] {
+        define(&world, agent, json!([{ "value": agent, "label": "It" }])).await;
+    }
+    let kept = written_down(&world, &["cook", "default"]).await;
+    let mut otherwise = kept.clone();
+    assert_eq!(kept["declared"]["cook"], json!([{ "value": "cook", "label": "It", "help": "" }]), "{kept}");
+
+    // As no definition says it, so that it can only be from there.
+    let declared = otherwise["declared"].as_object_mut().unwrap();
+    declared.remove("cook");
+    declared.insert("finder".to_owned(), json!([{ "value": "search", "label": "Search", "help": "" }]));
+    define(&world, "later", json!([{ "value": "late", "label": "Late" }])).await;
+    define(&world, "finder", json!([])).await;
+    let finder = otherwise.to_string().replace("finder", "seeker");
+    assert_eq!(started_with(&mut world, &finder).await, ["default", "later", "seeker"]);
+    assert_eq!(started_with(&mut world, &otherwise.to_string()).await, ["default", "later"], "it declares nothing now");
+    for (said, agent) in [("/late x", "later"), ("/default x", "default")] {
+        let sent = say(&world, "ann", said).await;
+        assert_eq!(answered(&world, &sent).await.0, agent, "{said}");
+    }
+
+    // Of another log, of a past in which this one was longer, of another build.
+    let (mut other, mut longer) = (otherwise.clone(), otherwise);
+    other["log"] = json!(Uuid::nil());
+    longer["through"] = json!(1_000_000);
+    for not_read in [other.to_string(), longer.to_string(), "not JSON".to_owned()] {
+        assert_eq!(started_with(&mut world, &not_read).await, ["cook", "default", "later"], "{not_read}");
+        written_down(&world, &["cook", "default", "later"]).await;
+    }
+    world.end().await;
+}
+
+/// Has nats-server permit what it did before anything was written down.
+async fn permitted_as_before(world: &World) {
+    let path = world.nats_folder().join("nats.conf");
+    let configured = fs::read_to_string(&path).unwrap();
+    let (gateway, others) = configured.split_once("\nROUTER = {").unwrap();
+    let without = |text: &str, what: &str| {
+        assert!(text.contains(what), "{what}");
+        text.lines().filter(|line| !line.contains(what)).collect::<Vec<_>>().join("\n")
+    };
+    let gateway = without(gateway, "GET.KV_KAIRO_SNAPSHOTS");
+    let others = without(others, "KAIRO_SNAPSHOTS.commands");
+    fs::write(&path, format!("{gateway}\nROUTER = {{{others}\n")).unwrap();
+    let server = Pid::from_raw(world.nats.process().pid().try_into().unwrap()).unwrap();
+    kill_process(server, Signal::HUP).unwrap();
+    let log = world.nats_folder().join("nats.log");
+    let reloaded = async {
+        // The server says so in its log only.
+        while !fs::read_to_string(&log).unwrap().contains("Reloaded server configuration") {}
+    };
+    timeout(DEADLINE, reloaded).await.expect("it was not reloaded");
+}
+
+#[tokio::test]
+async fn whoever_may_not_read_or_write_down_what_is_declared_reads_all_definitions() {
+    let wanted = Wanted::new(ECHO).env(Service::Router, "KAIRO_ROUTER__COMMANDS_KEPT_AFTER", "1");
+    let mut world = wanted.start().await;
+    define(&world, "finder", json!([{ "value": "search", "label": "Search" }])).await;
+    written_down(&world, &["finder"]).await;
+    permitted_as_before(&world).await;
+    started_again(&mut world).await;
+    define(&world, "cook", json!([{ "value": "ask", "label": "Ask" }])).await;
+    let (status, listed) = world.get("/v1/commands").await;
+    assert_eq!((status, listed["commands"].as_array().unwrap().len()), (200, 2), "{listed}");
+    for (said, agent) in [("/search x", "finder"), ("/ask x", "cook")] {
+        let sent = say(&world, "ann", said).await;
+        assert_eq!(answered(&world, &sent).await.0, agent, "{said}");
+    }
+    let users = world.nats.users().clone();
+    world.nats.reload(users).await.unwrap();
+    started_again(&mut world).await;
+    written_down(&world, &["cook", "finder"]).await;
+    world.end().await;
+}
+
+async fn started_again(world: &mut World) {
+    for service in [Service::Router, Service::Gateway] {
+        world.stack.kill9(service, 0).await.unwrap();
+        world.stack.restart(service, 0).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn commands_are_listed_and_a_key_that_is_limited_to_agents_reaches_no_others_by_them() {
     let world = Wanted::new(ECHO).env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always");
@@ -169,7 +294,7 @@ async fn commands_are_listed_and_a_key_that_is_limited_to_agents_reaches_no_othe
         let named = json!({ "user": "ann", "agent": "default", "text": text });
         let (status, answer) = post(limited, "/v1/messages", named).await;
         assert_eq!(status, 202, "{answer}");
-        let event_id: uuid::Uuid = answer["event_id"].as_str().unwrap().parse().unwrap();
+        let event_id: Uuid = answer["event_id"].as_str().unwrap().parse().unwrap();
         let is_delivered =
             |event: &EventJson| event.correlation_id == event_id && event.type_name == v1::AgentMessage::TYPE;
         let delivered = world.log.wait(is_delivered).await;

@@ -51,6 +51,7 @@ mod isolation;
 mod keys;
 mod limited;
 mod lists;
+mod loading;
 mod machine;
 mod memory;
 mod models;

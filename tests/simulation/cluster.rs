@@ -103,7 +103,11 @@ async fn run(
     little_memory: bool,
 ) -> Result<(), ServiceError> {
     match service {
-        Service::Router => kairo_router::run(kairo_router::Config::default(), context).await,
+        Service::Router => {
+            let mut config = kairo_router::Config::default();
+            config.router.commands_kept_after = 20;
+            kairo_router::run(config, context).await
+        }
         Service::AgentRuntime => {
             let mut config = kairo_agent_runtime::Config::default();
             config.agent_runtime.retry_pause_ms = 20;

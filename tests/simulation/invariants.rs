@@ -41,7 +41,7 @@ pub fn mistakes(world: &World) -> Vec<String> {
     let counts = |it: &&Record| !world.copies.contains(&it.sequence) || from_outside(&it.body);
     let originals: Vec<Record> = world.records().iter().filter(counts).cloned().collect();
     wrong.extend(audit::miscounted(&originals));
-    wrong.extend(audit::replays(&as_minds_saw_it(world)));
+    wrong.extend(audit::replays(&as_minds_saw_it(world)).iter().map(ToString::to_string));
     wrong.extend(effects(world, &originals));
     wrong.extend(processes(world, &originals));
     wrong.extend(chains::mistakes(world, &originals));

@@ -63,7 +63,7 @@ use kairo_tests::audit;
 use crate::{flaw::Flaw, run::run};
 
 /// Runs, each of its own seed, unless `KAIRO_SEEDS` says otherwise.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 400;
 /// Seeds within which a flaw must be found.
 const FLAW_SEEDS: u64 = 2_000;
 /// How much gentler than others it takes the machine.

@@ -10,6 +10,7 @@ pub mod audit;
 pub mod certificates;
 #[path = "../chaos/mod.rs"]
 pub mod chaos;
+pub mod cluster;
 pub mod login;
 #[path = "../multiply.rs"]
 pub mod multiply;

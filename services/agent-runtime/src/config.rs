@@ -44,7 +44,7 @@ pub struct AgentRuntimeConfig {
     pub parallel_tools: usize,
     /// Steps a chain may have. Default 64.
     pub chain_steps: usize,
-    /// What agents may take of this replica's memory, in bytes, as their states are when they are written down; those
+    /// What agents may take of this replica's memory, in bytes, about: three times what is written down of each, and 2 KiB. Those
     /// that rest longest are forgotten when it is more, and nothing is read while agents are written down. Default 268435456.
     pub cached_bytes: usize,
     /// Decisions that are made at once, over all agents; more wait, first come, first served. Default 256.

@@ -30,8 +30,8 @@ use crate::{
 
 /// How long it may take until a conflict is explained by what the tail brings; then the log is asked.
 const EXPLAINED_WITHIN: Duration = Duration::from_secs(2);
-/// What an agent takes of memory before it was ever saved, in bytes.
-const UNSAVED_BYTES: usize = 4_096;
+/// What an agent takes of memory before it was ever saved, in bytes: with the room of what it just dealt with.
+const UNSAVED_BYTES: usize = 16_384;
 
 /// An agent, or one on its way into memory.
 pub struct Resident {
@@ -136,6 +136,13 @@ impl Resident {
             && !self.work.paid.is_unsaved()
             && !self.is_running()
             && !self.fetching
+    }
+
+    /// Takes no more memory than it needs: for one that rests.
+    pub fn shrink(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.shrink();
+        }
     }
 
     /// Whether the next owner has something to go on with.

@@ -1,6 +1,8 @@
 //! One partition of agents: what the tail brings is folded into the agents it is for, and whatever is somebody's move is
 //! decided on ([`deciding`]), one decision at a time per agent and many agents at once.
 
+mod agents;
+mod catching_up;
 mod deciding;
 mod parking;
 mod saving;
@@ -37,7 +39,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 
-use self::saving::Saved;
+use self::{agents::Agents, catching_up::CatchingUp, saving::Saved};
 use crate::{
     config::AgentRuntimeConfig,
     handed_over::{self, HandedOver},
@@ -119,7 +121,7 @@ struct Shard {
     shards: Arc<Shards>,
     partition: u32,
     tenure: Tenure,
-    agents: BTreeMap<Name, Resident>,
+    agents: Agents,
     /// Agents that are being loaded for the first time: what comes for them is held back.
     loading: usize,
     told: mpsc::UnboundedSender<Told>,
@@ -127,8 +129,7 @@ struct Shard {
     tasks: JoinSet<()>,
     /// The last message that was read.
     read: u64,
-    /// Messages still to come of those that were there when reading began: nothing is decided before.
-    behind: Option<u64>,
+    catching_up: CatchingUp,
     pressure: Pressure,
     /// Messages whose dead letters are not written yet.
     letters: BTreeSet<u64>,
@@ -151,12 +152,12 @@ impl Shard {
             shards,
             partition: tenure.partition,
             tenure: tenure.clone(),
-            agents: BTreeMap::new(),
+            agents: Agents::default(),
             loading: 0,
             told,
             tasks: JoinSet::new(),
             read: checkpoints.last.through,
-            behind: None,
+            catching_up: CatchingUp::Opening,
             pressure,
             letters: BTreeSet::new(),
             left: BTreeMap::new(),
@@ -191,7 +192,7 @@ impl Shard {
     /// Begins to load an agent into memory.
     fn bring(&mut self, agent: &Name, absent: Absent) {
         self.loading += 1;
-        self.agents.insert(agent.clone(), Resident::loading(agent.clone(), self.shards.config.restarts));
+        self.agents.insert(Resident::loading(agent.clone(), self.shards.config.restarts));
         self.load(agent, absent, false);
     }
 
@@ -203,19 +204,16 @@ impl Shard {
 
     fn read(&mut self, tailed: Tailed) {
         match tailed {
-            Tailed::Began { pending } => self.behind = Some(pending),
+            Tailed::Began { pending } => self.catching_up.begins(pending),
             Tailed::Messages(messages) => {
-                if let Some(behind) = &mut self.behind {
-                    *behind = behind.saturating_sub(messages.len() as u64);
-                }
+                self.catching_up.read(messages.len());
                 self.since_saved += messages.len();
                 let touched: BTreeSet<Name> = messages.into_iter().filter_map(|raw| self.take(raw)).collect();
                 touched.iter().for_each(|agent| self.go_on(agent));
             }
         }
-        if self.behind == Some(0) {
-            self.behind = None;
-            let all: Vec<Name> = self.agents.keys().cloned().collect();
+        if self.catching_up.ends() {
+            let all: Vec<Name> = self.agents.awake().map(|resident| resident.name.clone()).collect();
             all.iter().for_each(|agent| self.go_on(agent));
         }
         if self.since_saved >= self.worth_saving() {
@@ -230,7 +228,7 @@ impl Shard {
         }
         self.read = raw.sequence;
         let agent = self.agent_of(&raw).filter(|_| self.shards.bus.misplaced(&raw).is_none())?;
-        if !self.agents.contains_key(&agent) {
+        if !self.agents.has(&agent) {
             self.bring(&agent, Absent::New(raw.sequence));
         }
         let taken = self.agents.get_mut(&agent)?.take(&self.shards.bus, &raw);
@@ -365,7 +363,7 @@ impl Shard {
 
     /// What is done from time to time.
     fn look(&mut self) {
-        let puzzled = self.agents.values().filter(|resident| resident.is_puzzled());
+        let puzzled = self.agents.awake().filter(|resident| resident.is_puzzled());
         let puzzled: Vec<Name> = puzzled.map(|resident| resident.name.clone()).collect();
         puzzled.iter().for_each(|agent| self.load_again(agent));
         let due = self.saved.elapsed() >= Duration::from_millis(self.shards.bus.limits.checkpoint_ms);
@@ -373,8 +371,8 @@ impl Shard {
             self.save();
         }
         self.tell_of_pressure();
-        let waiting = self.agents.values().map(|resident| resident.waiting() as u64).sum();
-        let waiting = if self.behind.is_some() { u64::max(waiting, 1) } else { waiting };
+        let waiting = self.agents.awake().map(|resident| resident.waiting() as u64).sum();
+        let waiting = if self.catching_up.is_done() { waiting } else { u64::max(waiting, 1) };
         self.shards.bus.standing.set(self.partition, PartitionStanding { read: self.read, waiting });
         self.tell_of_parked();
     }
@@ -382,9 +380,9 @@ impl Shard {
     /// Says which agents have more waiting than they take on, so that the boundary takes no more messages for them. What is
     /// stored is decided on all the same.
     fn tell_of_pressure(&mut self) {
-        let waiting = |agent: &Name| self.agents.get(agent).map_or(0, Resident::waiting);
-        let over = self.agents.iter().filter(|(_, resident)| self.pressure.is_over(resident.waiting()));
-        let over: Vec<_> = over.map(|(name, resident)| (Queue::of(name), resident.waiting())).collect();
+        let waiting = |agent: &Name| self.agents.get_awake(agent).map_or(0, Resident::waiting);
+        let over = self.agents.awake().filter(|resident| self.pressure.is_over(resident.waiting()));
+        let over: Vec<_> = over.map(|resident| (Queue::of(&resident.name), resident.waiting())).collect();
         for (queue, congestion) in self.pressure.look(over, |queue| waiting(&queue.agent), Instant::now()) {
             let bus = self.shards.bus.clone();
             self.spawn(async move { congestion::announce(&bus, &queue, congestion).await });
@@ -394,12 +392,12 @@ impl Shard {
     /// From here on nothing is begun and no model is asked; what was asked may be answered, for whoever is next.
     fn release(&mut self) {
         self.releasing = true;
-        self.agents.values_mut().for_each(Resident::stop);
+        self.agents.awake_mut().for_each(Resident::stop);
         self.save();
     }
 
     fn is_running(&self) -> bool {
-        self.agents.values().any(Resident::is_running)
+        self.agents.awake().any(Resident::is_running)
     }
 
     fn is_handed_over(&self) -> bool {

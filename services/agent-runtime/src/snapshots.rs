@@ -73,8 +73,7 @@ pub enum Absent {
 /// from behind `known` on.
 pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result<Loaded, BusError> {
     let id = bus.log()?.id;
-    let head = bus.value(SNAPSHOTS_BUCKET, &key(agent)).await?;
-    let revision = head.as_ref().map_or(0, |head| head.revision);
+    let (revision, head) = bus.value_to_replace(SNAPSHOTS_BUCKET, &key(agent)).await?;
     let snapshot = match &head {
         Some(head) => read::<Snapshot>(bus, agent, &head.value).await?.filter(|snapshot| snapshot.log == id),
         None => None,
@@ -205,6 +204,9 @@ async fn supply(bus: &Bus, log: &mut Log) -> Result<bool, BusError> {
 
 /// Whether the log has nothing of the agent before the message at `first`.
 async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
+    if begins_at(bus, agent, first).await? {
+        return Ok(true);
+    }
     let last = bus.last_of_each(&subjects::subjects_of(agent)).await?;
     // Of a subject that goes on behind it, what stands before is not known, and what was carried forward stood before.
     if last.iter().any(|raw| raw.sequence != first || raw.carried_from().is_some()) {
@@ -225,6 +227,15 @@ async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
         bus.stands().await?;
     }
     Ok(is_new)
+}
+
+/// Whether a log that was never trimmed has its first message of the agent at `first`, whatever there is behind it: that comes to whoever
+/// follows the log from there, so that nobody who reads very many agents for the first time reads each of them by itself. One that
+/// has forgotten users is read by itself all the same, as of those nothing is read any more.
+async fn begins_at(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
+    let forgotten = AGENT_FORGOTTEN.of(agent);
+    let (there, forgotten) = try_join(bus.first_of(agent), bus.last_at_leader(&forgotten)).await?;
+    Ok(there == first && forgotten == 0 && bus.beginning().await?.is_whole())
 }
 
 /// The agent's state as the log has it now, after something did not fit what was known of it.
@@ -340,8 +351,8 @@ pub async fn save(bus: &Bus, agent: &Name, snapshot: &Snapshot, before: u64) -> 
         }
         // Whoever owned the agent before, or does by now, may have written one, of another version too. It never goes
         // back, and what was found is not taken for one's own: the next one is compared with it again.
-        let there = bus.value(SNAPSHOTS_BUCKET, &key(agent)).await?;
-        revision = there.as_ref().map_or(0, |there| there.revision);
+        let (found, there) = bus.value_to_replace(SNAPSHOTS_BUCKET, &key(agent)).await?;
+        revision = found;
         if let Some(there) = there
             && let Some(other) = read::<Reach>(bus, agent, &there.value).await?
             && other.log == snapshot.log

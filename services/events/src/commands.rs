@@ -33,6 +33,8 @@ pub struct Commands {
     count: usize,
     /// Commands that are known at most, of the first agents by name.
     capacity: usize,
+    /// Whether some were left out.
+    lacks: bool,
 }
 
 impl Commands {
@@ -48,10 +50,21 @@ impl Commands {
             self.declared.insert(agent.clone(), declared);
         }
         let fits = self.count <= self.capacity;
+        self.lacks |= !fits;
         while self.count > self.capacity {
             self.count -= self.declared.pop_last().map_or(self.count, |(_, last)| last.len());
         }
         fits
+    }
+
+    /// Whether there was always room for all of them.
+    pub fn is_whole(&self) -> bool {
+        !self.lacks
+    }
+
+    /// What each agent declares.
+    pub fn by_agent(&self) -> impl Iterator<Item = (&Name, &[ProfileCommand])> {
+        self.declared.iter().map(|(agent, commands)| (agent, commands.as_slice()))
     }
 
     /// The agent that a command is for, to whoever speaks with `current`.
@@ -63,7 +76,7 @@ impl Commands {
 
     /// Every command, by agent.
     pub fn all(&self) -> impl Iterator<Item = (&Name, &ProfileCommand)> {
-        self.declared.iter().flat_map(|(agent, commands)| commands.iter().map(move |command| (agent, command)))
+        self.by_agent().flat_map(|(agent, commands)| commands.iter().map(move |command| (agent, command)))
     }
 
     /// What an agent is told of a command that nobody declares; nothing where there are no commands at all.
@@ -134,13 +147,14 @@ mod tests {
     #[test]
     fn only_so_many_are_known() {
         let mut commands = Commands::new(2);
-        assert!(commands.take(&name("b"), declared(&["x", "y"])));
+        assert!(commands.take(&name("b"), declared(&["x", "y"])) && commands.is_whole());
         assert!(!commands.take(&name("a"), declared(&["z"])));
         assert_eq!(
             commands.all().map(|(agent, command)| format!("{agent} {}", command.value)).collect::<Vec<_>>(),
             ["a z"]
         );
         assert!(commands.take(&name("a"), Vec::new()) && commands.all().next().is_none());
+        assert!(!commands.is_whole(), "those of b are still left out");
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn of_service(service: Service) -> Permissions {
     match service {
         Service::Gateway => gateway(own),
         Service::Router => owner_of_partitions(service, own.reads(DLQ_STREAM))
-            .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service)])
+            .writes(SNAPSHOTS_BUCKET, &[&checkpoints(service), "commands.*"])
             .reads(&bucket(SNAPSHOTS_BUCKET))
             .reads(HOOKS_STREAM),
         Service::AgentRuntime => owner_of_partitions(service, own.reads(DLQ_STREAM))
@@ -143,6 +143,7 @@ fn gateway(own: Permissions) -> Permissions {
         .asks([STATUS_PING, TAILS])
         .hears([LIVE_TOKEN.filter(), LIVE_OUTPUT.filter(), format!("$KV.{CONGESTION_BUCKET}.>")])
         .reads(&bucket(CONGESTION_BUCKET))
+        .reads(&bucket(SNAPSHOTS_BUCKET))
         .makes_again(CONGESTION_BUCKET)
         .publishes([api("STREAM.MSG.DELETE", &bucket(DATA_KEYS_BUCKET))])
         .watches(&bucket(DATA_KEYS_BUCKET))

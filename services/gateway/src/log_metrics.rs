@@ -68,8 +68,9 @@ async fn look(gateway: &Gateway) -> Result<Reading, async_nats::Error> {
     let nats = gateway.bus.nats()?;
     let limit = Duration::from_millis(gateway.config.query_timeout_ms);
     let log = tokio::time::timeout(limit, log_state::ask(nats));
-    let position = query::at_once(gateway, gateway.read_model.position());
-    let consents = query::at_once(gateway, consents(gateway));
+    // Nobody waits for it: on a busy machine connecting alone may take longer than an answer can do without it.
+    let position = query::within(limit, gateway.read_model.position());
+    let consents = query::within(limit, consents(gateway));
     let (log, position, consents) = tokio::join!(log, position, consents);
     let log = log??;
     Ok(Reading {

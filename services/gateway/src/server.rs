@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{Bus, commands::DeclaredCommands, congestion::Congested, consume::backoff, objects::Objects},
+    bus::{Bus, commands::DeclaredCommands, congestion::Congested, objects::Objects},
     service::{Context, ServiceError},
 };
 use kairo_read_model::{ReadModel, search::Search};
@@ -42,8 +42,9 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let drain = Duration::from_millis(config.bus.drain_ms);
     let settings = Arc::new(config.gateway.clone());
     let streams = Shares::new(settings.max_streams, settings.max_streams_per_key);
-    let keys = Keys::open(&context.bus, &config.gateway, ending.clone()).await;
-    let keys = keys.map_err(|error| ServiceError::Other(error.to_string()))?;
+    let open = || Keys::open(&context.bus, &config.gateway, ending.clone());
+    let keys = context.bus.in_time("the API keys cannot be read yet", open);
+    let Some(keys) = ending.run_until_cancelled(keys).await else { return Ok(()) };
     let oidc = Oidc::open(&config.gateway.oidc, &ending);
     let oidc = oidc.map_err(|error| ServiceError::Other(format!("gateway.oidc: no HTTP client: {error}")))?;
     let limits = Limits::new(config.gateway.rate_per_s, config.gateway.rate_burst);
@@ -134,21 +135,13 @@ async fn tail(
     recent: &Recent,
     ending: &CancellationToken,
 ) -> Option<Tail> {
-    let mut failures = 0;
-    loop {
+    let follow = || {
         let (directory, recent) = (directory.clone(), recent.clone());
         let witness = move |message: &_| {
             directory.witness(message);
             recent.witness(message);
         };
-        let (buffer, waiting) = (config.stream_buffer, config.shared_messages);
-        let followed = Tail::follow(bus, buffer, waiting, witness, ending.clone());
-        match ending.run_until_cancelled(followed).await? {
-            Ok(tail) => return Some(tail),
-            Err(error) => tracing::warn!(%error, "the log cannot be followed yet"),
-        }
-        failures += 1;
-        let pause = tokio::time::sleep(backoff(&bus.limits, failures));
-        ending.run_until_cancelled(pause).await?;
-    }
+        Tail::follow(bus, config.stream_buffer, config.shared_messages, witness, ending.clone())
+    };
+    ending.run_until_cancelled(bus.in_time("the log cannot be followed yet", follow)).await
 }

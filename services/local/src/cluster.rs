@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 use crate::error::LocalError;
 use crate::lock::DirLock;
 use crate::nats::TlsFiles;
-use crate::placement::{Account, reachable_dir, remove_dir};
+use crate::placement::{Account, OPEN, open_to_ephemeral, reachable_dir, remove_dir};
 
 /// The superuser of every cluster made here.
 pub(crate) const SUPERUSER: &str = "kairo";
@@ -37,9 +37,15 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// The cluster in `dir`, made if it is not there. Blocks, for a second or so when it is made.
-    pub(crate) fn open_or_create(bin_dir: &Path, dir: &Path, template: Option<&Path>) -> Result<Self, LocalError> {
+    pub(crate) fn open_or_create(
+        bin_dir: &Path,
+        dir: &Path,
+        template: Option<&Path>,
+        ephemeral: bool,
+    ) -> Result<Self, LocalError> {
         let account = Account::for_server(&data_of(dir))?;
-        let real = reachable_dir(dir, account)?;
+        let open = if ephemeral { open_to_ephemeral(account) } else { PathBuf::from(OPEN) };
+        let real = reachable_dir(dir, account, &open)?;
         let installed = major_version(bin_dir)?;
         if !data_of(&real).exists() {
             match template {
@@ -111,7 +117,7 @@ fn template_of(bin_dir: &Path, version: &str, templates: &Path) -> Result<PathBu
     let dir = templates.join(format!("postgres-{version}"));
     let _lock = DirLock::wait(&dir.with_added_extension("lock"))?;
     let account = Account::for_server(&data_of(&dir))?;
-    let real = reachable_dir(&dir, account)?;
+    let real = reachable_dir(&dir, account, Path::new(OPEN))?;
     if !data_of(&real).exists() {
         // Small log segments halve what every copy has to write.
         create(bin_dir, &real, account, &["--wal-segsize=1"])?;

@@ -72,11 +72,14 @@ fn find(passwd: &str, name: &str) -> Option<Account> {
     })
 }
 
+/// A folder that everybody can enter, whose files survive a restart of the machine.
+pub(crate) const OPEN: &str = "/var/tmp";
+
 /// Makes `dir` where the server's user can reach it and returns its real path.
 ///
 /// As root in a place closed to others (a checkout under /root, a private temporary folder) the
-/// data lies in /var/tmp instead, and `dir` is a symbolic link to it.
-pub(crate) fn reachable_dir(dir: &Path, account: Option<Account>) -> Result<PathBuf, LocalError> {
+/// data lies in `open` instead, and `dir` is a symbolic link to it.
+pub(crate) fn reachable_dir(dir: &Path, account: Option<Account>, open: &Path) -> Result<PathBuf, LocalError> {
     let parent = dir.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(LocalError::io("cannot create", parent))?;
     let dir = parent
@@ -91,16 +94,23 @@ pub(crate) fn reachable_dir(dir: &Path, account: Option<Account>) -> Result<Path
         make_dir(&dir)?;
         return dir.canonicalize().map_err(LocalError::io("cannot resolve", &dir));
     }
-    let elsewhere = elsewhere(&dir);
+    let elsewhere = elsewhere(&dir, open);
     make_own_dir(&elsewhere)?;
     point(&dir, &elsewhere)?;
     Ok(elsewhere)
 }
 
 /// The same for the same folder at all times, so that a lost link is not lost data.
-fn elsewhere(dir: &Path) -> PathBuf {
+fn elsewhere(dir: &Path, open: &Path) -> PathBuf {
     let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, dir.as_os_str().as_bytes());
-    Path::new("/var/tmp").join(format!("kairo-{}", id.simple()))
+    open.join(format!("kairo-{}", id.simple()))
+}
+
+/// The folder for data that need not survive: that of temporary files, if the server's user can reach it.
+pub(crate) fn open_to_ephemeral(account: Option<Account>) -> PathBuf {
+    let temporary = std::env::temp_dir();
+    let is_open = |account| all_can_be_entered(&temporary.join("kairo"), account).unwrap_or(false);
+    if account.is_none_or(is_open) { temporary } else { PathBuf::from(OPEN) }
 }
 
 /// Makes `link` a symbolic link to `target`. An empty folder or an older link gives way, data does not.
@@ -171,10 +181,10 @@ mod tests {
         fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).unwrap();
         let dir = closed.path().join("postgres");
         let stranger = Account { uid: 65_534, gid: 65_534 };
-        let real = reachable_dir(&dir, Some(stranger)).unwrap();
-        assert!(real.starts_with("/var/tmp"), "{}", real.display());
+        let real = reachable_dir(&dir, Some(stranger), Path::new(OPEN)).unwrap();
+        assert!(real.starts_with(OPEN), "{}", real.display());
         assert_eq!(dir.canonicalize().unwrap(), real);
-        assert_eq!(reachable_dir(&dir, Some(stranger)).unwrap(), real);
+        assert_eq!(reachable_dir(&dir, Some(stranger), Path::new(OPEN)).unwrap(), real);
         remove_dir(&dir).unwrap();
         assert!(!real.exists() && !dir.is_symlink());
     }
@@ -183,7 +193,7 @@ mod tests {
     fn our_own_account_stays_where_it_was_told() {
         let dir = tempfile::tempdir().unwrap();
         let wanted = dir.path().join("postgres");
-        let real = reachable_dir(&wanted, None).unwrap();
+        let real = reachable_dir(&wanted, None, Path::new(OPEN)).unwrap();
         assert_eq!(real, dir.path().canonicalize().unwrap().join("postgres"));
     }
 }

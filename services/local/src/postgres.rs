@@ -230,7 +230,8 @@ fn free_shared_memory(data: &Path) {
 async fn open_cluster(options: &PgOptions) -> Result<Cluster, LocalError> {
     let options = options.clone();
     let opened = tokio::task::spawn_blocking(move || {
-        Cluster::open_or_create(&options.bin_dir, &options.data_dir, options.template.as_deref())
+        let template = options.template.as_deref();
+        Cluster::open_or_create(&options.bin_dir, &options.data_dir, template, options.ephemeral)
     });
     opened.await.map_err(|error| LocalError::Spawn { name: "initdb".to_owned(), source: error.into() })?
 }
@@ -291,6 +292,8 @@ fn settings(options: &PgOptions, port: u16) -> Vec<String> {
     if options.ephemeral {
         // Commits stay synchronous: they must survive the death of the server, if not the machine's.
         settings.extend(["fsync=off", "full_page_writes=off", "shared_buffers=32MB"].map(str::to_owned));
+        // In the folder of its data, with which it is removed: of a server that was killed it would stay in memory.
+        settings.push("dynamic_shared_memory_type=mmap".to_owned());
     }
     settings
 }

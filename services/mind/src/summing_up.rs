@@ -2,11 +2,14 @@
 //!
 //! It is the work lane's, when nothing else is to be done; whatever comes of it, so many answers pass before the next time.
 
+use std::sync::Arc;
+
 use kairo_proto::v1::AgentDecision;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
+    intrinsics::threads,
     state::{AgentState, Turn},
     working::Next,
 };
@@ -23,6 +26,10 @@ pub struct Due {
     pub until: Uuid,
     /// The chain of that.
     pub correlation: Uuid,
+    /// What a model is asked, as that was when it began: a call that ends meanwhile, or an entry that makes room, would make it
+    /// another question, which is paid for once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Arc<str>>,
 }
 
 impl AgentState {
@@ -41,9 +48,11 @@ impl AgentState {
         }
         let waiting = &mut self.work.summaries;
         waiting.retain(|due| due.thread_id != thread_id);
-        waiting.push_back(Due { thread_id: thread_id.to_owned(), until: turn_id, correlation });
-        if waiting.len() > WAITING {
-            waiting.pop_front();
+        waiting.push_back(Due { thread_id: thread_id.to_owned(), until: turn_id, correlation, question: None });
+        // What was begun is ended.
+        let first = waiting.iter().position(|due| due.question.is_none());
+        if let Some(first) = first.filter(|_| waiting.len() > WAITING) {
+            waiting.remove(first);
         }
     }
 
@@ -65,6 +74,15 @@ impl AgentState {
 
     pub(super) fn to_be_summed_up(&self, thread_id: &str) -> Option<&Due> {
         self.work.summaries.iter().find(|due| due.thread_id == thread_id)
+    }
+
+    /// Summing a conversation up begins: what is asked stays as it is now.
+    pub(super) fn begin_summary(&mut self, thread_id: &str) {
+        let until = self.to_be_summed_up(thread_id).map(|due| due.until);
+        let question = until.and_then(|until| threads::question(self, thread_id, Some(until)));
+        if let Some(due) = self.work.summaries.iter_mut().find(|due| due.thread_id == thread_id) {
+            due.question = question.map(Arc::from);
+        }
     }
 
     /// The conversation that has waited longest.

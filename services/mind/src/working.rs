@@ -175,10 +175,11 @@ impl AgentState {
             before => self.next_work(before).or_else(shown),
         };
         let next = next.or_else(|| self.next_summary().filter(|_| !is_working));
-        self.work.next = next.map(|next| match before {
-            Some((as_before, begins)) if as_before == next => (next, begins),
-            _ => (next, sequence),
-        });
+        let goes_on = before.filter(|(as_before, _)| next.as_ref() == Some(as_before));
+        if let Some(Next::Summary(thread_id)) = next.as_ref().filter(|_| goes_on.is_none()) {
+            self.begin_summary(thread_id);
+        }
+        self.work.next = goes_on.or_else(|| next.map(|next| (next, sequence)));
     }
 
     /// The next task, or what is to be learned from those that are over.

@@ -181,7 +181,7 @@ async fn wanted(router: &Router, record: &Record, speaks_with: &Name) -> Result<
         Whom::Mentioned(agent) => Name::parse(agent).ok(),
         Whom::Command(command) => {
             // An agent may have been defined just before.
-            router.commands.caught_up().await?;
+            router.commands.caught_up(record.sequence).await?;
             router.commands.known().agent_of(command, speaks_with).cloned()
         }
     })

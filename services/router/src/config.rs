@@ -27,6 +27,9 @@ pub struct RouterConfig {
     pub known_users: usize,
     /// Commands of agents that are known. Of more, those of the last agents by name are not. Default 2000.
     pub known_commands: usize,
+    /// Messages of the log after which the commands that are known are written down, for whoever starts next to go on from
+    /// there. Default 50000.
+    pub commands_kept_after: u64,
     /// Messages of one user to one agent that may wait to be handed on. Of more the gateway is told, which then refuses
     /// further ones with 429 until half of them are handed on. Default 1000.
     pub pending_messages: usize,
@@ -39,6 +42,7 @@ impl Default for RouterConfig {
             known_agents: 100_000,
             known_users: 100_000,
             known_commands: 2_000,
+            commands_kept_after: 50_000,
             pending_messages: 1_000,
         }
     }
@@ -50,6 +54,7 @@ impl Validate for RouterConfig {
         check(&mut mistakes, "known_agents", self.known_agents, 1..=10_000_000, "agents");
         check(&mut mistakes, "known_users", self.known_users, 1..=10_000_000, "users");
         check(&mut mistakes, "known_commands", self.known_commands, 0..=100_000, "commands");
+        check(&mut mistakes, "commands_kept_after", self.commands_kept_after, 1..=10_000_000, "messages");
         check(&mut mistakes, "pending_messages", self.pending_messages, 1..=1_000_000, "messages");
         if let Err(error) = Name::parse(&self.default_agent) {
             mistakes.push(Mistake::new("default_agent", error.to_string(), "name an agent"));

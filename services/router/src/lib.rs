@@ -42,6 +42,7 @@ pub use config::{Config, RouterConfig};
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let commands = DeclaredCommands::follow(&bus, config.router.known_commands, shutdown.clone());
+    commands.keep(config.router.commands_kept_after, shutdown.clone());
     let epoch = EpochInForce::follow(&bus, shutdown.clone())?;
     let shards = Arc::new(shard::Shards {
         bus: bus.clone(),

@@ -6,7 +6,10 @@ use async_nats::jetstream;
 use futures::future::join_all;
 use kairo_core::subjects::EVENTS_STREAM;
 use kairo_local::{ClusterMember, Login, NatsOptions, NatsServer, Tools, Users, free_port};
-use kairo_tests::login;
+use kairo_tests::{
+    cluster::{self, name},
+    login,
+};
 use serde_json::Value;
 
 use super::{DEADLINE, World};
@@ -31,18 +34,11 @@ pub async fn start(tools: &Tools, folder: &Path, first: &mut NatsOptions, others
     join_all(started).await.into_iter().collect::<Result<_, _>>().unwrap()
 }
 
-fn name(index: usize) -> String {
-    format!("nats-{index}")
-}
-
 /// Waits until those of a cluster have found each other.
 pub async fn found_each_other(login: &Login) {
     let urls: Vec<&str> = login.url.split(',').collect();
     let client = login::options(login).retry_on_initial_connect().connect(urls).await.unwrap();
-    let cluster = jetstream::new(client);
-    // They do not say when: asking is all there is.
-    let found = async { while cluster.query_account().await.is_err() {} };
-    tokio::time::timeout(DEADLINE, found).await.expect("they never found each other");
+    cluster::found_each_other(&jetstream::new(client), DEADLINE).await.expect("they never found each other");
 }
 
 impl World {
@@ -63,9 +59,11 @@ impl World {
         index
     }
 
+    /// Starts a server again that was killed, and waits until it has what the others have.
     pub async fn restart_server(&mut self, index: usize) {
         let server = if index == 0 { &mut self.nats } else { &mut self.others[index - 1] };
         server.restart().await.unwrap();
+        cluster::caught_up(server, DEADLINE).await.unwrap();
     }
 
     /// Has a server that was killed copy from the others all that it had.
@@ -96,14 +94,11 @@ impl World {
         let jetstream = &self.bus.nats().unwrap().jetstream;
         let leader = async {
             loop {
-                let stream = jetstream.get_stream(EVENTS_STREAM).await;
-                let cluster = stream.ok().and_then(|stream| stream.cached_info().cluster.clone());
-                if let Some(leader) = cluster.and_then(|cluster| cluster.leader) {
+                if let Some(leader) = cluster::leader(jetstream, 1 + self.others.len()).await {
                     return leader;
                 }
             }
         };
-        let leader = tokio::time::timeout(DEADLINE, leader).await.expect("nobody leads the log");
-        (0..=self.others.len()).find(|index| name(*index) == leader).unwrap()
+        tokio::time::timeout(DEADLINE, leader).await.expect("nobody leads the log")
     }
 }

@@ -7,7 +7,7 @@ use async_nats::{
     HeaderMap,
     jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
 };
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use kairo_core::{
     envelope::Envelope,
     record::Raw,
@@ -31,6 +31,28 @@ fn is_in_files(folder: &Path, text: &str) -> bool {
 }
 
 impl World {
+    /// Empties a bucket, deletions of keys included.
+    pub async fn wipe(&self, bucket: &str) {
+        let stream = self.bus.nats().unwrap().jetstream.get_stream(format!("KV_{bucket}")).await.unwrap();
+        stream.purge().await.unwrap();
+    }
+
+    /// Deletes every key of a bucket once there are any, as one would by hand: a marker stays where each was.
+    pub async fn delete_keys(&self, bucket: &str) {
+        let store = self.bus.nats().unwrap().jetstream.get_key_value(bucket).await.unwrap();
+        let there = async {
+            loop {
+                let keys: Vec<String> = store.keys().await.unwrap().try_collect().await.unwrap();
+                if !keys.is_empty() {
+                    return keys;
+                }
+            }
+        };
+        for key in tokio::time::timeout(DEADLINE, there).await.expect("the bucket stays empty") {
+            store.delete(key).await.unwrap();
+        }
+    }
+
     /// Whether any file of nats-server has these bytes.
     pub fn is_in_nats_files(&self, text: &str) -> bool {
         is_in_files(&self.nats_folder(), text)

@@ -22,7 +22,7 @@ use crate::{
 impl Shard {
     /// Has the agent decide on what is next, if that may be.
     pub(super) fn go_on(&mut self, agent: &Name) {
-        if self.behind.is_some() || self.releasing {
+        if !self.catching_up.is_done() || self.releasing {
             return;
         }
         let Some(resident) = self.agents.get_mut(agent) else { return };
@@ -43,7 +43,7 @@ impl Shard {
                 }
             }
         }
-        match self.agents.get(agent).and_then(|resident| resident.work_to_prepare()) {
+        match self.agents.get_awake(agent).and_then(|resident| resident.work_to_prepare()) {
             None => {}
             Some(ReadyWork::Missing(sequences)) => self.fetch_for(agent, sequences),
             Some(ReadyWork::Input(state, input)) => self.think(agent, state, input, Stage::Prepare),

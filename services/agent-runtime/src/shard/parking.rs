@@ -25,7 +25,7 @@ impl Shard {
 
     /// The agent waits from now on for a replica that understands more.
     pub(super) fn park(&mut self, agent: &Name) {
-        let Some(parked) = self.agents.get(agent).and_then(|resident| resident.parked.as_ref()) else { return };
+        let Some(parked) = self.agents.get_awake(agent).and_then(|resident| resident.parked.as_ref()) else { return };
         tracing::warn!(%agent, sequence = parked.sequence, reason = %parked.newer, "an agent is parked");
         self.tenure.needs(parked.newer.reader);
         self.tell_of_parked();
@@ -33,10 +33,10 @@ impl Shard {
 
     /// Says which agents are, for whoever asks how things stand.
     pub(super) fn tell_of_parked(&self) {
-        let parked = self.agents.iter().filter_map(|(agent, resident)| {
+        let parked = self.agents.awake().filter_map(|resident| {
             let parked = resident.parked.as_ref()?;
             Some(ParkedAgent {
-                agent: agent.to_string(),
+                agent: resident.name.to_string(),
                 sequence: parked.sequence,
                 reader: parked.newer.reader,
                 reason: parked.newer.to_string(),

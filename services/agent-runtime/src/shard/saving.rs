@@ -23,6 +23,9 @@ use crate::{
 const AT_ONCE: usize = 32;
 /// So many times sooner a partition is saved whose agents take too much memory.
 const SOONER: usize = 8;
+/// What an agent takes of memory beside what its state does, in bytes, and how much more that is than written down.
+const RESIDENT_BYTES: usize = 2_048;
+const IN_MEMORY: usize = 3;
 
 /// What saving came to.
 pub(super) struct Saved {
@@ -57,7 +60,7 @@ impl Shard {
     pub(super) fn save(&mut self) {
         let last = self.releasing && !self.is_running();
         let Ok(log) = self.shards.bus.log().map(|log| log.id) else { return };
-        if self.behind.is_some() && (self.releasing || self.since_saved < self.worth_saving()) {
+        if self.catching_up.is_first() && (self.releasing || self.since_saved < self.worth_saving()) {
             // Nothing was decided, so the last checkpoint says all.
             self.all_saved = last;
             return;
@@ -65,10 +68,10 @@ impl Shard {
         let Some(checkpoints) = self.checkpoints.take() else { return };
         let through = self.through(checkpoints.last.through);
         let busy: Vec<Name> =
-            self.agents.values().filter(|resident| resident.is_busy()).map(|resident| resident.name.clone()).collect();
+            self.agents.awake().filter(|resident| resident.is_busy()).map(|resident| resident.name.clone()).collect();
         let changed: Vec<(Name, u64, Snapshot)> = self
             .agents
-            .values_mut()
+            .awake_mut()
             .filter_map(|resident| Some((resident.name.clone(), resident.revision, resident.snapshot(log)?)))
             .collect();
         let left = last.then(|| self.leaving()).filter(|left| self.is_left || !left.is_empty());
@@ -91,16 +94,16 @@ impl Shard {
     /// What was paid for and is for the next owner to decide with, of agents that did not go on here as it was found.
     fn leaving(&self) -> BTreeMap<Name, HandedOver> {
         let mut left = self.left.clone();
-        left.extend(self.agents.values().filter_map(|resident| Some((resident.name.clone(), resident.left()?))));
+        left.extend(self.agents.all().filter_map(|resident| Some((resident.name.clone(), resident.left()?))));
         left
     }
 
     /// Everything up to here is in a snapshot or needs none, once all that changed is saved.
     fn through(&self, before: u64) -> u64 {
-        if self.agents.values().any(|resident| resident.reloading) {
+        if self.agents.awake().any(|resident| resident.reloading) {
             return before;
         }
-        let held_back = self.agents.values().filter_map(Resident::first_held_back);
+        let held_back = self.agents.awake().filter_map(Resident::first_held_back);
         let unwritten = self.letters.first().copied();
         held_back.chain(unwritten).map(|first| first - 1).fold(self.read, u64::min)
     }
@@ -112,11 +115,12 @@ impl Shard {
             match outcome {
                 Ok(snapshots::Stored { revision, size }) => {
                     resident.revision = revision;
-                    let before = std::mem::replace(&mut resident.bytes, size);
+                    let bytes = in_memory(size);
+                    let before = std::mem::replace(&mut resident.bytes, bytes);
                     // One that is being read again is counted when it is here.
                     if resident.log.is_some() {
                         self.shards.bytes.fetch_sub(before, Ordering::Relaxed);
-                        self.shards.bytes.fetch_add(size, Ordering::Relaxed);
+                        self.shards.bytes.fetch_add(bytes, Ordering::Relaxed);
                     }
                 }
                 Err(error) => {
@@ -135,29 +139,26 @@ impl Shard {
 
     /// Lets go of agents that rest, those that rest longest first, while all of them together take too much memory.
     fn forget(&mut self) {
-        if !self.shards.is_over() {
-            return;
-        }
-        let idle = self.agents.values().filter(|resident| resident.is_idle());
-        let mut idle: Vec<(Instant, Name)> = idle.map(|resident| (resident.touched, resident.name.clone())).collect();
-        idle.sort();
-        for (_, agent) in idle {
-            if !self.shards.is_over() {
-                return;
-            }
-            if let Some(resident) = self.agents.remove(&agent) {
-                self.shards.bytes.fetch_sub(resident.bytes, Ordering::Relaxed);
-            }
+        self.agents.settle();
+        while self.shards.is_over()
+            && let Some(forgotten) = self.agents.forget()
+        {
+            self.shards.bytes.fetch_sub(forgotten.bytes, Ordering::Relaxed);
         }
     }
 }
 
 impl Drop for Shard {
     fn drop(&mut self) {
-        let loaded = self.agents.values().filter(|resident| resident.log.is_some());
+        let loaded = self.agents.all().filter(|resident| resident.log.is_some());
         let bytes = loaded.map(|resident| resident.bytes).sum();
         self.shards.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
+}
+
+/// What an agent takes of memory whose state is as long when it is written down, in bytes, about.
+fn in_memory(size: usize) -> usize {
+    RESIDENT_BYTES + IN_MEMORY * size
 }
 
 async fn write(

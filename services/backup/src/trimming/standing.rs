@@ -64,21 +64,16 @@ pub async fn owner_behind(
 ) -> Result<Option<String>, BackupError> {
     let (all, users) = survey.to_be_read();
     let routers = checkpoints(nats, log, Service::Router).await?;
-    let behind = |read: &BTreeMap<u32, Checkpoint>, partition: u32, needed: u64| {
-        let through = read.get(&partition).map_or(0, |checkpoint| checkpoint.through);
-        (through < needed).then_some(through)
-    };
     for (partition, needed) in users {
-        if let Some(through) = behind(&routers, *partition, *needed) {
-            return Ok(Some(format!("the router has handed on what stands in partition {partition} up to {through}")));
+        if let Some(what) = behind(&routers, *partition, *needed) {
+            return Ok(Some(format!("the router has handed on what stands in {what}")));
         }
     }
     let runtimes = checkpoints(nats, log, Service::AgentRuntime).await?;
     for partition in all.keys().chain(carried.keys()) {
         let needed = all.get(partition).max(carried.get(partition)).copied().unwrap_or(0);
-        if let Some(through) = behind(&runtimes, *partition, needed) {
-            let what = format!("agent-runtime has read and saved partition {partition} up to {through}");
-            return Ok(Some(format!("{what}, and {needed} is needed")));
+        if let Some(what) = behind(&runtimes, *partition, needed) {
+            return Ok(Some(format!("agent-runtime has read and saved {what}")));
         }
     }
     let busy = runtimes.values().flat_map(|checkpoint| &checkpoint.busy);
@@ -87,6 +82,17 @@ pub async fn owner_behind(
         .into_iter()
         .find(waits)
         .map(|agent| format!("the agent {agent} has something ahead, and decided nothing since")))
+}
+
+/// How far a service has got with a partition, in words, if that is not far enough. An owner writes what it came to when that
+/// changes, so one that lost its bucket says nothing of a partition to which nothing comes any more.
+fn behind(read: &BTreeMap<u32, Checkpoint>, partition: u32, needed: u64) -> Option<String> {
+    let through = match read.get(&partition) {
+        Some(checkpoint) if checkpoint.through >= needed => return None,
+        Some(checkpoint) => checkpoint.through.to_string(),
+        None => "0 (it has no checkpoint; restart it if the bucket of snapshots was removed)".to_owned(),
+    };
+    Some(format!("partition {partition} up to {through}, and {needed} is needed"))
 }
 
 /// How far a service has got with each partition of this log: its farthest checkpoint, of whatever build.

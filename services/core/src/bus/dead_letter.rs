@@ -6,7 +6,6 @@ use uuid::Uuid;
 use super::{
     Bus, BusError,
     append::{Outgoing, Written},
-    consume::backoff,
     port::Message,
 };
 use crate::{
@@ -19,6 +18,8 @@ use crate::{
 
 /// How much of a body a dead letter keeps, in bytes. The message itself stays in the log.
 const HEAD: usize = 4_096;
+/// Whoever reads a partition goes on only behind what was set aside.
+const NOT_WRITTEN: &str = "a dead letter was not written yet";
 
 impl Bus {
     /// Writes a dead letter about a message that the consumer cannot deal with. Giving up on it twice writes one.
@@ -35,22 +36,12 @@ impl Bus {
 
     /// Like [`Bus::dead_letter`], until it is written.
     pub async fn dead_letter_in_time(&self, consumer: &str, message: &Raw, reason: &str) {
-        self.in_time(|| self.dead_letter(consumer, message, reason)).await;
+        self.in_time(NOT_WRITTEN, || self.dead_letter(consumer, message, reason)).await;
     }
 
     /// Like [`Bus::unreadable`], until it is written.
     pub async fn unreadable_in_time(&self, consumer: &str, message: &Raw, reason: &str) {
-        self.in_time(|| self.unreadable(consumer, message, reason)).await;
-    }
-
-    /// Whoever reads a partition goes on only behind what was set aside.
-    async fn in_time<F: Future<Output = Result<(), BusError>>>(&self, write: impl Fn() -> F) {
-        let mut attempt = 0;
-        while let Err(error) = write().await {
-            attempt += 1;
-            tracing::warn!(%error, attempt, "a dead letter was not written yet");
-            tokio::time::sleep(backoff(&self.limits, attempt)).await;
-        }
+        self.in_time(NOT_WRITTEN, || self.unreadable(consumer, message, reason)).await;
     }
 
     async fn write_letter(&self, id: Uuid, consumer: &str, message: &Raw, reason: &str) -> Result<(), BusError> {

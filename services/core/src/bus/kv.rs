@@ -55,9 +55,16 @@ impl Bus {
 
     /// The value of a key as the leader has it.
     pub async fn value(&self, bucket: &'static str, key: &str) -> Result<Option<Entry>, BusError> {
+        Ok(self.value_to_replace(bucket, key).await?.1)
+    }
+
+    /// The same with the revision to write the next one with: one that was deleted has one, too.
+    pub async fn value_to_replace(&self, bucket: &'static str, key: &str) -> Result<(u64, Option<Entry>), BusError> {
         let last = self.port.last(&stream_of(bucket), &subject_of(bucket, key), Asked::Leader).await;
-        let last = last.map_err(BusError::unavailable(READING))?.filter(is_value);
-        Ok(last.map(|raw| Entry { key: key.to_owned(), revision: raw.sequence, value: raw.payload }))
+        let last = last.map_err(BusError::unavailable(READING))?;
+        let revision = last.as_ref().map_or(0, |last| last.sequence);
+        let entry = last.filter(is_value).map(|raw| Entry { key: key.to_owned(), revision, value: raw.payload });
+        Ok((revision, entry))
     }
 
     /// Every key that `filter` names (wildcards allowed), in one round trip; at most 1024. Any server may answer.

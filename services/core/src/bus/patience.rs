@@ -1,10 +1,10 @@
 //! Keeping at it while the server is away: what was done at some cost is not thrown away for a moment's absence.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{BusConfig, BusError, consume::backoff};
+use super::{Bus, BusConfig, BusError, consume::backoff};
 
 /// How much longer to try.
 pub struct Patience<'l> {
@@ -28,5 +28,27 @@ impl<'l> Patience<'l> {
         tracing::warn!(%error, attempt = self.attempt, "not written yet, trying again");
         tokio::time::sleep(backoff(self.limits, self.attempt)).await;
         Ok(())
+    }
+}
+
+impl Bus {
+    /// What comes of it, however long that takes: the server may be away, or have much to do, as while it counts what there is for readers
+    /// of a log of very many agents. `not_yet` is said each time that nothing came of it.
+    pub async fn in_time<T, E: Display, F: Future<Output = Result<T, E>>>(
+        &self,
+        not_yet: &str,
+        attempt: impl Fn() -> F,
+    ) -> T {
+        let mut failures = 0;
+        loop {
+            match attempt().await {
+                Ok(done) => return done,
+                Err(error) => {
+                    failures += 1;
+                    tracing::warn!(%error, attempt = failures, "{not_yet}");
+                }
+            }
+            tokio::time::sleep(backoff(&self.limits, failures)).await;
+        }
     }
 }

@@ -10,8 +10,9 @@ use super::{
     sealed::OpeningTail,
 };
 use crate::{
+    ids::Name,
     record::{Raw, Record},
-    subjects::EVENTS_STREAM,
+    subjects::{self, EVENTS_STREAM},
 };
 
 /// Most messages in one [`Page`].
@@ -31,6 +32,11 @@ pub struct Beginning {
 }
 
 impl Beginning {
+    /// Whether nothing was ever removed from it.
+    pub fn is_whole(&self) -> bool {
+        self.first == 1 && self.trimmed == 0
+    }
+
     /// Where the log begins on every server, and will: one that was away or behind while the log was trimmed may have lost more than
     /// the leader, and a limit that nobody has put back takes the oldest message with each new one. All before is in the archive.
     pub fn everywhere(&self) -> u64 {
@@ -71,6 +77,12 @@ impl Bus {
     pub async fn first_behind(&self, subject: &str, after: u64) -> Result<Option<Raw>, BusError> {
         let page = self.port.page(EVENTS_STREAM, &self.stored(subject), after, 1).await;
         self.opened_if_any(page.map_err(BusError::unavailable(READING))?.messages.into_iter().next()).await
+    }
+
+    /// The sequence of the first message of all that concerns an agent; 0 where there is none.
+    pub async fn first_of(&self, agent: &Name) -> Result<u64, BusError> {
+        let page = self.port.page(EVENTS_STREAM, &subjects::everything_of(agent), 0, 1).await;
+        Ok(page.map_err(BusError::unavailable(READING))?.messages.first().map_or(0, |first| first.sequence))
     }
 
     /// All messages of `filter` above `after`, handed over in order.
@@ -127,6 +139,13 @@ impl Bus {
     pub async fn last_at_leader(&self, subject: &str) -> Result<u64, BusError> {
         let last = self.port.last(EVENTS_STREAM, &self.stored(subject), Asked::Leader).await;
         Ok(last.map_err(BusError::unavailable(READING))?.map_or(0, |last| last.sequence))
+    }
+
+    /// Whether there is a message of a filter with a sequence above `after`, as the leader has it. The nearer that is to the end
+    /// of the log the less it costs.
+    pub async fn is_any_behind(&self, filter: &str, after: u64) -> Result<bool, BusError> {
+        let next = self.port.next_at_leader(EVENTS_STREAM, &self.stored(filter), after).await;
+        Ok(next.map_err(BusError::unavailable(READING))?.is_some())
     }
 
     /// Where the log ends.

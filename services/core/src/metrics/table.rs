@@ -204,7 +204,7 @@ metrics! {
     AGENTS_PARKED, "kairo.agents.parked", Kind::Gauge, Unit::Of("{agent}"), [], AGENT_RUNTIME,
         "agents that wait for a replica of a newer version";
     AGENTS_MEMORY, "kairo.agents.memory", Kind::Gauge, Unit::Bytes, [], AGENT_RUNTIME,
-        "what agents take of this replica's memory, as their states are when they are written down";
+        "what agents take of this replica's memory, about";
     MODEL_CALLS, "gen_ai.client.operation.duration", Kind::Histogram(MODEL_SECONDS), Unit::Seconds,
         ["gen_ai.operation.name", "gen_ai.provider.name", MODEL, TIER, ERROR], AGENT_RUNTIME,
         "calls of models that were answered or failed, with the wait for room";

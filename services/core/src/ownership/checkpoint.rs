@@ -65,13 +65,13 @@ impl Checkpoints {
         Self::at(bus, key(bus, partition)).await
     }
 
-    /// Reads the checkpoint of a partition that rests on what is kept in this format. Where there is none yet, it begins
+    /// Reads the checkpoint of a partition that rests on what is kept in this format. Where there is none, it begins
     /// where those got who understood no more, and every owner whose state is not kept in it is read from the log. One of
     /// newer readers may be behind something that this build does not understand.
     pub async fn open_as(bus: &Bus, partition: u32, format: Format) -> Result<Self, BusError> {
         let own = format!("{}.{}", key(bus, partition), format.key());
         let mut found = Self::at(bus, own).await?;
-        if found.revision == 0
+        if found.last.through == 0
             && let Some(other) = Self::of_others(bus, partition, format.reader).await?
         {
             found.write(other.through, other.busy).await?;
@@ -98,8 +98,7 @@ impl Checkpoints {
 
     async fn at(bus: &Bus, key: String) -> Result<Self, BusError> {
         let log = bus.log()?.id;
-        let entry = bus.value(SNAPSHOTS_BUCKET, &key).await?;
-        let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+        let (revision, entry) = bus.value_to_replace(SNAPSHOTS_BUCKET, &key).await?;
         // A log that was restored to what it was before ends before that.
         let end = bus.end().await?;
         let last = entry.and_then(|entry| read(&entry.value, log)).filter(|last| last.through <= end);
@@ -145,8 +144,8 @@ impl Checkpoints {
                 Err(BusError::Conflict { .. }) => {}
                 Err(error) => return Err(error),
             }
-            let entry = self.bus.value(SNAPSHOTS_BUCKET, &self.key).await?;
-            self.revision = entry.as_ref().map_or(0, |entry| entry.revision);
+            let (revision, entry) = self.bus.value_to_replace(SNAPSHOTS_BUCKET, &self.key).await?;
+            self.revision = revision;
             let other = entry.and_then(|entry| read(&entry.value, self.log));
             if let Some(other) = other.filter(|other| other.through > through) {
                 self.last = other;

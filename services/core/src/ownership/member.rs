@@ -224,7 +224,15 @@ impl<W: Work> Member<W> {
 
     async fn claim(&self, partition: u32, expected: u64) -> Result<u64, BusError> {
         let owner = OwnerValue { owner: Some(self.bus.instance.to_string()), reader: self.mark(partition) };
-        self.write_owner(partition, &owner, expected).await
+        let written = self.write_owner(partition, &owner, expected).await;
+        if expected > 0 || !matches!(written, Err(BusError::Conflict { .. })) {
+            return written;
+        }
+        // Of a key that somebody deleted there is no value, but a revision.
+        match self.bus.value_to_replace(OWNERS_BUCKET, &self.key(partition)).await? {
+            (deleted, None) => self.write_owner(partition, &owner, deleted).await,
+            (_, Some(_)) => written,
+        }
     }
 
     /// The version of reader that a partition takes, as the bucket has it.
@@ -233,9 +241,12 @@ impl<W: Work> Member<W> {
     }
 
     async fn write_owner(&self, partition: u32, owner: &OwnerValue, expected: u64) -> Result<u64, BusError> {
-        let key = format!("{}.{partition}", self.bus.service.name());
         let value = serde_json::to_vec(owner).unwrap_or_default();
-        self.bus.update_value(OWNERS_BUCKET, &key, value.into(), expected).await
+        self.bus.update_value(OWNERS_BUCKET, &self.key(partition), value.into(), expected).await
+    }
+
+    fn key(&self, partition: u32) -> String {
+        format!("{}.{partition}", self.bus.service.name())
     }
 
     fn start(&mut self, partition: u32, revision: u64, from: Option<String>) {

@@ -92,6 +92,11 @@ impl Standing {
         self.parked_mut().remove(&partition);
     }
 
+    /// The last message of the log that was read, of any partition; 0 where none was.
+    pub fn farthest(&self) -> u64 {
+        self.partitions_mut().values().map(|standing| standing.read).max().unwrap_or(0)
+    }
+
     /// Says which agents of a partition are parked.
     pub fn park(&self, partition: u32, agents: Vec<ParkedAgent>) {
         match agents.is_empty() {

@@ -16,7 +16,7 @@ pub async fn get(
     RawQuery(query): RawQuery,
 ) -> Result<Told<ListCommandsResponse>, Problem> {
     Fields::from_query(query.as_deref()).complete(|| Some(()))?;
-    gateway.commands.caught_up().await?;
+    gateway.commands.caught_up(0).await?;
     let known = gateway.commands.known();
     let seen = known.all().filter(|(agent, _)| caller.act_on_agent(Some(agent.as_str())).is_ok());
     let commands = seen.map(|(agent, command)| DeclaredCommand {

@@ -17,7 +17,11 @@ use crate::{
 
 /// What the read model answers, if it does so at once: for where an answer can do without.
 pub async fn at_once<T>(gateway: &Gateway, asked: impl Future<Output = Result<T, ReadError>>) -> Option<T> {
-    let limit = Duration::from_millis(gateway.config.lookup_timeout_ms);
+    within(Duration::from_millis(gateway.config.lookup_timeout_ms), asked).await
+}
+
+/// The same, if it does so within a limit.
+pub async fn within<T>(limit: Duration, asked: impl Future<Output = Result<T, ReadError>>) -> Option<T> {
     match tokio::time::timeout(limit, asked).await {
         Ok(Ok(answer)) => Some(answer),
         Ok(Err(error)) => {

@@ -10,12 +10,12 @@ use crate::{intrinsics::threads, request::ModelRequest};
 impl Deliberation<'_> {
     /// The light model is asked once what a conversation is about by now.
     pub(super) fn sum_up(&mut self, thread_id: &str) {
-        let until = self.mind.to_be_summed_up(thread_id).map(|due| due.until);
-        let Some(request) = until.and_then(|until| threads::request(&self.mind, thread_id, Some(until))) else {
-            return;
-        };
+        let Some(due) = self.mind.to_be_summed_up(thread_id) else { return };
+        // An older build began it, and kept nothing.
+        let as_it_is = || threads::question(&self.mind, thread_id, Some(due.until));
+        let Some(question) = due.question.as_deref().map(str::to_owned).or_else(as_it_is) else { return };
         let turn_id = ids::derived(self.decision_id, "summary");
-        let request = ModelRequest { tier: "light", ..request };
+        let request = ModelRequest { tier: "light", ..threads::asked(question) };
         self.ask(turn_id, Purpose::Summarize { thread_id: thread_id.to_owned() }, request);
     }
 

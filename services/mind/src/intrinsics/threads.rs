@@ -44,7 +44,7 @@ pub fn all() -> Vec<Intrinsic> {
             tool: tool("thread.summarize", "Sums a thread up, for people and for finding it again."),
             begin: |context, params| {
                 let thread_id = which(context, params)?;
-                let request = request(context.state, &thread_id, None).ok_or("there is nothing in it to sum up")?;
+                let request = request(context.state, &thread_id).ok_or("there is nothing in it to sum up")?;
                 Ok(Begun::Ask(request))
             },
             finish: |context, params, text| {
@@ -90,8 +90,18 @@ fn which(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, S
     ids.into_iter().find(|id| is_his(id)).ok_or_else(|| format!("there is no thread {id:?} of this user"))
 }
 
-/// What a model is asked for the summary of a thread, up to the end of a turn if one is named; none when there is nothing in it.
-pub fn request(state: &AgentState, thread_id: &str, until: Option<Uuid>) -> Option<ModelRequest> {
+/// What a model is asked for the summary of a thread; none when there is nothing in it.
+pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
+    question(state, thread_id, None).map(asked)
+}
+
+/// The same with this question.
+pub fn asked(question: String) -> ModelRequest {
+    ModelRequest::of("fast", prompts::SUMMARIZE, question)
+}
+
+/// What is to be summed up of a thread: up to the end of a turn, if one is named.
+pub fn question(state: &AgentState, thread_id: &str, until: Option<Uuid>) -> Option<String> {
     let thread = state.threads.get(thread_id)?;
     let told = transcript_until(thread, SHOWN_BYTES, until);
     if told.is_empty() {
@@ -101,7 +111,7 @@ pub fn request(state: &AgentState, thread_id: &str, until: Option<Uuid>) -> Opti
         "" => String::new(),
         summary => format!("The summary so far: {summary}\n\n"),
     };
-    Some(ModelRequest::of("fast", prompts::SUMMARIZE, format!("{before}{told}")))
+    Some(format!("{before}{told}"))
 }
 
 /// Title and summary from a model's answer; words that are no JSON are a summary.

@@ -5,7 +5,10 @@ use kairo_proto::v1::Submodule;
 use serde_json::json;
 
 use super::{chains::kinds, *};
-use crate::state::AgentState;
+use crate::{
+    state::{Cause, Turn},
+    thread::Thread,
+};
 
 fn summing(after: u32) -> Agent {
     Agent::with(AgentProfile { summary_after: after, ..Default::default() })
@@ -73,25 +76,74 @@ fn a_summary_that_fails_is_not_asked_for_again_until_as_many_answers_later() {
     agent.is_replayed();
 }
 
+/// What the work lane would ask now.
+fn asks(agent: &mut Agent) -> Vec<String> {
+    let (state, input) = agent.next_work().unwrap();
+    match Deliberation::begin(&state, &input, &catalogue(), &limits()) {
+        Some((_, Next::Ask(questions))) => questions.iter().map(|it| it.request.digest()).collect(),
+        _ => Vec::new(),
+    }
+}
+
 #[test]
 fn what_is_said_meanwhile_changes_nothing_of_what_was_asked() {
-    let mut agent = summing(1);
+    let mut agent = Agent::with(AgentProfile { summary_after: 1, history_limit: 4, ..Default::default() });
     agent.talks("m1", "one");
-    let (state, input) = agent.next_work().unwrap();
-    let (limits, catalogue) = (limits(), catalogue());
-    let asked = |state: &AgentState, input: &Input| match Deliberation::begin(state, input, &catalogue, &limits) {
-        Some((_, Next::Ask(questions))) => questions.iter().map(|it| it.request.digest()).collect::<Vec<_>>(),
-        _ => Vec::new(),
-    };
-    let before = asked(&state, &input);
+    let before = asks(&mut agent);
     assert_eq!(before.len(), 1);
     agent.talks("m2", "two");
-    let (state, input) = agent.next_work().unwrap();
-    assert_eq!(asked(&state, &input), before, "nobody pays for it twice");
+    assert_eq!(asks(&mut agent), before, "nobody pays for it twice");
+    agent.talks("m3", "three");
+    assert_eq!(asks(&mut agent), before, "whatever the thread had no more room for");
     let decided = agent.works(&[summary()]).unwrap();
     assert_eq!(kinds(&decided), ["summarized"]);
-    assert!(!agent.asked_last().contains("two"), "{}", agent.asked_last());
+    assert!(agent.asked_last().contains("one") && !agent.asked_last().contains("two"), "{}", agent.asked_last());
     agent.is_replayed();
+}
+
+#[test]
+fn what_becomes_of_a_call_meanwhile_changes_nothing_of_what_was_asked() {
+    let mut agent = summing(1);
+    agent.hears("m1", "look it up");
+    let called = agent.decides(&[calls(&["tools.now"])]).unwrap();
+    agent.talks("m2", "are you there");
+    let before = asks(&mut agent);
+    agent.learns(&called, &actions(&called)[0], "found");
+    agent.decides(&[says("here it is")]).unwrap();
+    assert_eq!(asks(&mut agent), before, "nobody pays for it twice");
+    assert_eq!(kinds(&agent.works(&[summary()]).unwrap()), ["summarized"]);
+    agent.is_replayed();
+}
+
+#[test]
+fn a_summary_that_was_asked_for_otherwise_takes_its_place() {
+    let mut agent = summing(2);
+    agent.talks("m1", "one");
+    agent.talks("m2", "two");
+    assert_eq!(asks(&mut agent).len(), 1);
+    agent.hears("m3", "sum it up");
+    let called = asks_for("thread.summarize", json!({}));
+    agent.decides(&[called, says(r#"{"title": "T", "summary": "S"}"#), says("done")]).unwrap();
+    assert_eq!(agent.mind.state.threads.values().next().unwrap().summary, "S");
+    assert!(agent.next_work().is_none());
+    agent.is_replayed();
+}
+
+#[test]
+fn however_many_wait_what_was_begun_is_ended() {
+    let mut agent = summing(1);
+    agent.talks("m1", "one");
+    let before = asks(&mut agent);
+    let correlation = agent.mind.state.work.summaries[0].correlation;
+    let state = Arc::make_mut(&mut agent.mind.state);
+    for at in 0..40 {
+        let (turn, thread) = (Uuid::from_u128(at), format!("t{at}"));
+        state.turns.insert(turn, Turn::new(Cause::Message, correlation, &thread, "ann"));
+        state.threads.insert(thread.clone(), Thread::default().into());
+        state.note_answer(&thread, turn, correlation);
+    }
+    assert_eq!(state.work.summaries.len(), 32);
+    assert_eq!(asks(&mut agent), before);
 }
 
 #[test]

@@ -137,6 +137,24 @@ test('what was written before anybody listened is the beginning of a draft, unle
   expect(conversation.drafts).toEqual([]);
 });
 
+test('a draft that is faster than the log is shown from its beginning', () => {
+  const conversation = folded([]);
+  const piece = (turn: string, text: string, index: number) => conversation.token({ agent: 'cook', correlation_id: turn, call_id: 'c-1', text, index });
+  ['Once ', 'upon ', 'a '].forEach((text, index) => piece('t-1', text, index));
+  piece('t-2', 'Once', 0);
+  expect(conversation.drafts).toEqual([]);
+  message('m-1', 't-1').forEach((told) => conversation.take(told));
+  piece('t-1', 'time', 3);
+  expect(conversation.drafts.map(({ text }) => text)).toEqual(['Once upon a time']);
+  // One that is decided by the time that it is told of.
+  conversation.take(says('t-2', 'm-2', false, 'Once'));
+  message('m-2', 't-2').forEach((told) => conversation.take(told));
+  for (let turn = 3; turn < 100; turn += 1) piece(`t-${turn}`, 'Once', 0);
+  message('m-3', 't-3').forEach((told) => conversation.take(told));
+  message('m-99', 't-99').forEach((told) => conversation.take(told));
+  expect(conversation.drafts.map(({ text }) => text)).toEqual(['Once upon a time', 'Once']);
+});
+
 test('what others say to the agent is not shown, but keeps it busy', () => {
   const conversation = folded([event('agent.message', 't-9', { message_id: 'm-9', user: 'joe', text: 'secret' })]);
   expect(conversation.items).toEqual([]);

@@ -86,6 +86,9 @@ export interface Draft {
 /** Characters of a draft or of a line that are kept. */
 const LONGEST = 200_000;
 const LONGEST_LINE = 500;
+/** Turns of which pieces came before their events, and pieces of one that are kept. */
+const MOST_EARLY = 16;
+const MOST_PIECES = 1_000;
 
 export class Conversation {
   readonly agent: string;
@@ -93,6 +96,8 @@ export class Conversation {
   /** In the order in which they came up. */
   #items = new Map<string, Item>();
   #drafts = new Map<string, Draft>();
+  /** Pieces of turns whose messages were not told of yet: what is live may be faster than the log. */
+  #early = new Map<string, Token[]>();
   /** Turns of this user: correlation ids. */
   #ours = new Set<string>();
   /** Messages that were answered. */
@@ -217,8 +222,9 @@ export class Conversation {
   };
 
   /** A piece that a model writes. */
-  token({ correlation_id: turn, call_id: call = '', index = 0, text: piece, reasoning }: Token) {
-    if (!this.#ours.has(turn)) return;
+  token(token: Token) {
+    const { correlation_id: turn, call_id: call = '', index = 0, text: piece, reasoning } = token;
+    if (!this.#ours.has(turn)) return this.#keep(token);
     const known = this.#drafts.get(turn);
     // The first piece of another call, or what one has written before anybody listened; late for what is decided already.
     const begins = known?.call !== call || (call === '' && index === 0);
@@ -228,9 +234,19 @@ export class Conversation {
     this.#drafts.set(turn, reasoning ? { ...draft, reasoning: grown(draft.reasoning, piece) } : { ...draft, text: grown(draft.text, piece) });
   }
 
+  #keep(token: Token) {
+    const { correlation_id: turn } = token;
+    const kept = this.#early.get(turn) ?? [];
+    if (kept.length < MOST_PIECES) kept.push(token);
+    this.#early.set(turn, kept);
+    // Of those of others nobody wants to know.
+    for (const oldest of [...this.#early.keys()].slice(0, -MOST_EARLY)) this.#early.delete(oldest);
+  }
+
   /** Who listens anew is told from the beginning what is being written. */
   listens() {
     this.#drafts.clear();
+    this.#early.clear();
   }
 
   /** A piece that a process writes. */
@@ -242,6 +258,9 @@ export class Conversation {
   #said(event: Event, stage: Stage) {
     const id = text(event, 'message_id');
     this.#ours.add(event.correlation_id);
+    const early = this.#early.get(event.correlation_id) ?? [];
+    this.#early.delete(event.correlation_id);
+    early.forEach((token) => this.token(token));
     const said = this.#messages.get(event.correlation_id) ?? [];
     if (!said.includes(id)) this.#messages.set(event.correlation_id, [...said, id]);
     if (this.#items.has(id)) {
@@ -258,6 +277,7 @@ export class Conversation {
     const turn = event.correlation_id;
     this.#undecided.delete(turn);
     this.#drafts.delete(turn);
+    this.#early.delete(turn);
     for (const id of this.#messages.get(turn) ?? []) this.#stage(id, 'decided');
   }
 
