@@ -31,12 +31,18 @@ async fn post(world: &World, path: &str, body: &Value) -> Response {
     world.http.post(world.url(path)).json(body).send().await.unwrap()
 }
 
+/// Whether a message is refused since the agent is congested, and not since somebody asks too often.
+async fn is_refused(world: &World, name: &str) -> bool {
+    let answer = post(world, "/v1/messages", &message(Some(name), "hello")).await;
+    answer.status() == 429 && answer.json::<Value>().await.unwrap()["type"] == "urn:kairo:problem:congested"
+}
+
 /// Says that the agent is congested, until the gateway has heard of it.
 async fn congest(world: &World, name: &str) {
     let heard = async {
         loop {
             congestion::announce(&world.bus, &Queue::of(&agent(name)), Some(CONGESTION)).await;
-            if post(world, "/v1/messages", &message(Some(name), "hello")).await.status() == 429 {
+            if is_refused(world, name).await {
                 return;
             }
         }
@@ -47,7 +53,7 @@ async fn congest(world: &World, name: &str) {
 /// Says that it is so no longer, until the gateway has heard of it.
 async fn relieve(world: &World, name: &str) {
     congestion::announce(&world.bus, &Queue::of(&agent(name)), None).await;
-    let heard = async { while post(world, "/v1/messages", &message(Some(name), "hello")).await.status() == 429 {} };
+    let heard = async { while is_refused(world, name).await {} };
     timeout(DEADLINE, heard).await.expect("messages are refused for ever");
 }
 
@@ -141,7 +147,7 @@ async fn congestion_outlives_a_gateway_and_its_bucket_a_restart_of_the_server() 
 
     // It is said no more, so a gateway that starts now has to read it.
     world.stack.restart(Service::Gateway, 0).await.unwrap();
-    let read = async { while post(&world, "/v1/messages", &message(Some(BUSY), "hello")).await.status() != 429 {} };
+    let read = async { while !is_refused(&world, BUSY).await {} };
     timeout(DEADLINE, read).await.expect("nobody read what was said before");
     relieve(&world, BUSY).await;
     world.end().await;
