@@ -60,8 +60,9 @@ async function tell(page, words) {
   await page.getByRole('button', { name: /^(Send|发送)$/ }).click();
 }
 
-/** Says something and waits until it is decided on and answered. */
+/** Says something and waits until it is decided on and answered. What was said before is there first: its answers are no new ones. */
 async function say(page, words) {
+  await page.locator('[role=log][aria-busy=false]').waitFor();
   const answers = await page.locator('[data-manner=answer]').count();
   await tell(page, words);
   await page.locator('[data-manner=answer]').nth(answers).waitFor();

@@ -3,10 +3,17 @@
 use std::collections::BTreeSet;
 
 use futures::{SinkExt, StreamExt};
-use kairo_core::event_json::EventJson;
+use jiff::Timestamp;
+use kairo_core::{
+    bus::append::Outgoing,
+    envelope::{Envelope, Origin},
+    event_json::EventJson,
+    ids,
+    subjects::{self, LIVE_TOKEN, USER_MESSAGE},
+};
 use kairo_local::Service;
-use kairo_proto::v1;
-use reqwest::Method;
+use kairo_proto::v1::{self, LiveToken, UserMessage};
+use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokio_tungstenite::{
     connect_async,
@@ -18,7 +25,7 @@ use uuid::Uuid;
 
 use crate::{
     keys::{ADMIN, Caller},
-    world::{DEADLINE, Wanted, World},
+    world::{DEADLINE, Wanted, World, agent},
 };
 
 const AGENT: &str = "bob";
@@ -53,8 +60,8 @@ struct Turn {
     thread: String,
 }
 
-/// Both users have had an answer, and something of theirs is running.
-async fn scene() -> Scene {
+/// A world with the agent, the operator, and a key that is limited to ann.
+async fn limited() -> (World, Caller, Caller) {
     let wanted = Wanted::new(LASTING).env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always");
     let wanted = wanted.env(Service::Gateway, "KAIRO_GATEWAY__FRESHNESS_WAIT_MS", "60000");
     let world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN).start().await;
@@ -63,6 +70,12 @@ async fn scene() -> Scene {
     assert_eq!(operator.post("/v1/agents", profile).await.0, 201);
     let (_, key) = operator.make(json!({ "name": "ann", "scopes": ["read", "write"], "user": "ann" })).await;
     let ann = Caller::new(&world, 0, Some(&key));
+    (world, operator, ann)
+}
+
+/// Both users have had an answer, and something of theirs is running.
+async fn scene() -> Scene {
+    let (world, operator, ann) = limited().await;
     let mut turns = Vec::new();
     for user in USERS {
         answered(&world, &operator, user).await;
@@ -109,8 +122,16 @@ fn place(event: &Value) -> (u64, u32) {
 
 /// What a stream shows up to a reply to her, which is the last.
 async fn streamed(caller: &Caller, query: &str, reply: Uuid) -> Vec<Value> {
-    let mut stream = caller.request(Method::GET, &format!("/v1/events/stream{query}")).send().await.unwrap();
+    shown_until(opened(caller, query).await, |shown| shown.last().is_some_and(|last| is_reply(last, reply))).await
+}
+
+async fn opened(caller: &Caller, query: &str) -> Response {
+    let stream = caller.request(Method::GET, &format!("/v1/events/stream{query}")).send().await.unwrap();
     assert_eq!(stream.status(), 200);
+    stream
+}
+
+async fn shown_until(mut stream: Response, all: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let (mut text, mut events) = (String::new(), Vec::new());
     let reading = async {
         loop {
@@ -119,13 +140,13 @@ async fn streamed(caller: &Caller, query: &str, reply: Uuid) -> Vec<Value> {
                 let data = block.lines().find_map(|line| line.strip_prefix("data: "));
                 events.extend(data.map(|data| serde_json::from_str::<Value>(data).unwrap()));
                 text = rest.to_owned();
-                if events.last().is_some_and(|event| is_reply(event, reply)) {
+                if all(&events) {
                     return;
                 }
             }
         }
     };
-    tokio::time::timeout(DEADLINE, reading).await.expect("the reply was never shown");
+    tokio::time::timeout(DEADLINE, reading).await.expect("not everything was shown");
     events
 }
 
@@ -206,6 +227,57 @@ async fn a_user_sees_what_concerns_them_and_nothing_else() {
         assert_eq!(ann.get(&format!("{path}/{}", of(&turns[1]))).await.0, 404);
     }
     ended(&world, &operator, &turns).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn pieces_that_come_before_the_log_tells_whose_they_are_are_shown_then() {
+    let (world, operator, ann) = limited().await;
+    let threads = [answered(&world, &operator, "ann").await, answered(&world, &operator, "joe").await];
+    let threads = threads.map(|reply| reply.thread_id.unwrap());
+    // Whose the threads are the read model knows, and whose the turns are that are to begin nobody.
+    world.projected().await;
+    // Of all agents: a stream of one asks first for what was said live before, and holds the rest back meanwhile.
+    let stream = opened(&ann, "?live=true").await;
+    // What the gateway says is taken after what it subscribed to before.
+    say(&operator, "ann", "hello").await;
+    let turns = USERS.map(|user| {
+        let envelope = Envelope::entering(ids::entering(), subjects::Service::Gateway, Origin::User, Timestamp::now());
+        (user, envelope)
+    });
+    let call = |of: &str, thread: Option<&str>| format!("call of {of} in {thread:?}");
+    let live = async |said: &Envelope, user: &str, thread: Option<&str>, index: u32| {
+        let piece = LiveToken { index, text: index.to_string(), call_id: call(user, thread), ..Default::default() };
+        let envelope =
+            said.follow(ids::entering(), subjects::Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let envelope = envelope.in_thread(thread.unwrap_or_default());
+        world.bus.say_live(&Outgoing::new(&LIVE_TOKEN, &agent(AGENT), envelope, piece)).await;
+    };
+    for index in 0..3 {
+        for (user, said) in &turns {
+            // Of nobody's thread, of their own, and of the other's.
+            for thread in [None, Some(threads[0].as_str()), Some(threads[1].as_str())] {
+                live(said, user, thread, index).await;
+            }
+        }
+    }
+    for (user, said) in turns.iter().rev() {
+        let text =
+            UserMessage { user: (*user).into(), agent: AGENT.into(), text: "hello".into(), ..Default::default() };
+        world.bus.publish(&Outgoing::new(&USER_MESSAGE, &agent(user), said.clone(), text)).await.unwrap();
+    }
+    let of_test = |shown: &&Value| shown["call_id"].as_str().is_some_and(|call| call.starts_with("call of"));
+    let turn = turns[0].1.correlation_id;
+    let shown = shown_until(stream, |shown| {
+        shown.iter().filter(of_test).count() >= 6 && shown.iter().any(|event| is_reply(event, turn))
+    });
+    let shown = shown.await;
+    let pieces: Vec<_> = shown.iter().filter(of_test).map(|piece| [&piece["call_id"], &piece["text"]]).collect();
+    for thread in [None, Some(threads[0].as_str())] {
+        let hers = pieces.iter().filter(|[of, _]| **of == call("ann", thread)).map(|[_, text]| *text);
+        assert_eq!(hers.collect::<Vec<_>>(), ["0", "1", "2"], "{pieces:?}");
+    }
+    assert_eq!(pieces.len(), 6, "{pieces:?}");
     world.end().await;
 }
 

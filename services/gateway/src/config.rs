@@ -157,6 +157,9 @@ pub struct GatewayConfig {
     pub max_streams_per_key: usize,
     /// Events and live pieces that wait for the client of one stream, and messages asked of the log at once. Default 64.
     pub stream_buffer: usize,
+    /// Live pieces of one stream that came before the log told whose they are, where its key is limited to a user: they are kept
+    /// until it does, and of more the newest. Default 256.
+    pub early_pieces: usize,
     /// Subscriptions of one WebSocket connection at once. Default 16.
     pub ws_subscriptions: usize,
     /// How long supervisors may take to tell who has just begun to listen what an agent's processes wrote so far, in
@@ -307,6 +310,7 @@ impl Default for GatewayConfig {
             max_streams: 1_000,
             max_streams_per_key: 500,
             stream_buffer: 64,
+            early_pieces: 256,
             ws_subscriptions: 16,
             tail_wait_ms: 1_000,
             shared_messages: 1_024,
@@ -374,6 +378,7 @@ impl Validate for GatewayConfig {
         check(found, "max_streams", self.max_streams, 1..=100_000, "streams");
         check(found, "max_streams_per_key", self.max_streams_per_key, 1..=100_000, "streams");
         check(found, "stream_buffer", self.stream_buffer, 1..=1_000, "messages");
+        check(found, "early_pieces", self.early_pieces, 1..=10_000, "pieces");
         check(found, "ws_subscriptions", self.ws_subscriptions, 1..=1_000, "subscriptions");
         check(found, "tail_wait_ms", self.tail_wait_ms, 10..=60_000, "milliseconds");
         check(found, "shared_messages", self.shared_messages, 1..=1_000_000, "messages");

@@ -9,7 +9,7 @@ use std::{
 
 use kairo_core::event_json::EventJson;
 use kairo_read_model::{Kind, Owners, Snapshot};
-use tokio::time::sleep;
+use tokio::{sync::Notify, task::yield_now, time::sleep};
 use uuid::Uuid;
 
 use crate::{
@@ -28,13 +28,16 @@ pub struct Own {
     gateway: Gateway,
     user: String,
     known: Mutex<Known>,
-    /// What was asked about for the sake of live pieces.
-    asked: Mutex<Remembered<Happened, ()>>,
+    /// What was asked about for the sake of live pieces, and whether its turn was known.
+    asked: Mutex<Remembered<(Happened, bool), ()>>,
+    /// Told whenever something was taken in.
+    learned: Notify,
 }
 
 impl Own {
     pub fn new(gateway: &Gateway, user: &str) -> Self {
-        Self { gateway: gateway.clone(), user: user.to_owned(), known: Mutex::default(), asked: Mutex::default() }
+        let (known, asked, learned) = Default::default();
+        Self { gateway: gateway.clone(), user: user.to_owned(), known, asked, learned }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -44,6 +47,18 @@ impl Own {
     /// Takes in a message's events. What they do not say of themselves is asked of the read model, for as long as that
     /// takes: an event that is left out now would never be shown.
     pub async fn take_in(&self, events: &[EventJson]) {
+        self.learn(events).await;
+        self.learned.notify_one();
+        // Live pieces that were waiting for this are shown before the events: by the same task, which looks for them first.
+        yield_now().await;
+    }
+
+    /// Until something was taken in since this was asked last.
+    pub async fn learned(&self) {
+        self.learned.notified().await;
+    }
+
+    async fn learn(&self, events: &[EventJson]) {
         let missing = {
             let mut known = self.known();
             events.iter().for_each(|event| known.learn(event));
@@ -75,26 +90,29 @@ impl Own {
         concerns(event, &self.user, &self.known()) == Visibility::Theirs
     }
 
-    /// Whether a live piece is to be shown. It cannot wait: what is not known at once is left out.
-    pub async fn shows_piece(&self, at: Happened) -> bool {
-        let known = self.known().concern(&at, &self.user);
-        if known != Visibility::Unknown || !self.is_first(&at) {
-            return known == Visibility::Theirs;
-        }
-        let asked = async { find(&self.gateway.read_model.snapshot().await?, std::slice::from_ref(&at)).await };
-        let found = query::at_once(&self.gateway, asked).await.unwrap_or_default();
-        // Whatever is not there may be there soon; the log will say.
-        for owners in found.into_iter().filter(|owners| is_owned_by(owners, &self.user)) {
-            self.known().note(&at, owners.began.as_deref().and_then(began).map(str::to_owned), owners.of_thread);
-        }
-        self.known().concern(&at, &self.user) == Visibility::Theirs
+    /// Whom something that is live concerns, by what is known so far.
+    pub fn concern(&self, at: &Happened) -> Visibility {
+        self.known().concern(at, &self.user)
     }
 
-    fn is_first(&self, at: &Happened) -> bool {
+    /// Where something live happened that the log read so far does not say of whom it concerns, and the read model was not asked
+    /// yet: it is once, and once more when its turn is known.
+    pub fn unasked(&self, places: HashSet<Happened>) -> Vec<Happened> {
+        let known = self.known();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = asked.get(at).is_none();
-        asked.put(at.clone(), ());
-        first
+        let unasked = places.into_iter().filter(|at| known.concern(at, &self.user) == Visibility::Unknown);
+        unasked.filter(|at| asked.is_new((at.clone(), known.knows_turn(at)))).collect()
+    }
+
+    /// Asks the read model whom it concerns. What is not answered at once, the log will tell.
+    pub async fn ask(&self, places: &[Happened]) {
+        let asked = async { find(&self.gateway.read_model.snapshot().await?, places).await };
+        let found = query::at_once(&self.gateway, asked).await.unwrap_or_default();
+        let mut known = self.known();
+        for (at, owners) in places.iter().zip(found) {
+            // Whatever is not there may be there soon.
+            known.note_found(at, owners.began.map(|event| began(&event).map(str::to_owned)), owners.of_thread);
+        }
     }
 }
 

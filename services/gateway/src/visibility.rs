@@ -75,13 +75,32 @@ impl Known {
         }
     }
 
+    /// Takes in what was found that may not be all there is: what was not found stays unknown.
+    pub fn note_found(&mut self, at: &Happened, turn: Option<Option<String>>, thread: Option<String>) {
+        if let Some(turn) = turn {
+            self.turns.put(at.turn, turn);
+        }
+        if let Some((key, thread)) = at.thread.clone().zip(thread) {
+            self.threads.put(key, Some(thread));
+        }
+    }
+
+    pub fn knows_turn(&self, at: &Happened) -> bool {
+        self.turns.get(&at.turn).is_some()
+    }
+
     /// Whether something that happened there concerns this user.
     pub fn concern(&self, at: &Happened, user: &str) -> Visibility {
-        let Some(turn) = self.turns.get(&at.turn) else { return Visibility::Unknown };
-        let thread = match at.thread.as_ref().map(|thread| self.threads.get(thread)) {
-            None => None,
-            Some(None) => return Visibility::Unknown,
-            Some(Some(thread)) => thread.as_deref(),
+        let turn = self.turns.get(&at.turn);
+        let thread = at.thread.as_ref().map(|thread| self.threads.get(thread));
+        let is_anothers = |owner: &Option<String>| owner.as_deref().is_some_and(|owner| owner != user);
+        // One of them is enough to know that.
+        if turn.is_some_and(is_anothers) || thread.flatten().is_some_and(is_anothers) {
+            return Visibility::NotTheirs;
+        }
+        let (Some(turn), Some(thread)) = (turn, thread.map_or(Some(None), |thread| thread.map(Option::as_deref)))
+        else {
+            return Visibility::Unknown;
         };
         match is_theirs(user, None, turn.as_deref(), thread) {
             true => Visibility::Theirs,
@@ -159,6 +178,15 @@ pub struct Remembered<K, V> {
 impl<K, V> Default for Remembered<K, V> {
     fn default() -> Self {
         Self { young: HashMap::new(), old: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash> Remembered<K, ()> {
+    /// Whether it was not put in before; it is then.
+    pub fn is_new(&mut self, key: K) -> bool {
+        let new = self.get(&key).is_none();
+        self.put(key, ());
+        new
     }
 }
 
@@ -248,6 +276,22 @@ mod tests {
             assert_eq!(concerns(&result(), "ann", &known(turn, thread)), expected, "{turn:?} {thread:?}");
         }
         assert_eq!(concerns(&result(), "ann", &Known::default()), Visibility::Unknown);
+    }
+
+    #[test]
+    fn what_was_found_of_a_turn_alone_or_a_thread_alone_says_only_whose_it_is_not() {
+        let at = Happened::of(&result());
+        let found = |turn: Option<Option<&str>>, thread: Option<&str>| {
+            let mut known = Known::default();
+            known.note_found(&at, turn.map(|turn| turn.map(str::to_owned)), thread.map(str::to_owned));
+            known.concern(&at, "ann")
+        };
+        assert_eq!(found(Some(Some("joe")), None), Visibility::NotTheirs);
+        assert_eq!(found(None, Some("joe")), Visibility::NotTheirs);
+        assert_eq!(found(Some(Some("ann")), None), Visibility::Unknown);
+        // The turn may be one that another began, of which nobody heard yet.
+        assert_eq!(found(None, Some("ann")), Visibility::Unknown);
+        assert_eq!(found(Some(None), Some("ann")), Visibility::Theirs);
     }
 
     #[test]

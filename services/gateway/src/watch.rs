@@ -22,13 +22,13 @@ use crate::{
     fields::Fields,
     follow,
     live::{self, Piece},
+    own_pieces,
     ownership::Own,
     place::Place,
     problem::Problem,
     state::Gateway,
     tail::{Said, Wanted},
     turn_status::Turns,
-    visibility::{Happened, owner},
 };
 
 /// Pieces after which the log is looked at, however many more there are: what a process writes without end must not keep
@@ -91,7 +91,8 @@ impl<T: Send + 'static> Watch<T> {
         let pieces = if wish.live {
             let wait = Duration::from_millis(gateway.config.tail_wait_ms);
             let pieces = live::pieces(&gateway.bus, wish.filter.agent.as_ref(), wait).await?;
-            shown_pieces(pieces, wish.filter.clone(), own.clone(), frame.clone()).boxed()
+            let own = own.clone().map(|own| (own, gateway.config.early_pieces));
+            shown_pieces(pieces, wish.filter.clone(), own, frame.clone()).boxed()
         } else {
             stream::empty().boxed()
         };
@@ -188,29 +189,20 @@ fn is_shown(own: Option<&Own>, event: &EventJson) -> bool {
 fn shown_pieces<T: Send + 'static>(
     pieces: impl Stream<Item = Piece> + Send + 'static,
     filter: Filter,
-    own: Option<Arc<Own>>,
+    own: Option<(Arc<Own>, usize)>,
     frame: impl Fn(Shown<'_>) -> T + Send + 'static,
 ) -> impl Stream<Item = (T, bool)> + Send + 'static {
-    let pieces = pieces.filter_map(move |piece| {
-        let own = own.clone();
-        async move {
-            let shows = match own {
-                Some(own) => own.shows_piece(place_of(&piece.record)).await,
-                None => true,
-            };
-            shows.then_some(piece)
-        }
+    let wanted = pieces.filter(move |Piece { record: Record { envelope, .. }, .. }| {
+        ready(filter.fits(envelope.thread_id.as_deref(), envelope.correlation_id))
     });
-    pieces.filter_map(move |Piece { record, waits }| {
-        let wanted = filter.fits(record.envelope.thread_id.as_deref(), record.envelope.correlation_id);
-        let shown = wanted.then(|| live_fields(&record)).flatten();
+    let theirs = match own {
+        Some((own, most)) => own_pieces::of_user(wanted.boxed(), own, most).boxed(),
+        None => wanted.boxed(),
+    };
+    theirs.filter_map(move |Piece { record, waits }| {
+        let shown = live_fields(&record);
         ready(shown.map(|(name, data)| (frame(Shown::Live(name, data)), waits)))
     })
-}
-
-fn place_of(piece: &Record) -> Happened {
-    let (envelope, agent) = (&piece.envelope, owner(&piece.subject));
-    Happened::at(envelope.correlation_id, agent, envelope.thread_id.as_deref())
 }
 
 /// What kind of piece it is, and what it says.

@@ -1,0 +1,82 @@
+//! Live pieces that are there before it is known whose they are: what is live may be faster than the log. They are kept
+//! until it is known, and shown then, in their order. Pure.
+
+use std::collections::{HashSet, VecDeque};
+
+use crate::visibility::{Happened, Visibility};
+
+/// Pieces, of which the newest are kept. Without end there are those of turns that nobody began.
+pub struct Early<T> {
+    kept: VecDeque<(Happened, T)>,
+    most: usize,
+}
+
+impl<T> Early<T> {
+    pub fn new(most: usize) -> Self {
+        Self { kept: VecDeque::new(), most }
+    }
+
+    /// Keeps a piece behind those that came before it.
+    pub fn keep(&mut self, at: Happened, piece: T) {
+        if self.kept.len() >= self.most {
+            self.kept.pop_front();
+        }
+        self.kept.push_back((at, piece));
+    }
+
+    /// Where what is kept happened, each place once.
+    pub fn places(&self) -> HashSet<Happened> {
+        self.kept.iter().map(|(at, _)| at.clone()).collect()
+    }
+
+    /// Those that are theirs by what is known now. What is another's is forgotten, and what is still unknown stays.
+    pub fn settled(&mut self, concern: impl Fn(&Happened) -> Visibility) -> Vec<T> {
+        let mut theirs = Vec::new();
+        for (at, piece) in std::mem::take(&mut self.kept) {
+            match concern(&at) {
+                Visibility::Theirs => theirs.push(piece),
+                Visibility::NotTheirs => {}
+                Visibility::Unknown => self.kept.push_back((at, piece)),
+            }
+        }
+        theirs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn turn(number: u128) -> Happened {
+        Happened { turn: Uuid::from_u128(number), thread: None }
+    }
+
+    #[test]
+    fn what_is_known_later_is_shown_in_its_order_and_what_is_anothers_never() {
+        let mut early = Early::new(9);
+        for (at, piece) in [(1, "a"), (2, "x"), (1, "b"), (3, "u"), (1, "c")] {
+            early.keep(turn(at), piece);
+        }
+        let by_now = |at: &Happened| match at.turn.as_u128() {
+            1 => Visibility::Theirs,
+            2 => Visibility::NotTheirs,
+            _ => Visibility::Unknown,
+        };
+        assert_eq!(early.settled(by_now), ["a", "b", "c"]);
+        assert_eq!(early.places(), HashSet::from([turn(3)]));
+        assert_eq!(early.settled(|_| Visibility::Theirs), ["u"]);
+        assert!(early.settled(|_| Visibility::Theirs).is_empty());
+    }
+
+    #[test]
+    fn of_more_than_are_kept_the_oldest_go() {
+        let mut early = Early::new(2);
+        for piece in 1..=3 {
+            early.keep(turn(1), piece);
+        }
+        assert_eq!(early.settled(|_| Visibility::Unknown), Vec::<i32>::new());
+        assert_eq!(early.settled(|_| Visibility::Theirs), [2, 3]);
+    }
+}
