@@ -2,8 +2,14 @@
 
 use std::{fmt::Write, time::Duration};
 
+use axum::body::{Body, to_bytes};
+use hyper::{
+    Request,
+    client::conn::http2::{self, SendRequest},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
@@ -129,6 +135,44 @@ async fn who_sends_all_of_a_body_first_reads_why_it_is_not_taken() {
         let caller = Caller::new(&world, 0, early.key.as_deref());
         let request = caller.request(Method::POST, early.path).header("content-type", early.media_type);
         assert_eq!(request.body(vec![b' '; BYTES]).send().await.unwrap().status(), early.status, "{}", early.path);
+    }
+    drop(pending);
+    world.end().await;
+}
+
+/// A connection over HTTP/2, on which requests go on beside each other.
+async fn over_http2(world: &World) -> SendRequest<Body> {
+    let stream = TokioIo::new(connected(world).await);
+    let (client, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// More than is sent before the gateway asks for more: what is not read of it ends with the request, and nothing else does.
+#[tokio::test]
+async fn over_http2_a_request_is_answered_before_its_body_has_come_and_others_go_on() {
+    let Scene { world, early, pending } = bounded(&[]).await;
+    let mut client = over_http2(&world).await;
+    for early in &early {
+        let mut request =
+            Request::post(format!("http://127.0.0.1{}", early.path)).header("content-type", early.media_type);
+        if let Some(key) = &early.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        let request = request.body(Body::from(vec![b' '; BYTES])).unwrap();
+        let answer = timeout(DEADLINE, client.send_request(request)).await.expect("there is no answer").unwrap();
+        assert_eq!(answer.status(), early.status, "{}", early.path);
+        let problem = to_bytes(Body::new(answer.into_body()), BYTES).await.unwrap();
+        let problem: Value = serde_json::from_slice(&problem).unwrap();
+        assert_eq!(problem["status"], early.status, "{problem}");
+        let request = Request::get("http://127.0.0.1/healthz").body(Body::empty()).unwrap();
+        assert_eq!(
+            client.send_request(request).await.unwrap().status(),
+            200,
+            "after {} of {}",
+            early.status,
+            early.path
+        );
     }
     drop(pending);
     world.end().await;

@@ -26,7 +26,8 @@ const FIELDS: &str = "        # fields of ";
 const REFERENCE: &str = "          ref: { $ref: '#/components/schemas/Ref' }\n";
 
 pub fn yaml(config: &GatewayConfig) -> MethodRouter<Gateway> {
-    openapi::serve(TYPE, document(config))
+    let config = config.clone();
+    openapi::serve(TYPE, move || document(&config))
 }
 
 fn document(config: &GatewayConfig) -> String {

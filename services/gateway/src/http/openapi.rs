@@ -5,7 +5,10 @@
 //! configuration, who may use what ([`super::access`]), the answers that many endpoints have in common, and the schemas
 //! that [`super::asyncapi`] has too.
 
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    sync::{Arc, LazyLock},
+};
 
 use axum::{
     http::{HeaderValue, Method, header},
@@ -67,18 +70,23 @@ const OF_FRESH: Answers = &[(304, "NotModified")];
 
 /// The document as YAML, in which it is written.
 pub fn yaml(config: &GatewayConfig) -> MethodRouter<Gateway> {
-    serve("application/yaml", document(config))
+    let config = config.clone();
+    serve("application/yaml", move || document(&config))
 }
 
 /// The document as JSON, which every tool reads.
 pub fn json(config: &GatewayConfig) -> MethodRouter<Gateway> {
-    serve("application/json", as_json(&document(config)))
+    let config = config.clone();
+    serve("application/json", move || as_json(&document(&config)))
 }
 
-pub fn serve(content_type: &'static str, document: String) -> MethodRouter<Gateway> {
-    let (document, content_type) = (Bytes::from(document), HeaderValue::from_static(content_type));
-    let head = [(header::CONTENT_TYPE, content_type), (header::ETAG, etag::strong(&document))];
-    get(move || async move { (head, document) })
+/// A document that is made when it is asked for first: that is seldom, and a gateway is to be up at once.
+pub fn serve(content_type: &'static str, document: impl FnOnce() -> String + Send + 'static) -> MethodRouter<Gateway> {
+    let made = Arc::new(LazyLock::new(move || {
+        let (document, content_type) = (Bytes::from(document()), HeaderValue::from_static(content_type));
+        ([(header::CONTENT_TYPE, content_type), (header::ETAG, etag::strong(&document))], document)
+    }));
+    get(move || async move { LazyLock::force(&made).clone() })
 }
 
 /// The schema of a message of the contract, as it is written, with its name.
