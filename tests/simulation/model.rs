@@ -55,7 +55,8 @@ pub fn answer(request: &ModelRequest, attempt: u32, seed: u64) -> Completion {
     match chance.below(20) {
         0 => {
             let kind = "model_unavailable".to_owned();
-            let error = CompletionError { kind, message: "come back later".to_owned(), transient: true };
+            let error =
+                CompletionError { kind, message: "come back later".to_owned(), transient: true, ..Default::default() };
             Completion { error: Some(error), ..completion }
         }
         // Empty: no answer at all.

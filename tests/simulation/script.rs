@@ -335,7 +335,12 @@ fn decision(chance: &mut Chance) -> Value {
 }
 
 fn call(number: usize, tool: &str, arguments: &Value) -> CompletionToolCall {
-    CompletionToolCall { call_id: number.to_string(), tool: tool.to_owned(), arguments: arguments.to_string() }
+    CompletionToolCall {
+        call_id: number.to_string(),
+        tool: tool.to_owned(),
+        arguments: arguments.to_string(),
+        ..Default::default()
+    }
 }
 
 fn pick(ids: &[Uuid], chance: &mut Chance) -> Uuid {

@@ -536,6 +536,9 @@ pub struct UserMessage {
     /// A state, such as a sensor's or that of a page: a JSON object, as text. Words and parts may then be missing.
     #[prost(string, tag = "24")]
     pub state: ::prost::alloc::string::String,
+    /// What a chat client sends beside the words; missing where none does.
+    #[prost(message, optional, tag = "25")]
+    pub chat: ::core::option::Option<ChatRequest>,
 }
 impl ::prost::Name for UserMessage {
     const NAME: &'static str = "UserMessage";
@@ -545,6 +548,104 @@ impl ::prost::Name for UserMessage {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.UserMessage".into()
+    }
+}
+/// What a chat client sends with the user's words. Each part is bounded where it enters.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChatRequest {
+    /// The client's system and developer messages, in their order, below each other.
+    #[prost(string, tag = "1")]
+    pub instructions: ::prost::alloc::string::String,
+    /// What was said before, as the client tells it: the thread begins with it where it is new.
+    #[prost(message, repeated, tag = "2")]
+    pub history: ::prost::alloc::vec::Vec<ChatMessage>,
+    /// Tools that the client carries out itself: a JSON array as in the chat-completions format, as text. Empty for none.
+    #[prost(string, tag = "3")]
+    pub tools: ::prost::alloc::string::String,
+    /// `auto`, `none`, `required`, or the name of one of its tools. Empty for `auto`.
+    #[prost(string, tag = "4")]
+    pub tool_choice: ::prost::alloc::string::String,
+    /// What the answer is to look like: a JSON object as in the chat-completions format, as text. Empty for words.
+    #[prost(string, tag = "5")]
+    pub response_format: ::prost::alloc::string::String,
+    /// What came of calls of its tools: the words of the message may then be missing.
+    #[prost(message, repeated, tag = "6")]
+    pub results: ::prost::alloc::vec::Vec<ChatToolResult>,
+    /// Whether it is no turn of the conversation, such as a request for a title: it is answered and leaves nothing behind in the
+    /// thread.
+    #[prost(bool, tag = "7")]
+    pub is_aside: bool,
+}
+impl ::prost::Name for ChatRequest {
+    const NAME: &'static str = "ChatRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChatRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChatRequest".into()
+    }
+}
+/// A message of a conversation as a chat client tells it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ChatMessage {
+    /// user, assistant or tool.
+    #[prost(string, tag = "1")]
+    pub role: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+    /// Of the assistant: the calls it made.
+    #[prost(message, repeated, tag = "3")]
+    pub calls: ::prost::alloc::vec::Vec<ChatToolCall>,
+    /// Of a tool: the call that it is the result of.
+    #[prost(string, tag = "4")]
+    pub call_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ChatMessage {
+    const NAME: &'static str = "ChatMessage";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChatMessage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChatMessage".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChatToolCall {
+    #[prost(string, tag = "1")]
+    pub call_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    /// A JSON object, as text.
+    #[prost(string, tag = "3")]
+    pub arguments: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ChatToolCall {
+    const NAME: &'static str = "ChatToolCall";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChatToolCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChatToolCall".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChatToolResult {
+    #[prost(string, tag = "1")]
+    pub call_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ChatToolResult {
+    const NAME: &'static str = "ChatToolResult";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ChatToolResult".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ChatToolResult".into()
     }
 }
 /// An image, a piece of audio or a video of a message. Its bytes are kept in the object store and only named here.
@@ -1156,6 +1257,9 @@ pub struct AgentMessage {
     pub environment: ::prost::alloc::string::String,
     #[prost(string, tag = "24")]
     pub state: ::prost::alloc::string::String,
+    /// As in UserMessage.
+    #[prost(message, optional, tag = "25")]
+    pub chat: ::core::option::Option<ChatRequest>,
 }
 impl ::prost::Name for AgentMessage {
     const NAME: &'static str = "AgentMessage";
@@ -1538,14 +1642,14 @@ impl ::prost::Name for AgentThought {
     }
 }
 /// Something an agent asks of the world. The id of the event that holds it is the action id. Type kairo.agent.action.v1.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentAction {
     #[prost(oneof = "agent_action::Action", tags = "1, 2, 3")]
     pub action: ::core::option::Option<agent_action::Action>,
 }
 /// Nested message and enum types in `AgentAction`.
 pub mod agent_action {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Action {
         #[prost(message, tag = "1")]
         Say(super::Say),
@@ -1608,7 +1712,7 @@ impl ::prost::Name for Ask {
         "/kairo.v1.Ask".into()
     }
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Say {
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
@@ -1620,6 +1724,16 @@ pub struct Say {
     /// True for the reply that ends the turn, false for words said on the way.
     #[prost(bool, tag = "4")]
     pub r#final: bool,
+    /// How the model's answer ended that is said; empty for a complete one, and for words that no model wrote.
+    #[prost(string, tag = "5")]
+    pub ending: ::prost::alloc::string::String,
+    /// Why the turn failed, as in AgentFailed.kind. The text tells people of it, and is no answer: no model is shown it as one.
+    /// Empty for an answer.
+    #[prost(string, tag = "6")]
+    pub failure: ::prost::alloc::string::String,
+    /// Calls of tools that the client offered: the client carries them out, and sends what came of them with its next message.
+    #[prost(message, repeated, tag = "7")]
+    pub client_calls: ::prost::alloc::vec::Vec<CompletionToolCall>,
 }
 impl ::prost::Name for Say {
     const NAME: &'static str = "Say";
@@ -1663,6 +1777,15 @@ pub struct ToolCall {
     /// As in the Completion that asks for it, where it is the first of its calls.
     #[prost(string, tag = "24")]
     pub reasoning_details: ::prost::alloc::string::String,
+    /// The id by which the model knows the call; empty where no model made it, or a build before epoch 10 did not keep it.
+    #[prost(string, tag = "25")]
+    pub call_id: ::prost::alloc::string::String,
+    /// As in CompletionToolCall.
+    #[prost(string, tag = "26")]
+    pub passed_back: ::prost::alloc::string::String,
+    /// As in Completion.passed_back, where it is the first of its calls.
+    #[prost(string, tag = "27")]
+    pub answer_passed_back: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ToolCall {
     const NAME: &'static str = "ToolCall";
@@ -1837,6 +1960,9 @@ pub struct AgentFailed {
     /// Whether another try followed.
     #[prost(bool, tag = "4")]
     pub retried: bool,
+    /// How long the endpoint asks to wait before the next try, in milliseconds; 0 where it does not say.
+    #[prost(uint64, tag = "5")]
+    pub retry_after_ms: u64,
 }
 impl ::prost::Name for AgentFailed {
     const NAME: &'static str = "AgentFailed";
@@ -2030,6 +2156,9 @@ pub struct ChainStarted {
     /// The task it carries out; empty when it is none.
     #[prost(string, tag = "5")]
     pub task_id: ::prost::alloc::string::String,
+    /// As in Completion, where a model called the tools directly.
+    #[prost(string, tag = "6")]
+    pub passed_back: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ChainStarted {
     const NAME: &'static str = "ChainStarted";
@@ -2055,6 +2184,11 @@ pub struct ChainStep {
     /// What agent.decide is to judge before it runs; empty for nothing.
     #[prost(string, tag = "4")]
     pub decide: ::prost::alloc::string::String,
+    /// As in ToolCall, where a model called the tool directly.
+    #[prost(string, tag = "5")]
+    pub call_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub passed_back: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ChainStep {
     const NAME: &'static str = "ChainStep";
@@ -2545,6 +2679,19 @@ pub struct Completion {
     /// The submodule that was asked; empty for the agent itself.
     #[prost(string, tag = "13")]
     pub module: ::prost::alloc::string::String,
+    /// How the answer ended. Empty in what builds before epoch 10 wrote.
+    #[prost(string, tag = "14")]
+    pub ending: ::prost::alloc::string::String,
+    /// Tokens of input_tokens that the model server read from its cache.
+    #[prost(uint64, tag = "15")]
+    pub cached_tokens: u64,
+    /// Whether input_tokens and output_tokens are an estimate, since the model server reported none.
+    #[prost(bool, tag = "16")]
+    pub is_estimate: bool,
+    /// Fields of the answer that the model server wants back with its calls as long as the turn lasts, such as `reasoning_content`: a
+    /// JSON object as text. Empty where there are none. `reasoning_details` has a field of its own.
+    #[prost(string, tag = "17")]
+    pub passed_back: ::prost::alloc::string::String,
 }
 impl ::prost::Name for Completion {
     const NAME: &'static str = "Completion";
@@ -2667,6 +2814,9 @@ pub struct CompletionToolCall {
     pub tool: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub arguments: ::prost::alloc::string::String,
+    /// Fields that the model server attached to the call and wants back with it, such as `extra_content`: a JSON object as text.
+    #[prost(string, tag = "4")]
+    pub passed_back: ::prost::alloc::string::String,
 }
 impl ::prost::Name for CompletionToolCall {
     const NAME: &'static str = "CompletionToolCall";
@@ -2688,6 +2838,15 @@ pub struct CompletionError {
     /// Whether the same request may succeed later.
     #[prost(bool, tag = "3")]
     pub transient: bool,
+    /// The HTTP status of the answer; 0 where there was none.
+    #[prost(uint32, tag = "4")]
+    pub status: u32,
+    /// How long the endpoint asks to wait before the next try, in milliseconds; 0 where it does not say.
+    #[prost(uint64, tag = "5")]
+    pub retry_after_ms: u64,
+    /// How many tokens the model takes at once, as the endpoint says when a request is too large; 0 where it does not say.
+    #[prost(uint64, tag = "6")]
+    pub context_tokens: u64,
 }
 impl ::prost::Name for CompletionError {
     const NAME: &'static str = "CompletionError";
@@ -9683,6 +9842,9 @@ pub struct DecisionBasis {
     /// What each tier asks.
     #[prost(message, repeated, tag = "13")]
     pub models: ::prost::alloc::vec::Vec<BasisModel>,
+    /// Tries of one model call that finds its endpoint away, overloaded or busy, the first included; 0 for as many as model_tries.
+    #[prost(uint32, tag = "14")]
+    pub outage_tries: u32,
 }
 impl ::prost::Name for DecisionBasis {
     const NAME: &'static str = "DecisionBasis";
@@ -9763,6 +9925,9 @@ pub struct BasisPrice {
     /// Of what it answers.
     #[prost(uint64, tag = "2")]
     pub output: u64,
+    /// Of what the model server reads from its cache; missing where it costs what other input does.
+    #[prost(uint64, optional, tag = "3")]
+    pub cached: ::core::option::Option<u64>,
 }
 impl ::prost::Name for BasisPrice {
     const NAME: &'static str = "BasisPrice";

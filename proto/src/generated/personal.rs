@@ -51,6 +51,36 @@ impl Personal for v1::UserMessage {
         self.parts.iter_mut().for_each(|it| it.personal(visit));
         visit(Value::Text(&mut self.environment));
         visit(Value::Text(&mut self.state));
+        self.chat.iter_mut().for_each(|it| it.personal(visit));
+    }
+}
+
+impl Personal for v1::ChatRequest {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.instructions));
+        self.history.iter_mut().for_each(|it| it.personal(visit));
+        visit(Value::Text(&mut self.tools));
+        visit(Value::Text(&mut self.response_format));
+        self.results.iter_mut().for_each(|it| it.personal(visit));
+    }
+}
+
+impl Personal for v1::ChatMessage {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.text));
+        self.calls.iter_mut().for_each(|it| it.personal(visit));
+    }
+}
+
+impl Personal for v1::ChatToolCall {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.arguments));
+    }
+}
+
+impl Personal for v1::ChatToolResult {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.text));
     }
 }
 
@@ -97,6 +127,7 @@ impl Personal for v1::AgentMessage {
         self.parts.iter_mut().for_each(|it| it.personal(visit));
         visit(Value::Text(&mut self.environment));
         visit(Value::Text(&mut self.state));
+        self.chat.iter_mut().for_each(|it| it.personal(visit));
     }
 }
 
@@ -198,6 +229,7 @@ impl Personal for v1::Ask {
 impl Personal for v1::Say {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.text));
+        self.client_calls.iter_mut().for_each(|it| it.personal(visit));
     }
 }
 
@@ -205,6 +237,8 @@ impl Personal for v1::ToolCall {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.arguments));
         visit(Value::Text(&mut self.reasoning_details));
+        visit(Value::Text(&mut self.passed_back));
+        visit(Value::Text(&mut self.answer_passed_back));
     }
 }
 
@@ -279,6 +313,7 @@ impl Personal for v1::ChainStarted {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.plan));
         self.steps.iter_mut().for_each(|it| it.personal(visit));
+        visit(Value::Text(&mut self.passed_back));
     }
 }
 
@@ -286,6 +321,7 @@ impl Personal for v1::ChainStep {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.params));
         visit(Value::Text(&mut self.decide));
+        visit(Value::Text(&mut self.passed_back));
     }
 }
 
@@ -392,6 +428,7 @@ impl Personal for v1::Completion {
         visit(Value::Text(&mut self.reasoning));
         self.tool_calls.iter_mut().for_each(|it| it.personal(visit));
         self.error.iter_mut().for_each(|it| it.personal(visit));
+        visit(Value::Text(&mut self.passed_back));
         visit(Value::Text(&mut self.reasoning_details));
     }
 }
@@ -399,6 +436,7 @@ impl Personal for v1::Completion {
 impl Personal for v1::CompletionToolCall {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.arguments));
+        visit(Value::Text(&mut self.passed_back));
     }
 }
 

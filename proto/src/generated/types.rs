@@ -243,7 +243,7 @@ pub const READERS: &[(&str, u32)] = &[
     ("kairo.state.deleted.v1", 6),
 ];
 /// The newest of these, and of those that fields ask for.
-pub const READER: u32 = 8;
+pub const READER: u32 = 10;
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -414,6 +414,10 @@ mapped! {
     ToolResult,
     ToolError,
     UserMessage,
+    ChatRequest,
+    ChatMessage,
+    ChatToolCall,
+    ChatToolResult,
     Part,
     UserMessageUndelivered,
     UserSwitched,

@@ -217,6 +217,20 @@ vocabularies! {
         /// No agent could receive it.
         Failure = "failure",
     }
+    /// How a model's answer ended.
+    AnswerEnding {
+        Complete = "complete",
+        /// By its length: what is missing nobody knows.
+        Cut = "cut",
+        /// By a filter of the model server.
+        Filtered = "filtered",
+        /// The model declines to answer, and says so.
+        Refused = "refused",
+        /// By an error of the model server: what came before it is a part of an answer at best.
+        Failed = "failed",
+        /// It says nothing and calls nothing.
+        Empty = "empty",
+    }
     /// What a memory is about.
     MemoryKind {
         Journal = "journal",
@@ -472,6 +486,7 @@ fields! {
     Submodule.tier as tier_word: ModelTier,
     SubmoduleFailed.kind as kind_word: SubmoduleFailure,
     ToolError.kind as kind_word: ToolErrorKind,
+    ChatMessage.role as role_word: ThreadMessageRole,
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
     UserCommand.command as command_word: OrderedCommand,
@@ -488,6 +503,7 @@ fields! {
     AgentApproval.verdict as verdict_word: Verdict,
     AgentCommand.command as command_word: OrderedCommand,
     Ask.kind as kind_word: RequestKind,
+    Say.ending as ending_word: AnswerEnding,
     AgentReflected.verdict as verdict_word: ReviewVerdict,
     AgentAnswered.kind as kind_word: RequestKind,
     AgentAnswered.status as status_word: TaskStatus,
@@ -505,6 +521,7 @@ fields! {
     TaskEnded.status as status_word: TaskStatus,
     TaskChanged.status as status_word: TaskStatus,
     MemoryAppended.kind as kind_word: MemoryKind,
+    Completion.ending as ending_word: AnswerEnding,
     TeamRow.status as status_word: TeamStatus,
     ThreadRow.kind as kind_word: ThreadKind,
     ThreadRow.status as status_word: ThreadStatus,

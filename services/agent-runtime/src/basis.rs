@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn it_says_the_price_of_each_tier_or_of_the_one_that_stands_for_it() {
-        let price = |input, output| Some(BasisPrice { input, output });
+        let price = |input, output| Some(BasisPrice { input, output, ..Default::default() });
         let (dear, cheap) = (json!({ "input": 1.25, "output": "10" }), json!({ "input": 0.000001, "output": 0 }));
         assert_eq!(prices(json!({})), [None, None, None]);
         assert_eq!(prices(json!({ "heavy": { "price": dear } })), [price(1_250_000, 10_000_000); 3]);

@@ -38,6 +38,8 @@ pub struct AgentRuntimeConfig {
     pub max_steps: u32,
     /// Tries of one model call, the first included. Default 3.
     pub model_tries: u32,
+    /// Tries of one model call that finds its endpoint away, overloaded or busy, the first included. Default 8.
+    pub outage_tries: u32,
     /// Pause before the second try, in milliseconds; it doubles for each further one. Default 250.
     pub retry_pause_ms: u64,
     /// Tools an agent may call at once. Default 8.
@@ -139,6 +141,7 @@ impl Default for AgentRuntimeConfig {
         Self {
             max_steps: 12,
             model_tries: 3,
+            outage_tries: 8,
             retry_pause_ms: 250,
             parallel_tools: 8,
             chain_steps: 64,
@@ -218,6 +221,7 @@ impl AgentRuntimeConfig {
         Limits {
             max_steps: self.max_steps,
             tries: self.model_tries,
+            outage_tries: self.outage_tries,
             parallel_tools: self.parallel_tools,
             chain_steps: self.chain_steps,
             secret_key: self.secret_key_bytes(),
@@ -233,6 +237,7 @@ impl Validate for AgentRuntimeConfig {
         let mut mistakes = Vec::new();
         check(&mut mistakes, "max_steps", self.max_steps, 1..=1_000, "model calls");
         check(&mut mistakes, "model_tries", self.model_tries, 1..=20, "tries");
+        check(&mut mistakes, "outage_tries", self.outage_tries, 1..=100, "tries");
         check(&mut mistakes, "retry_pause_ms", self.retry_pause_ms, 0..=60_000, "milliseconds");
         check(&mut mistakes, "parallel_tools", self.parallel_tools, 1..=256, "tools");
         check(&mut mistakes, "chain_steps", self.chain_steps, 1..=1_000, "steps");

@@ -407,7 +407,7 @@ fn reason(error: &dyn std::error::Error) -> String {
 }
 
 fn error(kind: &str, message: String, transient: bool) -> CompletionError {
-    CompletionError { kind: kind.to_owned(), message, transient }
+    CompletionError { kind: kind.to_owned(), message, transient, ..Default::default() }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use kairo_core::{
     record::Record,
     subjects::{AGENT_DECISION, Service},
     synthetic,
-    vocabulary::{HASH_CHAINS, REASONING_DETAILS},
+    vocabulary::{ANSWERS, HASH_CHAINS, REASONING_DETAILS},
 };
 use kairo_mind::{
     basis,
@@ -217,6 +217,9 @@ impl Thinker {
         if self.epoch.current() < REASONING_DETAILS {
             completion.reasoning_details.clear();
         }
+        if self.epoch.current() < ANSWERS {
+            without_new_fields(&mut completion);
+        }
         paid.keep(&completion, question.attempt);
         Some(completion)
     }
@@ -279,8 +282,17 @@ fn late(question: &Question, received: SoFar) -> Completion {
         model: received.model,
         input_tokens: received.input_tokens,
         latency_ms: limit,
-        error: Some(CompletionError { kind: LATE.to_owned(), message, transient: false }),
+        error: Some(CompletionError { kind: LATE.to_owned(), message, transient: false, ..Default::default() }),
         ..Completion::default()
+    }
+}
+
+/// Takes out what builds before epoch 10 would lose: what is decided rests on what all of them read.
+fn without_new_fields(completion: &mut Completion) {
+    completion.ending.clear();
+    completion.passed_back.clear();
+    for call in &mut completion.tool_calls {
+        call.passed_back.clear();
     }
 }
 

@@ -54,7 +54,7 @@ impl Price {
 
     /// As the log has it.
     pub fn recorded(self) -> BasisPrice {
-        BasisPrice { input: self.input.0, output: self.output.0 }
+        BasisPrice { input: self.input.0, output: self.output.0, cached: None }
     }
 
     /// As the log said it.

@@ -12,8 +12,8 @@ use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
     v1::{
         AgentAction, AgentAnswer, AgentCommand, AgentDecision, AgentDefined, AgentMessage, AgentProfile, AgentRequest,
-        AgentThought, Completion, DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand, UserMessage,
-        agent_action::Action, decided_event::Event,
+        AgentThought, ChainStep, Completion, DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand,
+        UserMessage, agent_action::Action, decided_event::Event,
     },
     words::{ChainOrigin, RequestKind, TaskKind},
 };
@@ -55,8 +55,11 @@ pub const OWNED_THREADS: u32 = 3;
 pub const SEALING: u32 = 8;
 /// From this epoch on messages are carried forward, so that the log can be trimmed.
 pub const CARRYING: u32 = 9;
+/// From this epoch on decisions say how each answer of a model ended and keep what its server wants back, and messages carry what
+/// chat clients send beside the words.
+pub const ANSWERS: u32 = 10;
 /// What is written from each epoch on that was not before, in words for operators.
-const ENABLED: [(u32, &str); 8] = [
+const ENABLED: [(u32, &str); 9] = [
     (2, "model calls that were given up stand in decisions"),
     (3, "hooks are shared, ids of threads say whose they are, and calls name where consent was asked for"),
     (4, "agents work in the background"),
@@ -70,14 +73,20 @@ const ENABLED: [(u32, &str); 8] = [
     (HASH_CHAINS, "decisions carry digests, by which a log can be verified"),
     (SEALING, "content of users is sealed with data keys of their own, where privacy.master_key is set"),
     (CARRYING, "messages that must stand are carried forward, so that the log can be trimmed"),
+    (
+        ANSWERS,
+        "decisions say how answers of models ended and keep what model servers want back with calls, and chat clients bring \
+         instructions, history and tools of their own",
+    ),
 ];
 /// What this version reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
 /// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
 /// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
 /// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, submodules, that users go on with the
 /// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere; version 7 hash
-/// chains, version 8 content that is sealed, version 9 messages that are carried forward.
-pub const RELEASED: u32 = if kairo_proto::READER > CARRYING { kairo_proto::READER } else { CARRYING };
+/// chains, version 8 content that is sealed, version 9 messages that are carried forward, version 10 how answers ended and what chat
+/// clients send.
+pub const RELEASED: u32 = if kairo_proto::READER > ANSWERS { kairo_proto::READER } else { ANSWERS };
 /// What this build reads, and writes: the same, but for the feature `synthetic` ([`crate::synthetic`]).
 pub const READER: u32 = if cfg!(feature = "synthetic") { RELEASED + 1 } else { RELEASED };
 /// What every build reads. A log that says nothing of epochs is in this one.
@@ -108,6 +117,10 @@ pub enum NotUnderstood {
 pub fn of(body: &Body) -> u32 {
     if let Some(AgentDefined { profile: Some(profile) }) = AgentDefined::of(body) {
         return of_profile(profile);
+    }
+    let chat = UserMessage::of(body).map(|it| &it.chat).or_else(|| AgentMessage::of(body).map(|it| &it.chat));
+    if chat.is_some_and(Option::is_some) {
+        return ANSWERS;
     }
     let environment = UserMessage::of(body).map(|it| &it.environment);
     if environment.or_else(|| AgentMessage::of(body).map(|it| &it.environment)).is_some_and(|it| !it.is_empty()) {
@@ -181,6 +194,7 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
     let thinks = |event: &Event| matches!(event, Event::Thought(AgentThought { module, .. }) if !module.is_empty());
     let asked = decision.completions.iter().any(|completion| !completion.module.is_empty());
     let fields = match () {
+        () if has_answers(decision) => ANSWERS,
         () if decision.link.is_some() => HASH_CHAINS,
         () if asked || events.clone().any(thinks) => SUBMODULES,
         () if events.clone().any(|event| passes_on(event) || is_new_chain(event)) => COMPOSITES,
@@ -193,6 +207,30 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
         () => FIRST,
     };
     events.map(|event| of_type(event.type_name())).fold(fields, u32::max)
+}
+
+/// Whether it says how an answer ended, or keeps what a model server wants back with calls.
+fn has_answers(decision: &AgentDecision) -> bool {
+    let is_marked = |completion: &Completion| {
+        let mut calls = completion.tool_calls.iter();
+        !completion.ending.is_empty()
+            || !completion.passed_back.is_empty()
+            || calls.any(|call| !call.passed_back.is_empty())
+    };
+    let is_new = |event: &Event| match event {
+        Event::Action(AgentAction { action: Some(Action::Say(say)) }) => !say.client_calls.is_empty(),
+        Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) => {
+            let fields = [&call.call_id, &call.passed_back, &call.answer_passed_back];
+            fields.into_iter().any(|field| !field.is_empty())
+        }
+        Event::ChainStarted(chain) => {
+            let is_marked = |step: &ChainStep| !step.call_id.is_empty() || !step.passed_back.is_empty();
+            !chain.passed_back.is_empty() || chain.steps.iter().any(is_marked)
+        }
+        _ => false,
+    };
+    let mut events = decision.events.iter().filter_map(|event| event.event.as_ref());
+    decision.completions.iter().any(is_marked) || events.any(is_new)
 }
 
 /// Whether only agents that are composed of others ask for it.

@@ -80,6 +80,11 @@ impl Answers for Remembering {
 
 /// The failure that an agent sees of a model that refuses: the same is not asked again.
 fn refused(request: &ModelRequest, request_digest: String, message: &str) -> Completion {
-    let error = CompletionError { kind: "model_refused".to_owned(), message: message.to_owned(), transient: false };
+    let error = CompletionError {
+        kind: "model_refused".to_owned(),
+        message: message.to_owned(),
+        transient: false,
+        ..Default::default()
+    };
     Completion { tier: request.tier.to_owned(), request_digest, error: Some(error), ..Completion::default() }
 }

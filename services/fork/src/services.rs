@@ -124,6 +124,8 @@ fn as_it_was(mut config: kairo_agent_runtime::Config, basis: Option<&DecisionBas
     let Some(basis) = basis else { return config };
     let own = &mut config.agent_runtime;
     (own.max_steps, own.model_tries) = (basis.max_steps, basis.model_tries);
+    // A basis of before epoch 10 says none.
+    own.outage_tries = if basis.outage_tries == 0 { basis.model_tries } else { basis.outage_tries };
     (own.parallel_tools, own.chain_steps) = (basis.parallel_tools as usize, basis.chain_steps as usize);
     let [heavy, fast, light] = config.models.tiers().map(|(tier, model)| {
         let recorded = basis.models.iter().find(|recorded| recorded.tier == tier && recorded.context_tokens > 0);

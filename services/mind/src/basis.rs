@@ -32,6 +32,7 @@ pub fn of(limits: &Limits, models: Vec<BasisModel>, commit: &str) -> DecisionBas
         commit: commit.to_owned(),
         max_steps: limits.max_steps,
         model_tries: limits.tries,
+        outage_tries: limits.outage_tries,
         parallel_tools: small(limits.parallel_tools),
         chain_steps: small(limits.chain_steps),
         keeps_secrets: limits.secret_key.is_some(),
@@ -49,6 +50,7 @@ pub fn limits(basis: &DecisionBasis) -> Limits {
     Limits {
         max_steps: basis.max_steps,
         tries: basis.model_tries,
+        outage_tries: basis.outage_tries,
         parallel_tools: basis.parallel_tools as usize,
         chain_steps: basis.chain_steps as usize,
         secret_key: None,
@@ -94,7 +96,10 @@ mod tests {
         let model = BasisModel { tier: "heavy".into(), model: "m".into(), ..Default::default() };
         let free = of(&limits, vec![model.clone()], "c").digest;
         assert_ne!(basis.digest, free);
-        let priced = BasisModel { price: Some(BasisPrice { input: 1_250_000, output: 10_000_000 }), ..model };
+        let priced = BasisModel {
+            price: Some(BasisPrice { input: 1_250_000, output: 10_000_000, ..Default::default() }),
+            ..model
+        };
         assert_ne!(of(&limits, vec![priced], "c").digest, free, "another price is another basis");
         let read = super::limits(&basis);
         assert_eq!((read.max_steps, read.tries, read.basis), (7, 3, basis.digest));

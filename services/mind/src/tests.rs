@@ -99,7 +99,8 @@ fn asks_for(tool: &str, arguments: serde_json::Value) -> Completion {
 }
 
 fn fails(transient: bool) -> Completion {
-    let error = CompletionError { kind: "model_unavailable".into(), message: "busy".into(), transient };
+    let error =
+        CompletionError { kind: "model_unavailable".into(), message: "busy".into(), transient, ..Default::default() };
     Completion { error: Some(error), ..Default::default() }
 }
 

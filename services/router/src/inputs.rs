@@ -40,7 +40,8 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
             let (to, text) = address::of_message(&said.agent, &said.text, default_agent);
             let (user, text, thread_id) = (said.user.clone(), text.to_owned(), said.thread_id.clone());
             let (parts, environment, state) = (said.parts.clone(), said.environment.clone(), said.state.clone());
-            let told = AgentMessage { message_id, user, text, thread_id, parts, environment, state };
+            let chat = said.chat.clone();
+            let told = AgentMessage { message_id, user, text, thread_id, parts, environment, state, chat };
             let (message_id, thread_id) = (told.message_id.clone(), told.thread_id.clone());
             Input { thread_id, ..input(&AGENT_MESSAGE, message_id, &said.user, &said.agent, to, told) }
         }

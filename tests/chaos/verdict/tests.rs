@@ -45,7 +45,10 @@ impl Told {
 
     fn reply(&mut self, message: &str, text: &str) -> &mut Self {
         let (text, user, message_id) = (text.to_owned(), USER.to_owned(), message.to_owned());
-        self.decide(&Uuid::nil().to_string(), Action::Say(Say { text, user, message_id, r#final: true }))
+        self.decide(
+            &Uuid::nil().to_string(),
+            Action::Say(Say { text, user, message_id, r#final: true, ..Default::default() }),
+        )
     }
 
     fn call(&mut self, action: &str, tool: &str, arguments: serde_json::Value) -> &mut Self {

@@ -111,7 +111,12 @@ mod tests {
 
     fn completion(tokens: [u64; 2], error: &str) -> Completion {
         let [input_tokens, output_tokens] = tokens;
-        let error = CompletionError { kind: error.to_owned(), message: "Incorrect key sk-1".into(), transient: false };
+        let error = CompletionError {
+            kind: error.to_owned(),
+            message: "Incorrect key sk-1".into(),
+            transient: false,
+            ..Default::default()
+        };
         let error = Some(error).filter(|error| !error.kind.is_empty());
         Completion { input_tokens, output_tokens, error, ..Completion::default() }
     }

@@ -150,7 +150,7 @@ impl Ingest for Message {
         let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
         let (message_id, user) = (id.to_owned(), self.user.to_string());
         let (text, parts, environment, state) = (self.text, self.parts, self.environment, self.state);
-        UserMessage { message_id, user, agent, text, thread_id, parts, environment, state }.into()
+        UserMessage { message_id, user, agent, text, thread_id, parts, environment, state, ..Default::default() }.into()
     }
 
     /// The read model knows messages that were said longer ago than is remembered. That it cannot say stops no message.

@@ -283,6 +283,7 @@ impl Deliberation<'_> {
             message: message.clone(),
             attempt: 1,
             retried: false,
+            ..Default::default()
         };
         match judging.before {
             Before::Firing(_) => _ = self.add_to(correlation, &thread, correlation, Event::Failed(failed)),
@@ -296,7 +297,13 @@ impl Deliberation<'_> {
 
     fn refuse_loop(&mut self, task: &Task, correlation: Uuid) {
         let message = format!("the hook {} ({}) was triggered by what it did itself", task.id, task.title);
-        let failed = kairo_proto::v1::AgentFailed { kind: "hook_loop".to_owned(), message, attempt: 1, retried: false };
+        let failed = kairo_proto::v1::AgentFailed {
+            kind: "hook_loop".to_owned(),
+            message,
+            attempt: 1,
+            retried: false,
+            ..Default::default()
+        };
         self.add_to(correlation, &task.thread_id, correlation, Event::Failed(failed));
     }
 }

@@ -11,6 +11,8 @@ pub struct Limits {
     pub max_steps: u32,
     /// Tries of one model call, the first included.
     pub tries: u32,
+    /// Tries of one model call that finds its endpoint away, overloaded or busy, the first included. 0 for as many as `tries`.
+    pub outage_tries: u32,
     /// Tools called at once.
     pub parallel_tools: usize,
     /// Steps a chain may have.
@@ -27,8 +29,16 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let (max_steps, tries, parallel_tools, chain_steps) = (12, 3, 8, 64);
-        let (prices, context_tokens, basis) = (BTreeMap::new(), BTreeMap::new(), String::new());
-        Self { max_steps, tries, parallel_tools, chain_steps, secret_key: None, prices, context_tokens, basis }
+        Self {
+            max_steps: 12,
+            tries: 3,
+            outage_tries: 8,
+            parallel_tools: 8,
+            chain_steps: 64,
+            secret_key: None,
+            prices: BTreeMap::new(),
+            context_tokens: BTreeMap::new(),
+            basis: String::new(),
+        }
     }
 }

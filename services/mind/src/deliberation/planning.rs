@@ -67,6 +67,7 @@ impl Deliberation<'_> {
             event: step.event.clone(),
             params: Value::Object(step.params.clone()).to_string(),
             decide: step.decide.clone().unwrap_or_default(),
+            ..Default::default()
         };
         let started = ChainStarted {
             chain_id: ids::derived(self.decision_id, &format!("chain/{}", self.chains)).to_string(),
@@ -74,6 +75,7 @@ impl Deliberation<'_> {
             steps: steps.iter().map(step).collect(),
             origin: origin.word().text(),
             task_id: task.map(|task| task.to_string()).unwrap_or_default(),
+            ..Default::default()
         };
         self.chains += 1;
         self.add(turn_id, Event::ChainStarted(started));

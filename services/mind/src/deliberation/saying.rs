@@ -51,7 +51,13 @@ impl Deliberation<'_> {
         // What is said in a thread of work, or for another agent, nobody hears.
         let is_heard = !self.mind.is_of_work(turn) && turn.requested().is_none();
         let user = if !is_heard { String::new() } else { turn.user.clone() };
-        let say = Say { text: text.to_owned(), user, message_id: turn.message_id.clone(), r#final: last };
+        let say = Say {
+            text: text.to_owned(),
+            user,
+            message_id: turn.message_id.clone(),
+            r#final: last,
+            ..Default::default()
+        };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
     }
 
@@ -60,7 +66,8 @@ impl Deliberation<'_> {
     }
 
     pub(super) fn fail(&mut self, turn_id: Uuid, kind: &str, message: &str, attempt: u32, retried: bool) {
-        let failed = AgentFailed { kind: kind.to_owned(), message: message.to_owned(), attempt, retried };
+        let failed =
+            AgentFailed { kind: kind.to_owned(), message: message.to_owned(), attempt, retried, ..Default::default() };
         self.add(turn_id, Event::Failed(failed));
     }
 
@@ -115,6 +122,7 @@ impl Deliberation<'_> {
             asked_at: consent.map(|(_, at)| at).unwrap_or_default(),
             user: Some(user),
             reasoning_details,
+            ..Default::default()
         };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }));
     }

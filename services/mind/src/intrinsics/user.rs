@@ -28,7 +28,13 @@ pub fn all() -> Vec<Intrinsic> {
 fn notify(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
     let text = params.get("message").and_then(Value::as_str).ok_or("message: expected a text")?;
     let user = context.turn.user.clone();
-    let say = Say { text: text.to_owned(), user: user.clone(), message_id: String::new(), r#final: false };
+    let say = Say {
+        text: text.to_owned(),
+        user: user.clone(),
+        message_id: String::new(),
+        r#final: false,
+        ..Default::default()
+    };
     let event = Event::Action(AgentAction { action: Some(Action::Say(say)) });
     Ok(Done { events: vec![event], result: json!({ "notified": user }) }.into())
 }

@@ -103,7 +103,10 @@ fn without_a_summary_the_thread_goes_on_and_a_summary_that_nobody_can_make_ends_
 fn what_is_too_much_for_a_model_is_asked_once_more_with_less() {
     let too_much = || {
         let (kind, message) = ("context_too_long".to_owned(), "at most 10 tokens".to_owned());
-        Completion { error: Some(CompletionError { kind, message, transient: false }), ..Default::default() }
+        Completion {
+            error: Some(CompletionError { kind, message, transient: false, ..Default::default() }),
+            ..Default::default()
+        }
     };
     let mut agent = Agent::new();
     for number in 0..6 {

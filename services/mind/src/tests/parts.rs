@@ -28,7 +28,12 @@ impl Agent {
 }
 
 fn refuses() -> Completion {
-    let error = CompletionError { kind: "model_refused".into(), message: "no images".into(), transient: false };
+    let error = CompletionError {
+        kind: "model_refused".into(),
+        message: "no images".into(),
+        transient: false,
+        ..Default::default()
+    };
     Completion { error: Some(error), ..Default::default() }
 }
 

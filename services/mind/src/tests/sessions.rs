@@ -114,7 +114,7 @@ fn what_is_canceled_or_put_first_while_the_session_rests_lets_work_go_on() {
 
 #[test]
 fn tokens_money_and_time_are_bounds_too() {
-    let price = Price::known(&BasisPrice { input: 1_000_000, output: 1_000_000 });
+    let price = Price::known(&BasisPrice { input: 1_000_000, output: 1_000_000, ..Default::default() });
     let limits = Limits { prices: [("heavy".to_owned(), price)].into(), ..limits() };
     let bounds = [
         (SessionBounds { tokens: 30, ..Default::default() }, "40 tokens, and it may take 30"),

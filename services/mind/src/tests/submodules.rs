@@ -21,7 +21,12 @@ pub(super) fn voices(number: u32) -> Vec<Submodule> {
 }
 
 pub(super) fn late() -> Completion {
-    let error = CompletionError { kind: "late".into(), message: "no answer within 100 ms".into(), transient: false };
+    let error = CompletionError {
+        kind: "late".into(),
+        message: "no answer within 100 ms".into(),
+        transient: false,
+        ..Default::default()
+    };
     Completion { error: Some(error), ..Default::default() }
 }
 

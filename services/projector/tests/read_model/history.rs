@@ -117,6 +117,7 @@ impl Turn {
             user: "ann".into(),
             message_id: self.message_id.clone(),
             r#final: true,
+            ..Default::default()
         }));
         events.extend([
             self.event(

@@ -152,8 +152,13 @@ impl Planned {
         };
         let summarized =
             ThreadSummarized { thread_id: self.thread(), title: "Plans".into(), summary: "All is planned.".into() };
-        let said =
-            Say { text: "done".into(), user: "ann".into(), message_id: format!("p-{}", self.number), r#final: true };
+        let said = Say {
+            text: "done".into(),
+            user: "ann".into(),
+            message_id: format!("p-{}", self.number),
+            r#final: true,
+            ..Default::default()
+        };
         let task = Task {
             task_id: self.id("task").to_string(),
             kind: "scheduled".into(),

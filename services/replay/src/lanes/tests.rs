@@ -89,7 +89,8 @@ fn a_sample_is_what_it_does_and_a_call_without_a_result_is_divergent() {
     assert_eq!(came(first, &[calls("http.get")]), Came::Divergent);
     assert_eq!(came(first, &[says("No idea.")]), Came::Differs);
     assert_eq!(came(second, &[says("Two.")]), Came::Reworded);
-    let error = CompletionError { kind: "model_refused".into(), message: "no".into(), transient: false };
+    let error =
+        CompletionError { kind: "model_refused".into(), message: "no".into(), transient: false, ..Default::default() };
     let failed = Completion { error: Some(error), ..Completion::default() };
     let (decision, _) = made(first, Lane::Candidate, &[failed]);
     let failed = first.judge(decision);
@@ -100,7 +101,12 @@ fn a_sample_is_what_it_does_and_a_call_without_a_result_is_divergent() {
 fn tries_that_are_tried_again_are_calls_of_their_own_and_no_deeds() {
     let all = shadows(prompt(), &[]);
     let first = all[0].as_ref().unwrap();
-    let error = CompletionError { kind: "model_unavailable".into(), message: "away".into(), transient: true };
+    let error = CompletionError {
+        kind: "model_unavailable".into(),
+        message: "away".into(),
+        transient: true,
+        ..Default::default()
+    };
     let away = Completion { error: Some(error), ..Completion::default() };
     let (decision, asked) = made(first, Lane::Candidate, &[away, calls("tools.now")]);
     assert_eq!((first.judge(decision).outcome, asked.len()), (Came::Same, 2));

@@ -108,7 +108,8 @@ fn what_nobody_asks_for_or_answers_is_not_known() {
     let fates = |cone: &Cone| cone.reached.iter().map(|it| (it.sequence, it.fate, it.because)).collect::<Vec<_>>();
     assert_eq!((fates(&cone), count), (fates(&marked), 0), "it is as without asking");
 
-    let error = CompletionError { kind: "model_refused".into(), message: "no".into(), transient: false };
+    let error =
+        CompletionError { kind: "model_refused".into(), message: "no".into(), transient: false, ..Default::default() };
     let (cone, _) = answered(&lived, &[Completion { error: Some(error), ..Completion::default() }]);
     let looks = of(&cone, lived.looks);
     assert_eq!((looks.fate, looks.asked), (Fate::Unknown, 1));
