@@ -5,9 +5,13 @@ use std::{borrow::Cow, slice::Iter};
 use kairo_events::media;
 use kairo_proto::v1::Part;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
+use uuid::Uuid;
 
-use super::request::{Message, ModelRequest, Tool, ToolCall, add_line, in_place_of};
+use super::{
+    deliberation::made_id,
+    request::{Message, ModelRequest, Tool, ToolCall, add_line, in_place_of},
+};
 
 /// What becomes of one part of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,9 +65,11 @@ enum Said<'r> {
         tool_calls: Vec<Called<'r>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_details: Option<&'r RawValue>,
+        #[serde(flatten)]
+        passed_back: Map<String, Value>,
     },
     Tool {
-        tool_call_id: &'r str,
+        tool_call_id: Cow<'r, str>,
         content: &'r str,
     },
 }
@@ -98,8 +104,10 @@ struct InputAudio<'r> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]
 struct Called<'r> {
-    id: &'r str,
+    id: Cow<'r, str>,
     function: Arguments<'r>,
+    #[serde(flatten)]
+    passed_back: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -146,11 +154,15 @@ fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>) -> Said<'r> {
     match message {
         Message::System { text } => Said::System { content: text },
         Message::User { text, parts } => Said::User { content: content(text, parts, shown) },
-        Message::Tool { call_id, text } => Said::Tool { tool_call_id: call_id, content: text },
-        Message::Assistant { text, calls, reasoning_details } => Said::Assistant {
+        Message::Tool { call_id, text } => Said::Tool { tool_call_id: wire_id(call_id), content: text },
+        Message::Assistant { text, calls, reasoning_details, passed_back } => Said::Assistant {
             content: (calls.is_empty() || !text.is_empty()).then_some(text),
             tool_calls: calls.iter().map(called).collect(),
             reasoning_details: serde_json::from_str(reasoning_details).ok(),
+            passed_back: fields(
+                passed_back,
+                &[&["role", "content", "tool_calls"], own_details(reasoning_details)].concat(),
+            ),
         },
     }
 }
@@ -193,7 +205,32 @@ fn piece<'r>(media_type: &str, base64: &'r str) -> Piece<'r> {
 }
 
 fn called(call: &ToolCall) -> Called<'_> {
-    Called { id: &call.id, function: Arguments { name: to_wire(&call.tool), arguments: &call.arguments } }
+    Called {
+        id: wire_id(&call.id),
+        function: Arguments { name: to_wire(&call.tool), arguments: &call.arguments },
+        passed_back: fields(&call.passed_back, &["id", "type", "function"]),
+    }
+}
+
+/// The field that details of reasoning take, where there are any.
+fn own_details(details: &str) -> &'static [&'static str] {
+    if details.is_empty() { &[] } else { &["reasoning_details"] }
+}
+
+/// Fields that go back to the model server as it sent them, but for those that a request has of its own.
+fn fields(passed_back: &str, own: &[&str]) -> Map<String, Value> {
+    let mut fields: Map<String, Value> = serde_json::from_str(passed_back).unwrap_or_default();
+    own.iter().for_each(|name| _ = fields.remove(*name));
+    fields
+}
+
+/// The id of a call on the wire. Those of a model's own calls stay as they are; for one that Kairo derived stands one of nine
+/// alphanumeric characters, since Mistral's API takes no other.
+fn wire_id(id: &str) -> Cow<'_, str> {
+    match Uuid::try_parse(id) {
+        Ok(derived) if derived.get_version_num() == 5 => made_id(derived).into(),
+        _ => id.into(),
+    }
 }
 
 /// Tools as an endpoint is told of them.
@@ -213,7 +250,7 @@ pub fn to_wire(tool: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json, value::to_raw_value};
+    use serde_json::{json, value::to_raw_value};
 
     use super::*;
 
@@ -224,7 +261,12 @@ mod tests {
 
     #[test]
     fn a_request_is_what_the_format_says() {
-        let call = ToolCall { id: "c1".into(), tool: "tools.now".into(), arguments: "{}".into() };
+        let call = ToolCall {
+            id: "c1".into(),
+            tool: "tools.now".into(),
+            arguments: "{}".into(),
+            passed_back: r#"{"extra_content":{"google":{"thought_signature":"SIG"}},"id":"other"}"#.into(),
+        };
         let asked = ModelRequest {
             tier: "heavy",
             messages: vec![
@@ -234,6 +276,7 @@ mod tests {
                     text: String::new(),
                     calls: vec![call],
                     reasoning_details: r#"[{"type":"reasoning.encrypted","data":"x"}]"#.into(),
+                    passed_back: r#"{"reasoning_content":"hm","role":"user","reasoning_details":[]}"#.into(),
                 },
                 Message::Tool { call_id: "c1".into(), text: "noon".into() },
                 Message::answered("Noon."),
@@ -259,7 +302,9 @@ mod tests {
                 { "role": "system", "content": "Be brief." },
                 { "role": "user", "content": "What time is it?" },
                 { "role": "assistant", "content": null,
-                  "tool_calls": [{ "type": "function", "id": "c1", "function": function }],
+                  "tool_calls": [{ "type": "function", "id": "c1", "function": function,
+                                   "extra_content": { "google": { "thought_signature": "SIG" } } }],
+                  "reasoning_content": "hm",
                   "reasoning_details": [{ "type": "reasoning.encrypted", "data": "x" }] },
                 { "role": "tool", "tool_call_id": "c1", "content": "noon" },
                 { "role": "assistant", "content": "Noon." },

@@ -32,6 +32,7 @@ pub mod inner_state;
 pub mod intrinsics;
 pub mod log;
 pub mod memories;
+mod models;
 pub mod outside;
 mod owning;
 pub mod profile;

@@ -46,6 +46,9 @@ pub enum Message {
         /// What the model server wants back with them; see `Completion.reasoning_details`.
         #[serde(skip_serializing_if = "String::is_empty")]
         reasoning_details: String,
+        /// The same of other fields; see `Completion.passed_back`.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        passed_back: String,
     },
     Tool {
         call_id: String,
@@ -56,7 +59,12 @@ pub enum Message {
 impl Message {
     /// Of the model, in words alone.
     pub fn answered(text: impl Into<String>) -> Self {
-        Self::Assistant { text: text.into(), calls: Vec::new(), reasoning_details: String::new() }
+        Self::called(text, Vec::new())
+    }
+
+    /// Of the model, with calls.
+    pub fn called(text: impl Into<String>, calls: Vec<ToolCall>) -> Self {
+        Self::Assistant { text: text.into(), calls, reasoning_details: String::new(), passed_back: String::new() }
     }
 
     /// Of a user, in words alone.
@@ -65,11 +73,14 @@ impl Message {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ToolCall {
     pub id: String,
     pub tool: String,
     pub arguments: String,
+    /// What the model server wants back with the call; see `CompletionToolCall.passed_back`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub passed_back: String,
 }
 
 /// A tool as it is offered to a model. Every request has all of them, so a copy shares its texts.
@@ -246,12 +257,12 @@ mod tests {
 
     #[test]
     fn the_digest_never_changes() {
-        let call = ToolCall { id: "c1".into(), tool: "tools.now".into(), arguments: "{}".into() };
+        let call = ToolCall { id: "c1".into(), tool: "tools.now".into(), arguments: "{}".into(), ..Default::default() };
         let request = ModelRequest {
             tier: "heavy",
             messages: vec![
                 Message::said("What time is it?"),
-                Message::Assistant { text: String::new(), calls: vec![call], reasoning_details: String::new() },
+                Message::called("", vec![call]),
                 Message::Tool { call_id: "c1".into(), text: "noon".into() },
             ],
             tools: vec![Tool {

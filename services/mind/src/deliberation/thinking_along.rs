@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kairo_events::ids;
 use kairo_proto::{
     v1::{AgentThought, Completion, SubmoduleAsked, SubmoduleFailed, decided_event::Event},
-    words::{StepState as Ended, SubmoduleFailure},
+    words::{AnswerEnding, StepState as Ended, SubmoduleFailure},
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -116,7 +116,9 @@ impl Deliberation<'_> {
     pub(super) fn hear_voice(&mut self, asked: Asked, voice: Voice, completion: Completion) {
         let completion = Completion { module: voice.module.clone(), ..completion };
         self.decision.completions.push(completion.clone());
-        if completion.error.is_none() && !completion.tool_calls.is_empty() && voice.calls < CALLS {
+        // Calls of an answer that was cut are not made.
+        let is_cut = completion.ending_word() == AnswerEnding::Cut;
+        if completion.error.is_none() && !is_cut && !completion.tool_calls.is_empty() && voice.calls < CALLS {
             return self.look_up(asked, voice, &completion);
         }
         let said = match &completion.error {
@@ -126,7 +128,14 @@ impl Deliberation<'_> {
                 let message = if late { error.message.clone() } else { format!("{}: {}", error.kind, error.message) };
                 Err((kind, cut_to(&message, MESSAGE_BYTES)))
             }
-            None => Ok(cut_to(completion.text.trim(), THOUGHT_BYTES)),
+            None => match completion.ending_word() {
+                AnswerEnding::Refused => Err((SubmoduleFailure::Failed, "it declined to answer".to_owned())),
+                AnswerEnding::Filtered => Err((SubmoduleFailure::Failed, "a content filter withheld it".to_owned())),
+                AnswerEnding::Failed => Err((SubmoduleFailure::Failed, "the answer broke off".to_owned())),
+                AnswerEnding::Complete | AnswerEnding::Cut | AnswerEnding::Empty | AnswerEnding::Unknown(_) => {
+                    Ok(cut_to(completion.text.trim(), THOUGHT_BYTES))
+                }
+            },
         };
         let said = said.map(|text| if text == "-" { String::new() } else { text });
         match &voice.aim {
@@ -201,11 +210,13 @@ impl Deliberation<'_> {
             id: id.to_string(),
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
+            passed_back: call.passed_back.clone(),
         };
         let called = calls.iter().zip(&results).map(as_call).collect();
         if !calls.is_empty() {
             let (text, reasoning_details) = (completion.text.trim().to_owned(), completion.reasoning_details.clone());
-            request.messages.push(Message::Assistant { text, calls: called, reasoning_details });
+            let passed_back = completion.passed_back.clone();
+            request.messages.push(Message::Assistant { text, calls: called, reasoning_details, passed_back });
         }
         for (id, text) in results {
             request.messages.push(Message::Tool { call_id: id.to_string(), text });

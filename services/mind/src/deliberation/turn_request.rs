@@ -173,21 +173,20 @@ fn show(entry: &Entry, turn_id: Option<Uuid>, messages: &mut Vec<Message>) {
         }
         Entry::Notice { text, .. } => messages.push(Message::System { text: text.clone() }),
         Entry::Said { text, .. } => messages.push(Message::answered(text)),
-        Entry::Called { turn, text, calls, reasoning_details } => {
+        Entry::Called { turn, text, calls, reasoning_details, passed_back } => {
+            let of_turn = |back: &String| if turn_id == Some(*turn) { back.clone() } else { String::new() };
             let as_call = |call: &Call| ToolCall {
-                id: call.action.to_string(),
+                id: call.id(),
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),
+                passed_back: of_turn(&call.passed_back),
             };
             let (text, calls_made) = (text.clone(), calls.iter().map(as_call).collect());
-            let reasoning_details = match turn_id == Some(*turn) {
-                true => reasoning_details.clone(),
-                false => String::new(),
-            };
-            messages.push(Message::Assistant { text, calls: calls_made, reasoning_details });
+            let (reasoning_details, passed_back) = (of_turn(reasoning_details), of_turn(passed_back));
+            messages.push(Message::Assistant { text, calls: calls_made, reasoning_details, passed_back });
             // Models want a result behind every call; for one that still runs, that it does is the fact.
             messages.extend(calls.iter().map(|call| Message::Tool {
-                call_id: call.action.to_string(),
+                call_id: call.id(),
                 text: call.result.clone().unwrap_or_else(|| {
                     json!({ "status": "still running", "since": call.since.to_string() }).to_string()
                 }),

@@ -131,6 +131,7 @@ fn replay_of(agent: &Agent) -> Replay {
     let basis = DecisionBasis {
         max_steps: limits.max_steps,
         model_tries: limits.tries,
+        outage_tries: limits.outage_tries,
         parallel_tools: small(limits.parallel_tools),
         chain_steps: small(limits.chain_steps),
         models: limits.context_tokens.iter().map(model).collect(),
