@@ -59,7 +59,7 @@ pub use self::{
 };
 use super::{
     log::Input,
-    request::{Catalogue, Message, ModelRequest, Tool},
+    request::{Catalogue, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
     team::Amount,
 };
@@ -375,10 +375,8 @@ impl<'a> Deliberation<'a> {
             Arc::make_mut(&mut asked.question.request).shorten();
         }
         if completion.error.is_none() {
-            let messages = &mut Arc::make_mut(&mut asked.question.request).messages;
-            messages.push(Message::answered(completion.text.trim()));
-            let text = format!("That answer could not be used: {}. Try again.", failure.message);
-            messages.push(Message::said(text));
+            let correction = format!("That answer could not be used: {}. Try again.", failure.message);
+            Arc::make_mut(&mut asked.question.request).push_correction(completion, &correction);
         }
         asked.question.attempt += 1;
         self.asked.push(asked);
