@@ -6,7 +6,7 @@
 //!
 //! * [`matching`]: which thread a message belongs to
 //! * [`thinking`]: the heavy model's answers, and what they mean; [`turn_request`] what it is asked
-//! * [`calling`]: calls that a model makes; [`correcting`] shows it those that cannot be made
+//! * [`calling`]: calls that a model makes
 //! * [`fitting`]: requests that their models take
 //! * [`endings`]: how an answer ended, and what follows; [`failing`] what follows where there is none
 //! * [`compacting`]: summing up what is too long
@@ -26,7 +26,6 @@ mod broadcasting;
 mod calling;
 mod compacting;
 mod composing;
-mod correcting;
 mod deciding;
 mod endings;
 mod failing;
@@ -64,7 +63,7 @@ use self::{
     failing::Failure,
 };
 pub use self::{
-    calling::{Back, made_id},
+    calling::Back,
     limits::Limits,
     thinking_along::LATE,
     words_left_out::{is_without_words, with_given_up, with_link, without_words},

@@ -10,10 +10,11 @@
 //!   for one
 //! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
 //! * [`tokens`]: how much that is
-//! * [`answer`]: what a model's answer means
+//! * [`answer`]: what a model's answer means; [`answer_forms`] those that are JSON
 //! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
 
 pub mod answer;
+pub mod answer_forms;
 mod apply_message;
 pub mod basis;
 pub mod chain;

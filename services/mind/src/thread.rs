@@ -10,7 +10,7 @@ use kairo_proto::v1::Say;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{outside::Provenance, shared::Shared, state::is_none, words::Words};
+use super::{outside::Provenance, request::short_id, shared::Shared, state::is_none, words::Words};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
@@ -142,7 +142,7 @@ pub struct Call {
 impl Call {
     /// The id by which requests name it.
     pub fn id(&self) -> String {
-        if self.call_id.is_empty() { self.action.to_string() } else { self.call_id.clone() }
+        if self.call_id.is_empty() { short_id(self.action) } else { self.call_id.clone() }
     }
 }
 

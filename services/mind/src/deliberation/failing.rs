@@ -7,7 +7,7 @@ use kairo_proto::v1::{Completion, CompletionError};
 use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::Value;
 
-use super::{Asked, Deliberation, Purpose, correcting, fitting, telling};
+use super::{Asked, Deliberation, Purpose, fitting, telling};
 use crate::{
     answer::Flaw,
     models::TOO_MUCH,
@@ -167,7 +167,10 @@ impl Deliberation<'_> {
             let request = Arc::make_mut(&mut asked.question.request);
             match is_old {
                 true => correct_as_before(request, completion, failure),
-                false => correcting::correct(request, completion, &failure.message),
+                false => {
+                    let correction = format!("That answer could not be used: {}. Try again.", failure.message);
+                    request.push_correction(completion, &correction);
+                }
             }
         }
         asked.question.attempt += 1;
