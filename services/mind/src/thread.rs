@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{outside::Provenance, shared::Shared, state::is_none, words::Words};
+use super::{chat::ClientCall, outside::Provenance, shared::Shared, state::is_none, words::Words};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
@@ -31,6 +31,9 @@ pub struct Thread {
     pub(super) times: VecDeque<i64>,
     /// Sequence at which its user last said something in it, or moved something into it.
     pub heard: u64,
+    /// The turn of what its user said last in it; nil where that was before builds of epoch 10.
+    #[serde(default, skip_serializing_if = "Uuid::is_nil")]
+    pub head: Uuid,
     pub title: String,
     pub summary: String,
     /// What the last analysis within a chain said, as `{thread.<id>.analysis}`.
@@ -107,6 +110,12 @@ pub enum Entry {
         /// What the model server wants back with them while the turn lasts.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reasoning_details: String,
+    },
+    /// Calls of tools of a chat client, which the client carries out.
+    Client {
+        turn: Uuid,
+        text: String,
+        calls: Vec<ClientCall>,
     },
     /// Something that happened, and that nobody said.
     Notice {
@@ -239,7 +248,7 @@ impl Thread {
     pub fn call(&self, action: Uuid) -> Option<&Call> {
         self.entries().rev().find_map(|entry| match entry {
             Entry::Called { calls, .. } => calls.iter().find(|call| call.action == action),
-            Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
+            Entry::User { .. } | Entry::Said { .. } | Entry::Client { .. } | Entry::Notice { .. } => None,
         })
     }
 
@@ -298,6 +307,7 @@ impl Entry {
             Entry::User { turn, .. }
             | Entry::Said { turn, .. }
             | Entry::Called { turn, .. }
+            | Entry::Client { turn, .. }
             | Entry::Notice { turn, .. } => *turn,
         }
     }
@@ -312,6 +322,7 @@ impl Entry {
         match self {
             Entry::User { turn, .. } => turns.contains(turn),
             Entry::Called { calls, .. } => calls.iter().any(|call| call.result.is_none()),
+            Entry::Client { calls, .. } => calls.iter().any(|call| call.result.is_none()),
             Entry::Said { .. } | Entry::Notice { .. } => false,
         }
     }
@@ -323,6 +334,10 @@ impl Entry {
             Entry::Called { text, calls, reasoning_details, .. } => {
                 let call = |call: &Call| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
                 text.len() + reasoning_details.len() + calls.iter().map(call).sum::<usize>()
+            }
+            Entry::Client { text, calls, .. } => {
+                let call = |call: &ClientCall| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
+                text.len() + calls.iter().map(call).sum::<usize>()
             }
         }
     }

@@ -59,7 +59,19 @@ impl Message {
         let thread_id = Name::parse(thread).ok();
         let (agent, message_id) = (Some(agent), Some(message_id));
         let (given, parts, environment, state) = (Vec::new(), Vec::new(), String::new(), String::new());
-        Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since: None, state, chat: None }
+        Self {
+            user,
+            agent,
+            text,
+            message_id,
+            thread_id,
+            given,
+            parts,
+            environment,
+            said_since: None,
+            state,
+            chat: None,
+        }
     }
 
     /// The message with what a chat client sends beside the words. The caller knows that the epoch allows it.
@@ -163,7 +175,8 @@ impl Ingest for Message {
     /// Of a chat client's message the digest of the whole request counts: where it is put follows from what was said meanwhile.
     fn is_the_same_as(&self, stored: &Body, id: &str) -> bool {
         let Some(stored) = UserMessage::of(stored) else { return false };
-        let parts = |parts: &[Part]| parts.iter().map(|part| (part.digest.clone(), part.name.clone())).collect::<Vec<_>>();
+        let parts =
+            |parts: &[Part]| parts.iter().map(|part| (part.digest.clone(), part.name.clone())).collect::<Vec<_>>();
         if parts(&stored.parts) != self.given.iter().map(Given::named).collect::<Vec<_>>() {
             return false;
         }

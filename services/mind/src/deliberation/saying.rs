@@ -48,8 +48,8 @@ impl Deliberation<'_> {
 
     pub(super) fn say(&mut self, turn_id: Uuid, text: &str, last: bool) {
         let Some(turn) = self.turn(turn_id) else { return };
-        // What is said in a thread of work, or for another agent, nobody hears.
-        let is_heard = !self.mind.is_of_work(turn) && turn.requested().is_none();
+        // What is said in a thread of work, or for another agent, nobody hears; what is said aside is in no conversation.
+        let is_heard = !self.mind.is_of_work(turn) && turn.requested().is_none() && !turn.is_aside();
         let user = if !is_heard { String::new() } else { turn.user.clone() };
         let say = Say {
             text: text.to_owned(),

@@ -26,6 +26,9 @@ impl Deliberation<'_> {
         if self.is_over_bounds(turn_id) {
             return;
         }
+        if self.answers_aside(turn_id) {
+            return;
+        }
         if step.is_none() {
             self.announce_thread(turn_id);
             self.join(turn_id);
@@ -48,6 +51,7 @@ impl Deliberation<'_> {
             now: self.input.envelope.time,
         };
         let request = turn_request::think(&self.mind, &thinking, self.catalogue);
+        let request = Self::with_client(turn, thinking.may_call, request);
         if self.compacts(turn_id, step, &request) {
             return;
         }
@@ -73,6 +77,7 @@ impl Deliberation<'_> {
         let read = answer::read(&asked.question.request, completion, self.limits.parallel_tools);
         let answer =
             read.map_err(|flaw| Failure { kind: flaw.kind.to_owned(), message: flaw.message, mendable: true })?;
+        let answer = self.as_client_wants(asked, answer)?;
         let analysis = step.is_some_and(|step| self.prompt_of(turn_id, step).is_some());
         if let Some(step) = step {
             let result = match &answer {
@@ -104,7 +109,10 @@ impl Deliberation<'_> {
         match answer {
             Answer::Say(text) => self.draft(turn_id, &text),
             Answer::Plan(plan) => self.plan(turn_id, Planning { plan }),
-            Answer::Call { words, calls } => {
+            Answer::Call { words, mut calls } => {
+                if self.hands_over(turn_id, &words, &mut calls, completion) {
+                    return Ok(());
+                }
                 self.call_all(turn_id, &words, calls, completion.reasoning_details.clone());
             }
         }

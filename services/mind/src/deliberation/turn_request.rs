@@ -5,6 +5,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
+    chat::ClientCall,
     facts, intrinsics, prompts,
     request::{Catalogue, Message, ModelRequest, PLAN, Tool, ToolCall},
     state::{AgentState, Turn},
@@ -70,7 +71,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     // What happens in the foreground, or how far something is, changes nothing of what is asked for the sake of work: the
     // answer that was paid for stays one.
     if manner != Manner::Work {
-        messages.extend(facts::in_progress(state, &turn.user, now).map(|text| Message::System { text }));
+        messages.extend(facts::in_progress_for(state, turn, now).map(|text| Message::System { text }));
     }
     if let Some(goal) = &turn.goal {
         messages.push(Message::System { text: format!("{} {goal}", prompts::GUESSED) });
@@ -120,7 +121,7 @@ pub(super) fn review(state: &AgentState, turn: &Turn, draft: &str) -> ModelReque
 }
 
 /// A question about a turn's thread, which offers no tools.
-fn about(state: &AgentState, turn: &Turn, question: &str) -> ModelRequest {
+pub(super) fn about(state: &AgentState, turn: &Turn, question: &str) -> ModelRequest {
     let mut messages = vec![Message::System { text: question.to_owned() }];
     if let Some(thread) = state.threads.get(&turn.thread_id) {
         thread.entries().for_each(|entry| show(entry, None, &mut messages));
@@ -193,7 +194,23 @@ fn show(entry: &Entry, turn_id: Option<Uuid>, messages: &mut Vec<Message>) {
                 }),
             }));
         }
+        Entry::Client { text, calls, .. } => show_client_calls(text, calls, messages),
     }
+}
+
+/// Calls that a chat client carried out, each with what came of it.
+fn show_client_calls(text: &str, calls: &[ClientCall], messages: &mut Vec<Message>) {
+    let call = |call: &ClientCall| ToolCall {
+        id: call.call_id.clone(),
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+    };
+    let made = calls.iter().map(call).collect();
+    messages.push(Message::Assistant { text: text.to_owned(), calls: made, reasoning_details: String::new() });
+    messages.extend(calls.iter().map(|call| Message::Tool {
+        call_id: call.call_id.clone(),
+        text: call.result.clone().unwrap_or_else(|| json!({ "status": "no result yet" }).to_string()),
+    }));
 }
 
 /// When other turns have spoken since, a model must be told which one goes on.
