@@ -18,12 +18,14 @@
 //! * [`teaming`]: agents that ask agents
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
+//! * [`client_tools`]: what chat clients want of an answer
 //! * [`bounds`]: what may be open at once
 
 mod asked;
 mod bounds;
 mod broadcasting;
 mod calling;
+mod client_tools;
 mod compacting;
 mod composing;
 mod deciding;

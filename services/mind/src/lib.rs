@@ -5,6 +5,7 @@
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
 //!   going, `events` how that changes, `importing` what was said elsewhere; [`inner_state`] what it keeps in words for later turns
 //! * [`deliberation`]: from one input to one decision, by way of model calls
+//! * [`chat`]: what chat clients bring with the words
 //! * [`composition`]: agents that are composed of others; [`environment`] what is perceived when a message comes
 //! * `working`: what is worked on beside the conversations, `session` what that may take; `requests` what agents ask of each other; [`team`] those that work
 //!   for one
@@ -18,6 +19,7 @@ pub mod answer_forms;
 mod apply_message;
 pub mod basis;
 pub mod chain;
+pub mod chat;
 pub mod chat_completions;
 pub mod composition;
 pub mod conditions;

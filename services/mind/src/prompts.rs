@@ -10,6 +10,19 @@ threads. Say where the message belongs. Answer with one JSON object and nothing 
 {\"action\": \"new\"} if it clearly begins something else.\n\
 The reason is shown to the user, who decides.";
 
+/// Before what a chat client says the agent is to be like. It is the user's word, and no more than that.
+pub const CLIENT_INSTRUCTIONS: &str = "The user's chat client asks for the following. Follow it as the user's own wish, where it does not contradict \
+what stands above:";
+
+/// Before the form that a chat client wants the answer in.
+pub const CLIENT_SCHEMA: &str = "Give your final answer as one JSON object and nothing else, without a code fence, which this JSON \
+Schema allows:";
+pub const CLIENT_JSON: &str = "Give your final answer as one JSON object and nothing else, without a code fence.";
+
+/// What is asked beside a conversation, such as for its title.
+pub const ASIDE: &str =
+    "You help a chat program beside a conversation. Do what the last message asks for, and answer with that alone.";
+
 /// The heavy model of an agent that plans.
 pub const THINK: &str = "You are agent.think. Look at the conversation and the results in it, and either answer or make a \
 plan. Do not do again what has a result already.\n\

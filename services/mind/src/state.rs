@@ -18,6 +18,7 @@ use uuid::Uuid;
 pub use super::profile::{Interjection, Profile};
 use super::{
     chain::{Chain, Move},
+    chat::{self, Chat},
     composition::Requested,
     environment::Environment,
     in_flight::{Doubt, Doubts, InFlight, Processes},
@@ -121,6 +122,9 @@ pub struct Turn {
     /// What it knows of where it is.
     #[serde(default, skip_serializing_if = "Environment::is_nothing")]
     pub environment: Environment,
+    /// What a chat client asks of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Box<Chat>>,
 }
 
 /// A thread that was suggested to the user.
@@ -184,6 +188,7 @@ impl Turn {
             counsel: Counsel::default(),
             outside: Provenance::default(),
             environment: Environment::default(),
+            chat: None,
         }
     }
 
@@ -367,13 +372,15 @@ impl AgentState {
             about::Turn::Joined(_) => _ = self.turns.remove(&turn_id),
             about::Turn::Action(action) => match &action.action {
                 Some(Action::Say(say)) => {
-                    self.add(record.sequence, &event.thread_id, Entry::of_words(turn_id, say));
+                    self.add(record.sequence, &event.thread_id, chat::entry_of(turn_id, say));
                     if say.r#final {
                         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
                         if say.failure.is_empty() {
                             self.note_answer(&event.thread_id, turn_id, correlation);
                         }
-                        self.turns.remove(&turn_id);
+                        if self.turns.remove(&turn_id).is_some_and(|turn| turn.is_aside()) {
+                            self.end_aside(&event.thread_id);
+                        }
                     }
                 }
                 Some(Action::ToolCall(call)) => self.call(record, cursor, event, turn_id, call),

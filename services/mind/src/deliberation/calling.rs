@@ -134,7 +134,8 @@ impl Deliberation<'_> {
     fn known_ids(&self, turn_id: Uuid) -> BTreeSet<String> {
         let thread = self.turn(turn_id).and_then(|turn| self.mind.threads.get(&turn.thread_id));
         let calls = thread.into_iter().flat_map(|thread| thread.entries()).filter_map(|entry| match entry {
-            Entry::Called { calls, .. } => Some(calls.iter().map(|call| call.call_id.clone())),
+            Entry::Called { calls, .. } => Some(calls.iter().map(|call| call.call_id.clone()).collect::<Vec<_>>()),
+            Entry::Client { calls, .. } => Some(calls.iter().map(|call| call.call_id.clone()).collect()),
             Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
         });
         calls.flatten().filter(|id| !id.is_empty()).collect()

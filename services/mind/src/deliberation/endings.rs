@@ -140,7 +140,11 @@ impl Deliberation<'_> {
         let thread = self.mind.threads.get(&self.turn(turn_id)?.thread_id)?;
         let calls = thread.entries().filter_map(|entry| match entry {
             Entry::Called { turn, calls, .. } if *turn == turn_id => Some(calls.iter()),
-            Entry::Called { .. } | Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
+            Entry::Called { .. }
+            | Entry::Client { .. }
+            | Entry::User { .. }
+            | Entry::Said { .. }
+            | Entry::Notice { .. } => None,
         });
         let calls: Vec<&Call> = calls.flatten().collect();
         let left_out = calls.len().saturating_sub(CALLS);

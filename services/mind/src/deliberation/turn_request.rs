@@ -5,7 +5,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    answer_forms, facts, intrinsics, prompts,
+    answer_forms,
+    chat::{self, ClientCall},
+    facts, intrinsics, prompts,
     request::{Catalogue, Conversation, Message, ModelRequest, PLAN, Tool, ToolCall, ToolChoice},
     state::{AgentState, Turn},
     thread::{Call, Entry, Thread, cut_to},
@@ -95,7 +97,7 @@ fn facts(state: &AgentState, thinking: &Thinking<'_>) -> Vec<String> {
     // What happens in the foreground, or how far something is, changes nothing of what is asked for the sake of work: the
     // answer that was paid for stays one.
     if manner != Manner::Work {
-        told.extend(facts::in_progress(state, &turn.user, now));
+        told.extend(facts::in_progress_for(state, turn, now));
     }
     told.extend(turn.goal.as_ref().map(|goal| format!("{} {goal}", prompts::GUESSED)));
     told.extend(facts::environment(turn));
@@ -136,7 +138,7 @@ pub(super) fn review(state: &AgentState, turn: &Turn, draft: &str) -> ModelReque
 }
 
 /// A question about a turn's thread, which offers no tools: calls in it are told in words, as endpoints want tools beside calls.
-fn about(state: &AgentState, turn: &Turn, question: &str, told: &[String]) -> ModelRequest {
+pub(super) fn about(state: &AgentState, turn: &Turn, question: &str, told: &[String]) -> ModelRequest {
     let system = format!("{question}\n\n{}", prompts::CONTEXT);
     let mut request = ModelRequest::with("fast", vec![Message::System { text: system }]);
     let mut conversation = request.conversation();
@@ -202,6 +204,7 @@ fn show(entry: &Entry, turn_id: Uuid, conversation: &mut Conversation<'_>) {
             let back = (of_turn(reasoning_details), of_turn(passed_back));
             conversation.calls(text, made.collect(), back, calls.iter().map(result).collect());
         }
+        Entry::Client { text, calls, .. } => show_client_calls(text, calls, conversation),
     }
 }
 
@@ -217,6 +220,7 @@ fn tell(entry: &Entry, conversation: &mut Conversation<'_>) {
                 conversation.answer(&format!("({}({}) came to: {})", call.tool, call.arguments, result(call)));
             }
         }
+        Entry::Client { text, calls, .. } => conversation.answer(&chat::in_words(text, calls)),
     }
 }
 
@@ -224,6 +228,21 @@ fn tell(entry: &Entry, conversation: &mut Conversation<'_>) {
 fn result(call: &Call) -> String {
     let running = || json!({ "status": "still running", "since": call.since.to_string() }).to_string();
     call.result.clone().unwrap_or_else(running)
+}
+
+/// Calls that a chat client carried out, each with what came of it.
+fn show_client_calls(text: &str, calls: &[ClientCall], conversation: &mut Conversation<'_>) {
+    let made = calls.iter().map(|call| ToolCall {
+        id: call.call_id.clone(),
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+        passed_back: call.passed_back.clone(),
+    });
+    let none = || json!({ "status": "no result yet" }).to_string();
+    let results = calls.iter().map(|call| call.result.clone().unwrap_or_else(none)).collect();
+    // The turn of the calls goes on with their results, so what the model server wants back with them goes, too.
+    let back = calls.first().map(|call| call.answer_back.clone()).unwrap_or_default();
+    conversation.calls(text, made.collect(), (String::new(), back), results);
 }
 
 /// When other turns have spoken since, a model must be told which one goes on.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Begun, Context, Done, Intrinsic, asks_nobody};
 use crate::{
     answer::json_in,
-    answer_forms, prompts,
+    answer_forms, chat, prompts,
     request::{ModelRequest, Tool},
     state::AgentState,
     thread::{Entry, Thread, cut_to},
@@ -167,6 +167,7 @@ pub fn told(entry: &Entry) -> String {
         Entry::User { words, .. } => format!("user: {}", words.in_words()),
         Entry::Said { text, .. } => format!("agent: {text}"),
         Entry::Notice { text, .. } => text.clone(),
+        Entry::Client { text, calls, .. } => chat::in_words(text, calls),
         Entry::Called { text, calls, .. } => {
             let call = |call: &crate::thread::Call| {
                 let result = call.result.as_deref().unwrap_or("still running");

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{CONTENT_BYTES, KEYWORD_BYTES, KEYWORDS, KINDS, Kept, SUBJECT_BYTES, day, keywords, text, texts};
 use crate::{
     answer::json_in,
-    answer_forms,
+    answer_forms, chat,
     intrinsics::{Begun, Context, Done, Intrinsic},
     request::{ModelRequest, Tool},
     secrets::{self, Cleaned},
@@ -204,6 +204,7 @@ fn line(user: &str, entry: &Entry) -> Option<String> {
         Entry::User { words, .. } => format!("{user}: {}", words.in_words()),
         Entry::Said { text, .. } => format!("agent: {text}"),
         Entry::Notice { text, .. } => text.clone(),
+        Entry::Client { text, calls, .. } => chat::in_words(text, calls),
         Entry::Called { text, calls, .. } => {
             // What was written to memory need not be written down again.
             let calls = calls.iter().filter(|call| !call.tool.starts_with("memory."));
