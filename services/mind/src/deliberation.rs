@@ -15,11 +15,12 @@
 //! * [`teaming`]: agents that ask agents
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
-//! * [`bounds`]: what may be open at once
+//!//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent: what may be open at once
 
 mod asked;
 mod bounds;
 mod broadcasting;
+mod capping;
 mod compacting;
 mod composing;
 mod deciding;
@@ -55,9 +56,10 @@ use self::asked::{Asked, Failure, Purpose};
 pub use self::{
     limits::Limits,
     thinking_along::LATE,
-    words_left_out::{is_without_words, with_given_up, with_link, without_words},
+    words_left_out::{is_without_words, with_cost_of_given_up, with_given_up, with_link, without_words},
 };
 use super::{
+    caps::{CAP_REACHED, Reached},
     log::Input,
     request::{Catalogue, Message, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
@@ -105,6 +107,8 @@ pub struct Deliberation<'a> {
     /// Turns to go on with.
     work: VecDeque<Uuid>,
     asked: Vec<Asked>,
+    /// Questions that are not asked, since a cap is reached.
+    unasked: VecDeque<(Asked, Reached)>,
     /// Chains begun.
     chains: u32,
     /// What the agent has spent and told nobody of, before this decision.
@@ -173,6 +177,7 @@ impl<'a> Deliberation<'a> {
             },
             work: VecDeque::new(),
             asked: Vec::new(),
+            unasked: VecDeque::new(),
             chains: 0,
             spent_before: state.team.spent,
             compacted: BTreeSet::new(),
@@ -228,7 +233,7 @@ impl<'a> Deliberation<'a> {
 
     /// Works until an answer is needed or nothing is left to do.
     fn go_on(mut self) -> (Self, Next) {
-        while let Some(turn_id) = self.work.pop_front() {
+        while let Some(turn_id) = self.next_work() {
             // Answers of the same turn are taken together: what it does next may depend on any of them.
             if !self.asked.iter().any(|asked| asked.turn == turn_id) {
                 self.advance(turn_id);
@@ -338,6 +343,8 @@ impl<'a> Deliberation<'a> {
                         "I could not finish this: my plan cannot be carried out as it is ({message}). Please put it \
                          differently, or ask for less at once."
                     ),
+                    // Whoever waits comes to the same: the message says what helps.
+                    CAP_REACHED => return self.end_at_cap(asked.turn, failure),
                     _ => format!("I could not finish this: {message} ({kind}). Please try again later."),
                 };
                 self.conclude(asked.turn, &text, &TaskStatus::Failed);
@@ -381,7 +388,7 @@ impl<'a> Deliberation<'a> {
             messages.push(Message::said(text));
         }
         asked.question.attempt += 1;
-        self.asked.push(asked);
+        self.put(asked);
     }
 
     fn ask(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
@@ -400,7 +407,7 @@ impl<'a> Deliberation<'a> {
         };
         let question = Question { request: Arc::new(request), attempt: 1, speaks, deadline_ms, module };
         let chain = self.chain_of(turn);
-        self.asked.push(Asked { turn, chain, purpose, question });
+        self.put(Asked { turn, chain, purpose, question });
     }
 
     /// What was asked for cannot be done. Whoever said it in words is answered in words.

@@ -16,6 +16,7 @@
 pub mod answer;
 mod apply_message;
 pub mod basis;
+pub mod caps;
 pub mod chain;
 pub mod chat_completions;
 pub mod composition;
@@ -34,6 +35,7 @@ pub mod log;
 pub mod memories;
 pub mod outside;
 mod owning;
+pub mod prices;
 pub mod profile;
 pub mod prompts;
 mod reflection;

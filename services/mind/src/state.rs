@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 pub use super::profile::{Interjection, Profile};
 use super::{
+    caps::Spending,
     chain::{Chain, Move},
     composition::Requested,
     environment::Environment,
@@ -70,6 +71,9 @@ pub struct AgentState {
     pub inner: Shared<InnerState>,
     #[serde(default, skip_serializing_if = "Submodules::is_nothing")]
     pub submodules: Submodules,
+    /// What it spent, where it has caps.
+    #[serde(default, skip_serializing_if = "Spending::is_nothing")]
+    pub spending: Spending,
     /// Where a user was forgotten, until that is decided on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) forgetting: Option<u64>,
@@ -228,6 +232,7 @@ impl AgentState {
         let decided = due.or_else(|| started().and_then(turn_of));
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
+        self.spend_of_caps(record.envelope.time, decision);
         if !is_broadcast(decision) && self.summed_up_by(decision).is_none() {
             self.work.session.spend_on(decision);
         }
