@@ -220,7 +220,14 @@ mod tests {
     }
 
     fn spent(agent: &str, model: &str, input_tokens: u64) -> SpentOn {
-        SpentOn { agent: agent.into(), model: model.into(), input_tokens, output_tokens: 0 }
+        SpentOn {
+            agent: agent.into(),
+            model: model.into(),
+            input_tokens,
+            output_tokens: 0,
+            cached_tokens: 0,
+            uncounted: 0,
+        }
     }
 
     fn known(spent: Vec<SpentOn>) -> Known {

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::State;
+use axum::{Extension, extract::State};
 use data_encoding::BASE64URL_NOPAD;
-use jiff::civil::Date;
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use kairo_core::prices::{Cost, Price, Prices, Usage};
-use kairo_proto::v1::{GetUsageResponse, UsageRow, UsageSum};
-use kairo_read_model::{ModelUsage, UsageBy, UsageKey, UsageQuery};
+use kairo_proto::{
+    v1::{CapRow, GetUsageResponse, UsageRow, UsageSum},
+    words::CapOwner,
+};
+use kairo_read_model::{ModelUsage, Snapshot, UsageBy, UsageKey, UsageQuery};
 use serde_json::json;
 
 use super::{
@@ -17,6 +20,8 @@ use super::{
     read_consistency::{Answer, Asked},
 };
 use crate::{
+    auth::Caller,
+    caps::{Caps, Owner, Spent, Taken, holding, rows as rows_of_caps},
     config::GatewayConfig,
     fields::{Fields, NAME, at_most, name, parsed, value},
     problem::Problem,
@@ -109,7 +114,11 @@ fn cost(calls: &ModelUsage, prices: &Prices) -> Option<Cost> {
     }
 }
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<GetUsageResponse>>, Problem> {
+pub async fn get(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    asked: Asked,
+) -> Result<Answer<Told<GetUsageResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     // Of all that is selected, whatever the page is.
@@ -127,9 +136,58 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
         currency: gateway.config.currency.clone(),
         unpriced: unpriced(&all, prices).into_iter().map(str::to_owned).collect(),
         next_after,
+        caps: caps_of(&gateway, &caller, &snapshot, &wanted).await?,
         ..Default::default()
     };
     Ok(Answer::of(&snapshot, Told(answer)))
+}
+
+/// The caps that hold for what is asked for, as far as the caller may know of them.
+async fn caps_of(
+    gateway: &Gateway,
+    caller: &Caller,
+    snapshot: &Snapshot,
+    wanted: &UsageQuery,
+) -> Result<Vec<CapRow>, Problem> {
+    let now = Timestamp::now();
+    let mut rows = Vec::new();
+    if let Some(agent) = &wanted.agent {
+        rows.extend(caps_of_agent(gateway, snapshot, agent, now).await?);
+    }
+    let user = wanted.user.as_deref().or_else(|| caller.user());
+    for (owner, caps) in holding(&gateway.config, caller, user) {
+        // What all others spend is nothing for whoever is limited.
+        if owner == Owner::Installation && (caller.user().is_some() || caller.agents().is_some()) {
+            continue;
+        }
+        let spent = gateway.spending.of(gateway, &owner, &caps, now).await?;
+        rows.extend(caps.rows(&owner, &spent, now));
+    }
+    Ok(rows)
+}
+
+/// The caps of an agent, as the read model knows what it took. The agent itself, which keeps them, may know more.
+async fn caps_of_agent(
+    gateway: &Gateway,
+    snapshot: &Snapshot,
+    agent: &str,
+    now: Timestamp,
+) -> Result<Vec<CapRow>, Problem> {
+    let row = query::answered(gateway, snapshot.agent(agent)).await?;
+    let Some(profile) = row.and_then(|row| row.profile) else { return Ok(Vec::new()) };
+    let Some(caps) = &profile.caps else { return Ok(Vec::new()) };
+    let zone = TimeZone::get(&profile.time_zone).unwrap_or(TimeZone::UTC);
+    let day = now.to_zoned(zone.clone()).date();
+    let start = |day: Date| day.to_zoned(zone.clone()).ok().map(|start| start.timestamp());
+    let since = caps.since.parse::<Timestamp>().ok();
+    let of = |since| UsageQuery { agent: Some(agent.to_owned()), since, limit: 1, ..UsageQuery::default() };
+    let (today, all) = (of(start(day).max(since)), of(since));
+    let usage = async { Ok((snapshot.usage(&today).await?, snapshot.usage(&all).await?)) };
+    let (today, in_total) = query::answered(gateway, usage).await?;
+    let taken = |usage: &[ModelUsage]| Taken::of(usage, &gateway.config.prices, gateway.config.fallback_price);
+    let spent = Spent { today: taken(&today), in_total: taken(&in_total) };
+    let next = day.tomorrow().ok().and_then(start);
+    Ok(rows_of_caps(&CapOwner::Agent, Some(agent), &Caps::from(caps), &spent, next))
 }
 
 /// A row for each key, and the last key.
