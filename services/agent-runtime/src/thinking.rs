@@ -35,6 +35,7 @@ use crate::{
     live::Live,
     measures,
     models::Answers,
+    pauses::Pauses,
     received::{Received, SoFar},
     turn::{Paid, Stage, Turn},
 };
@@ -117,6 +118,7 @@ impl Thinker {
             Err(error) => return Thought::Failed(error),
         };
         let writing = self.drafts.of(agent, input.record.envelope.id);
+        let pauses = Pauses::default();
         let Some((mut deliberation, mut next)) = Deliberation::begin(&state, input, &catalogue, &self.limits) else {
             return Thought::Nothing;
         };
@@ -127,7 +129,7 @@ impl Thinker {
                     let thread_id = deliberation.thread_id();
                     let asked = questions.iter().map(async |question| {
                         let live = || Live::new(&self.bus, agent, &input.record.envelope, &thread_id, &writing);
-                        self.ask(question, live, &paid, lease, turn).await
+                        self.ask(question, live, &pauses, &paid, lease, turn).await
                     });
                     let completions: Option<Vec<_>> = join_all(asked).await.into_iter().collect();
                     let Some(completions) = completions else {
@@ -194,19 +196,21 @@ impl Thinker {
         &self,
         question: &Question,
         live: impl FnOnce() -> Live<'l>,
+        pauses: &Pauses,
         paid: &Paid,
         lease: &Lease,
         turn: &Turn,
     ) -> Option<Completion> {
         let failure = || paid.failure(&question.request, question.attempt).filter(|_| turn.stage != Stage::Whole);
         if let Some(completion) = failure().or_else(|| paid.answer(&question.request)) {
+            pauses.note(question, &completion);
             return Some(completion);
         }
         if turn.stage == Stage::Commit {
             return None;
         }
         let ready = async {
-            self.pause(question.attempt).await;
+            self.pause(question, pauses).await;
             self.bus.writes.flowing().await;
             lease.young().await;
         };
@@ -228,14 +232,16 @@ impl Thinker {
         if self.epoch.current() < ANSWERS {
             without_new_fields(&mut completion);
         }
+        pauses.note(question, &completion);
         paid.keep(&completion, question.attempt);
         Some(completion)
     }
 
-    /// Waits before another try of a model call, longer each time.
-    async fn pause(&self, attempt: u32) {
-        if attempt > 1 {
-            tokio::time::sleep(self.retry_pause.saturating_mul(1 << (attempt - 2).min(10))).await;
+    /// Waits before another try of a model call.
+    async fn pause(&self, question: &Question, pauses: &Pauses) {
+        if question.attempt > 1 {
+            let [.., high, low] = *self.bus.new_id().as_bytes();
+            tokio::time::sleep(pauses.before(question, self.retry_pause, u16::from_be_bytes([high, low]))).await;
         }
     }
 
