@@ -114,7 +114,6 @@ impl Deliberation<'_> {
         next.course.words = words;
         next.course.continuations += 1;
         next.question.attempt += 1;
-        (next.question.outages, next.question.retry_after_ms) = (0, 0);
         let request = Arc::make_mut(&mut next.question.request);
         request.messages.push(Message::answered(completion.text.trim()));
         request.messages.push(Message::said(
