@@ -96,10 +96,6 @@ pub struct Question {
     pub request: Arc<ModelRequest>,
     /// Counted from 1.
     pub attempt: u32,
-    /// Tries before this one that found the endpoint away, overloaded or busy: the pause before this one grows with them.
-    pub outages: u32,
-    /// How long the endpoint asked to wait before this try, in milliseconds; 0 where it did not say.
-    pub retry_after_ms: u64,
     /// Whether what the model writes is meant for the user, who may watch it being written.
     pub speaks: bool,
     /// Milliseconds after which nobody waits for the answer any more: it is then one that failed, of kind `late`. None where the
@@ -350,9 +346,7 @@ impl<'a> Deliberation<'a> {
             Purpose::Voice(voice) => (Some(voice.deadline_ms), voice.module.clone()),
             _ => (None, String::new()),
         };
-        let (attempt, outages, retry_after_ms) = (1, 0, 0);
-        let request = Arc::new(request);
-        let question = Question { request, attempt, outages, retry_after_ms, speaks, deadline_ms, module };
+        let question = Question { request: Arc::new(request), attempt: 1, speaks, deadline_ms, module };
         let chain = self.chain_of(turn);
         self.put(Asked { turn, chain, purpose, question, course: Course::default() });
     }

@@ -1,11 +1,14 @@
 //! What an agent may have open at once, and what becomes of more.
 
-use kairo_proto::words::{ChainOutcome, MatchedBy, ThreadMatch};
+use kairo_proto::{
+    v1::Say,
+    words::{ChainOutcome, MatchedBy, ThreadMatch},
+};
 use std::cmp::Reverse;
 
 use uuid::Uuid;
 
-use super::Deliberation;
+use super::{Deliberation, working::TASK_FAILED};
 use crate::{
     chain::{Chain, StepRun, StepState},
     state::{Cause, Turn},
@@ -120,7 +123,8 @@ impl Deliberation<'_> {
         let task = turn.task().and_then(|task| self.mind.tasks.get(task));
         let title = task.map(|task| task.title.as_str()).unwrap_or_default();
         let text = format!("The task “{title}” could not be done: {reason}.");
-        self.say(turn_id, &text, false);
+        let failure = if self.limits.is_of_old_build() { "" } else { TASK_FAILED };
+        self.say_as(turn_id, Say { text, failure: failure.to_owned(), ..Say::default() });
     }
 }
 

@@ -114,7 +114,8 @@ impl Deliberation<'_> {
         next.course.words = words;
         next.course.continuations += 1;
         next.question.attempt += 1;
-        (next.question.outages, next.question.retry_after_ms) = (0, 0);
+        // What was shown of the first piece goes on with the whole, when that is said.
+        next.question.speaks = false;
         let request = Arc::make_mut(&mut next.question.request);
         request.messages.push(Message::answered(completion.text.trim()));
         request.messages.push(Message::said(

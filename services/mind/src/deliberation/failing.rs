@@ -175,8 +175,6 @@ impl Deliberation<'_> {
             }
         }
         asked.question.attempt += 1;
-        asked.question.outages = if failure.passes() { asked.course.outages } else { 0 };
-        asked.question.retry_after_ms = failure.retry_after_ms;
         self.put(asked);
     }
 

@@ -11,6 +11,7 @@ pub fn without_words(decision: AgentDecision) -> AgentDecision {
         text: String::new(),
         reasoning: String::new(),
         tool_calls: Vec::new(),
+        passed_back: String::new(),
         ..completion
     };
     AgentDecision { completions: decision.completions.into_iter().map(wordless).collect(), ..decision }

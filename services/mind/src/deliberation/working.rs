@@ -28,8 +28,8 @@ use crate::{
 
 /// Sessions in which a task may fail; after the last of them it has failed for good.
 const SESSIONS: u32 = 3;
-/// As `Say.failure`: a queued task ended without a result.
-const TASK_FAILED: &str = "task_failed";
+/// As `Say.failure`: a task ended without a result.
+pub(super) const TASK_FAILED: &str = "task_failed";
 
 /// With what a turn ends.
 pub(super) struct Conclusion<'a> {
