@@ -84,7 +84,8 @@ impl Library {
 
 /// A Kairo with an agent whose model is asked once where its endpoint is away.
 async fn world() -> World {
-    let world = Wanted::new(SCENARIO).env(Service::AgentRuntime, "KAIRO_AGENT_RUNTIME__OUTAGE_TRIES", "1").start().await;
+    let world =
+        Wanted::new(SCENARIO).env(Service::AgentRuntime, "KAIRO_AGENT_RUNTIME__OUTAGE_TRIES", "1").start().await;
     world.define(AGENT).await;
     world
 }
@@ -113,7 +114,12 @@ async fn an_answer_comes_in_a_stream() {
     let world = world().await;
     for (library, answer) in in_every_library(&world, "stream", AGENT, "hello").await {
         let text = format!("You said these words: hello ({})", library.script);
-        assert_eq!((&answer["text"], &answer["finish"]), (&json!(text), &json!("stop")), "{}: {answer}", library.script);
+        assert_eq!(
+            (&answer["text"], &answer["finish"]),
+            (&json!(text), &json!("stop")),
+            "{}: {answer}",
+            library.script
+        );
         assert!(answer["pieces"].as_u64().unwrap() > 1, "{}: {answer}", library.script);
     }
     world.end().await;

@@ -18,7 +18,8 @@ const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/llama/qwen.jinja");
 const CONTEXT: &str = "2048";
 const AGENT: &str = "small";
 /// A call in the form in which the template tells the model to write one.
-const CALL: &str = "<tool_call>\n{\"name\": \"tools__now\", \"arguments\": {\"time_zone\": \"Asia/Tokyo\"}}\n</tool_call>";
+const CALL: &str =
+    "<tool_call>\n{\"name\": \"tools__now\", \"arguments\": {\"time_zone\": \"Asia/Tokyo\"}}\n</tool_call>";
 
 /// A model server; none on a machine where it is not installed.
 async fn server() -> Option<OtherServer> {

@@ -81,6 +81,7 @@ mod replicas;
 mod roles;
 mod rotation;
 mod search;
+mod strange;
 mod structure;
 mod submodules;
 mod summaries;
