@@ -75,10 +75,15 @@ async fn play_all(world: &World, chosen: &[&'static Preset]) -> Vec<Outcome> {
     }
     let (events, counts) = (world.log.now(&world.bus).await, counts(world).await);
     for (preset, outcome) in chosen.iter().zip(&mut outcomes) {
-        outcome.events = events.iter().filter(|event| event.agent.as_deref() == Some(&*preset.name)).cloned().collect();
+        outcome.events = events.iter().filter(|event| owner(event) == Some(&*preset.name)).cloned().collect();
         outcome.requests = counts.get(&preset.name).copied().unwrap_or_default();
     }
     outcomes
+}
+
+/// Whose subject it is.
+fn owner(event: &EventJson) -> Option<&str> {
+    event.subject.split('.').nth(2)
 }
 
 /// How many requests each preset answered.
