@@ -575,6 +575,20 @@ pub struct ChatRequest {
     /// thread.
     #[prost(bool, tag = "7")]
     pub is_aside: bool,
+    /// Whether at most one of the client's tools is called at once.
+    #[prost(bool, tag = "8")]
+    pub single_call: bool,
+    /// The event of the user's message that the client knows as the last one of the thread: where another one stands there, the message
+    /// is refused. Empty where nothing is asked of the thread.
+    #[prost(string, tag = "9")]
+    pub after: ::prost::alloc::string::String,
+    /// The thread that this one goes on from, which keeps what was said up to `after`; empty for none. Where that is not known any
+    /// more, the thread begins with `history`.
+    #[prost(string, tag = "10")]
+    pub fork_of: ::prost::alloc::string::String,
+    /// Of the whole request: the same key with another digest is another request.
+    #[prost(string, tag = "11")]
+    pub digest: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ChatRequest {
     const NAME: &'static str = "ChatRequest";
@@ -1734,6 +1748,9 @@ pub struct Say {
     /// Calls of tools that the client offered: the client carries them out, and sends what came of them with its next message.
     #[prost(message, repeated, tag = "7")]
     pub client_calls: ::prost::alloc::vec::Vec<CompletionToolCall>,
+    /// As in Completion, where the client carries calls out.
+    #[prost(string, tag = "8")]
+    pub passed_back: ::prost::alloc::string::String,
 }
 impl ::prost::Name for Say {
     const NAME: &'static str = "Say";

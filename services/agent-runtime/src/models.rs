@@ -21,7 +21,7 @@ use kairo_core::metrics::{
     table::{MODEL_IN_FLIGHT, MODEL_LIMIT},
 };
 use kairo_mind::{
-    chat_completions::{self, Settings, Shown},
+    chat_completions::{self, Settings, Shown, Takes},
     request::{ModelRequest, short_digest},
 };
 use kairo_proto::v1::{Completion, CompletionError};
@@ -296,7 +296,8 @@ impl Model {
         mut live: Option<&mut Live<'_>>,
     ) -> Result<Completion, CompletionError> {
         let ModelConfig { model, stream, max_output_tokens, .. } = &self.config;
-        let settings = Settings { model, stream: *stream, max_output_tokens: *max_output_tokens };
+        let takes = Takes::default();
+        let settings = Settings { model, stream: *stream, max_output_tokens: *max_output_tokens, takes };
         let body = chat_completions::request(request, &tool_set.wire, shown, settings);
         let mut growing = wire::Growing::new(&self.config);
         if self.config.stream {

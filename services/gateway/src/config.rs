@@ -173,9 +173,12 @@ pub struct GatewayConfig {
     pub heartbeat_ms: u64,
     /// How long a chat client waits for an agent's answer, in milliseconds. Default 300000.
     pub openai_wait_ms: u64,
-    /// How long the same words at the same place of a chat are the same message, in milliseconds: at least so long, at
-    /// most twice. Default 900000.
+    /// How long a chat client's request that is sent again is known as the same, in milliseconds: at least so long, at most twice.
+    /// Default 900000.
     pub openai_retry_ms: u64,
+    /// Conversations of chat clients whose place is remembered, some 200 bytes each; any other goes on in a new thread, which begins
+    /// with what the client sends. Default 100000.
+    pub remembered_conversations: usize,
     /// Largest body of a chat client's request, in bytes: it brings the whole history. Default 8388608.
     pub openai_max_body_bytes: usize,
     /// Messages said of late that are remembered, of all clients, some 50 bytes each, so that a chat's message that is
@@ -317,6 +320,7 @@ impl Default for GatewayConfig {
             heartbeat_ms: 15_000,
             openai_wait_ms: 300_000,
             openai_retry_ms: 900_000,
+            remembered_conversations: 100_000,
             openai_max_body_bytes: 8 * 1024 * 1024,
             remembered_messages: 1_000_000,
             known_agents: 100_000,
@@ -385,6 +389,7 @@ impl Validate for GatewayConfig {
         check(found, "heartbeat_ms", self.heartbeat_ms, 100..=300_000, "milliseconds");
         check(found, "openai_wait_ms", self.openai_wait_ms, 100..=86_400_000, "milliseconds");
         check(found, "openai_retry_ms", self.openai_retry_ms, 1_000..=86_400_000, "milliseconds");
+        check(found, "remembered_conversations", self.remembered_conversations, 2..=10_000_000, "conversations");
         check(found, "openai_max_body_bytes", self.openai_max_body_bytes, 1_024..=67_108_864, "bytes");
         check(found, "remembered_messages", self.remembered_messages, 1..=100_000_000, "messages");
         check(found, "known_agents", self.known_agents, 1..=10_000_000, "agents");

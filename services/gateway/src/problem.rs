@@ -173,6 +173,20 @@ impl Problem {
         Self::new("urn:kairo:problem:conflict", "conflict", StatusCode::CONFLICT, detail)
     }
 
+    /// Another request was sent before with the id that this one has.
+    pub fn another_body(kind: &str, field: &str, id: &str, sequence: u64) -> Self {
+        let detail = format!(
+            "{field}: another {kind} was sent with {id:?} before, which is message {sequence} of the log; send what was sent then, or \
+             choose another {field}"
+        );
+        let errors = vec![FieldError {
+            field: field.to_owned(),
+            expected: format!("an id that no other {kind} has"),
+            found: Some(id.chars().take(FOUND_CHARS).collect()),
+        }];
+        Self { errors, ..Self::conflict(detail) }
+    }
+
     pub fn unknown_path() -> Self {
         let detail = "there is nothing here; GET / lists what there is";
         Self::new("urn:kairo:problem:unknown-path", "unknown path", StatusCode::NOT_FOUND, detail)

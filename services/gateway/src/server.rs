@@ -64,6 +64,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         directory,
         commands,
         recent,
+        conversations: http::Conversations::new(config.gateway.remembered_conversations),
         tail,
         tokens: Tokens::new(&context.bus),
         limits: Arc::new(limits),

@@ -18,6 +18,7 @@ use crate::{
     config::GatewayConfig,
     directory::Directory,
     forks::Forks,
+    http::Conversations,
     objects::inventory::Inventory,
     problem::Problem,
     recent::Recent,
@@ -42,6 +43,8 @@ pub struct Parts {
     pub directory: Directory,
     /// What users may call agents by.
     pub commands: DeclaredCommands,
+    /// Conversations that chat clients were answered in.
+    pub conversations: Conversations,
     /// Messages that were said of late.
     pub recent: Recent,
     /// Agents that take no more messages for now.

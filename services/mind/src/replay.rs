@@ -377,7 +377,11 @@ impl Replay {
                 Cow::Borrowed(known.ok_or_else(|| Unmade::NoCatalogue(version.to_owned()))?)
             }
         };
-        let assumed = || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), ..Limits::default() };
+        // Builds that said no basis knew of no endings.
+        let is_new = decision.completions.iter().any(|completion| !completion.ending.is_empty());
+        let outage_tries = if is_new { Limits::default().outage_tries } else { 0 };
+        let assumed =
+            || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), outage_tries, ..Limits::default() };
         let limits = self.bases.get(&decision.basis).map_or_else(|| Cow::Owned(assumed()), Cow::Borrowed);
         Ok(Making { state, input, catalogue, limits: changes.limits(limits) })
     }

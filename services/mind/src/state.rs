@@ -18,18 +18,20 @@ use uuid::Uuid;
 pub use super::profile::{Interjection, Profile};
 use super::{
     chain::{Chain, Move},
+    chat::{self, Chat},
     composition::Requested,
     environment::Environment,
     in_flight::{Doubt, Doubts, InFlight, Processes},
     inner_state::InnerState,
     memories::Memories,
+    models::Models,
     outside::Provenance,
     seen::Seen,
     shared::Shared,
     submodules::{Counsel, Submodules, is_broadcast},
     tasks::Tasks,
     team::Standing,
-    thread::{Call, Entry, Keeping, Thread, cut},
+    thread::{Call, Entry, Keeping, Thread, WithCalls, cut},
     words::Words,
     working::Work,
 };
@@ -70,6 +72,9 @@ pub struct AgentState {
     pub inner: Shared<InnerState>,
     #[serde(default, skip_serializing_if = "Submodules::is_nothing")]
     pub submodules: Submodules,
+    /// What it learned of its models.
+    #[serde(default, skip_serializing_if = "Models::is_nothing")]
+    pub(super) models: Models,
     /// Where a user was forgotten, until that is decided on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) forgetting: Option<u64>,
@@ -117,6 +122,9 @@ pub struct Turn {
     /// What it knows of where it is.
     #[serde(default, skip_serializing_if = "Environment::is_nothing")]
     pub environment: Environment,
+    /// What a chat client asks of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Box<Chat>>,
 }
 
 /// A thread that was suggested to the user.
@@ -180,6 +188,7 @@ impl Turn {
             counsel: Counsel::default(),
             outside: Provenance::default(),
             environment: Environment::default(),
+            chat: None,
         }
     }
 
@@ -226,6 +235,7 @@ impl AgentState {
         let started = || decision.events.iter().find(|it| matches!(it.event, Some(Event::TaskStarted(_))));
         let due = self.due(decision.decided_on()).map(|(id, _)| *id);
         let decided = due.or_else(|| started().and_then(turn_of));
+        self.models.learn(decision);
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
         if !is_broadcast(decision) && self.summed_up_by(decision).is_none() {
@@ -237,7 +247,7 @@ impl AgentState {
         self.spend_on_request(decided, decision);
         let tier = self.thinks_with(decided.and_then(|id| self.turns.get(&id)));
         let own = decision.completions.iter().filter(|completion| completion.module.is_empty());
-        let thoughts = own.filter(|completion| completion.tier == tier);
+        let thoughts = own.filter(|completion| completion.tier == tier && self.models.is_step(completion));
         let asked = u32::try_from(thoughts.count()).unwrap_or(u32::MAX);
         if let Some(turn) = decided.and_then(|id| self.turns.get_mut(&id)) {
             turn.due = None;
@@ -362,12 +372,15 @@ impl AgentState {
             about::Turn::Joined(_) => _ = self.turns.remove(&turn_id),
             about::Turn::Action(action) => match &action.action {
                 Some(Action::Say(say)) => {
-                    let entry = Entry::Said { turn: turn_id, text: cut(&say.text) };
-                    self.add(record.sequence, &event.thread_id, entry);
+                    self.add(record.sequence, &event.thread_id, chat::entry_of(turn_id, say));
                     if say.r#final {
                         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
-                        self.note_answer(&event.thread_id, turn_id, correlation);
-                        self.turns.remove(&turn_id);
+                        if say.failure.is_empty() {
+                            self.note_answer(&event.thread_id, turn_id, correlation);
+                        }
+                        if self.turns.remove(&turn_id).is_some_and(|turn| turn.is_aside()) {
+                            self.end_aside(&event.thread_id);
+                        }
                     }
                 }
                 Some(Action::ToolCall(call)) => self.call(record, cursor, event, turn_id, call),
@@ -414,9 +427,10 @@ impl AgentState {
         }
         let limit = self.keeping();
         if let Some(thread) = self.threads.get_mut(&event.thread_id) {
-            let details = call.reasoning_details.as_str();
-            let call = Call { action, tool: call.tool.clone(), arguments, since, after, result: None };
-            thread.push_call(record.sequence, turn_id, call, details, limit);
+            let with = WithCalls { reasoning_details: &call.reasoning_details, passed_back: &call.answer_passed_back };
+            let (call_id, passed_back, tool) = (call.call_id.clone(), call.passed_back.clone(), call.tool.clone());
+            let call = Call { action, tool, arguments, since, after, result: None, call_id, passed_back };
+            thread.push_call(record.sequence, turn_id, call, with, limit);
         }
     }
 

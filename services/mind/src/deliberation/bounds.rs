@@ -1,6 +1,6 @@
 //! What an agent may have open at once, and what becomes of more.
 
-use kairo_proto::words::{ChainOutcome, MatchedBy, TaskStatus, ThreadMatch};
+use kairo_proto::words::{ChainOutcome, MatchedBy, ThreadMatch};
 use std::cmp::Reverse;
 
 use uuid::Uuid;
@@ -59,7 +59,7 @@ impl Deliberation<'_> {
             return self.end_chain(turn_id, Uuid::nil(), &ChainOutcome::Failed, reason);
         }
         let text = format!("I cannot do this now: {reason}. Please cancel something, or try again later.");
-        self.conclude(turn_id, &text, &TaskStatus::Failed);
+        self.conclude_failed(turn_id, &text, "too_many_chains");
     }
 
     /// Why nobody can be asked about this call.
@@ -111,7 +111,7 @@ impl Deliberation<'_> {
         self.fail(turn_id, "too_many_turns", reason, 1, false);
         self.join(turn_id);
         let text = format!("I cannot take this on: {reason}. Please cancel something, or try again later.");
-        self.say(turn_id, &text, true);
+        self.say_failure(turn_id, &text, "too_many_turns");
     }
 
     /// Tells the user that a task could not be done.

@@ -27,6 +27,14 @@ pub struct Limits {
     pub basis: String,
 }
 
+impl Limits {
+    /// Whether decisions are made as builds before epoch 10 made them, in whose logs no tries for outages are said: made again,
+    /// theirs must come to the same.
+    pub fn is_of_old_build(&self) -> bool {
+        self.outage_tries == 0
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
