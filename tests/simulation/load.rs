@@ -203,7 +203,7 @@ fn say(world: &mut World, said: Said) {
         Said::Message(message) => {
             world.note(&message.user, || format!("says {:?}", message.text));
             let envelope = entering("message", &[&message.user, &message.message_id], now);
-            let event = Outgoing::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, message);
+            let event = Outgoing::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, *message);
             world.enter(&event);
         }
         Said::Verdict(number) => {
