@@ -74,7 +74,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::Scenario;
+    use crate::{Scenario, answer::Reply, conversation::Conversation, matching, wire::request::ChatRequest};
 
     #[test]
     fn the_presets_are_read_and_are_a_scenario() {
@@ -93,6 +93,37 @@ mod tests {
         }
         if let Err(mistakes) = Scenario::parse(&scenario()) {
             panic!("{mistakes}");
+        }
+    }
+
+    /// The reply to the first request of a conversation, of so many characters.
+    fn first_reply(scenario: &Scenario, name: &str, padding: usize) -> Reply {
+        let text = format!("please #{name} {}", "x".repeat(padding));
+        let tools =
+            json!([{ "type": "function", "function": { "name": "tools__now", "parameters": { "type": "object" } } }]);
+        let body =
+            json!({ "model": "m", "messages": [{ "role": "user", "content": text }], "tools": tools }).to_string();
+        let request: ChatRequest<'_> = serde_json::from_str(&body).expect("it is a request");
+        let conversation = Conversation::of(&request).with_body(body.as_bytes());
+        let answer = matching::answer(scenario, &conversation, |_| true);
+        assert!(answer.rule.is_some_and(|rule| rule.starts_with(&format!("{name}/"))), "{name}: {:?}", answer.rule);
+        answer.reply
+    }
+
+    #[test]
+    fn every_preset_answers_and_no_template_fails() {
+        let scenario = Scenario::parse(&scenario()).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        for preset in all() {
+            for padding in [0, 40_000] {
+                match first_reply(&scenario, &preset.name, padding) {
+                    Reply::Raw(raw) => assert!(raw.sent().is_ok(), "{}", preset.name),
+                    Reply::Message(message) => {
+                        let text = message.text.unwrap_or_default();
+                        assert!(!text.starts_with("(model simulator)"), "{}: {text}", preset.name);
+                    }
+                    Reply::Error(error) => assert!(error.status >= 400, "{}", preset.name),
+                }
+            }
         }
     }
 }
