@@ -10,7 +10,7 @@ use kairo_core::{
     service::section,
     service_config,
 };
-use kairo_mind::deliberation::Limits;
+use kairo_mind::{deliberation::Limits, prices::PriceList};
 use serde::{Deserialize, Serialize};
 
 /// What models with vocabularies of their own count for a token of o200k_base.
@@ -83,6 +83,9 @@ pub struct ModelsConfig {
     pub fast: Option<ModelConfig>,
     /// The model that completes parameters and judges conditions: `agent.decide`. Unset: as fast.
     pub light: Option<ModelConfig>,
+    /// What bounds of money count for a model that has no `price`: `{ input, output, cached }`, as there. Choose it so high that no
+    /// model costs more. Default none: money cannot be bounded where a model has no price.
+    pub fallback_price: Option<Price>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -131,8 +134,9 @@ pub struct ModelConfig {
     /// Models that are asked in its place when it is away or refuses, in order; each as a model is configured. Whose answer
     /// it is, is said with it. Default none.
     pub fallbacks: Vec<ModelConfig>,
-    /// What a million of its tokens cost: `{ input, output }`, in units of the currency that `gateway.currency` names, with
-    /// at most 6 decimal places. It is recorded with what decisions rest on. Default none: the price is not known.
+    /// What a million of its tokens cost: `{ input, output, cached }`, in units of the currency that `gateway.currency` names,
+    /// with at most 6 decimal places. `cached` is that of input which the endpoint reads from its cache, and may be left out: it
+    /// then costs what other input does. It is recorded with what decisions rest on. Default none: the price is not known.
     pub price: Option<Price>,
 }
 
@@ -185,6 +189,15 @@ impl Default for ModelConfig {
 }
 
 impl ModelsConfig {
+    /// What every model costs that may be asked, those that are asked in place of others too.
+    pub fn prices(&self) -> PriceList {
+        let listed = |(tier, model): (&str, &ModelConfig)| {
+            let all = std::iter::once(model).chain(&model.fallbacks);
+            all.map(|it| (tier.to_owned(), it.model.clone(), it.price)).collect::<Vec<_>>()
+        };
+        PriceList::listing(self.tiers().into_iter().flat_map(listed).collect(), self.fallback_price)
+    }
+
     /// The model of each tier, or the one that stands for it.
     pub fn tiers(&self) -> [(&'static str, &ModelConfig); 3] {
         let fast = self.fast.as_ref().unwrap_or(&self.heavy);
@@ -205,7 +218,8 @@ impl ModelConfig {
         (f64::from(counted) * self.factor()).ceil() as u64
     }
 
-    fn factor(&self) -> f64 {
+    /// How many tokens it counts where one is counted here.
+    pub fn factor(&self) -> f64 {
         let is_known = self.model.starts_with("gpt-") || self.model.starts_with('o');
         self.token_factor.unwrap_or(if is_known { 1.0 } else { OTHER_VOCABULARIES })
     }
@@ -225,7 +239,7 @@ impl AgentRuntimeConfig {
             parallel_tools: self.parallel_tools,
             chain_steps: self.chain_steps,
             secret_key: self.secret_key_bytes(),
-            prices: BTreeMap::new(),
+            prices: PriceList::default(),
             context_tokens: BTreeMap::new(),
             basis: String::new(),
         }
@@ -323,12 +337,14 @@ mod tests {
     #[test]
     fn a_price_has_both_numbers_and_a_mistake_names_the_one_that_is_wrong() {
         assert_eq!(told(r#"{"input":1.25,"output":"10"}"#), [""; 0]);
+        assert_eq!(told(r#"{"input":1.25,"output":"10","cached":0.125}"#), [""; 0]);
         for (price, key) in [
             (r#"{"input":-1,"output":10}"#, "models.fast.price.input"),
             (r#"{"input":1,"output":0.0000001}"#, "models.fast.price.output"),
             (r#"{"input":1,"output":"ten"}"#, "models.fast.price.output"),
             (r#"{"input":1}"#, "models.fast.price"),
-            (r#"{"input":1,"output":1,"cached":1}"#, "models.fast.price"),
+            (r#"{"input":1,"output":1,"cached":"ten"}"#, "models.fast.price.cached"),
+            (r#"{"input":1,"output":1,"reasoning":1}"#, "models.fast.price"),
             ("cheap", "models.fast.price"),
         ] {
             let told = told(price).join("\n");

@@ -12,6 +12,7 @@ mod catalogue;
 mod config;
 mod drafts;
 pub mod effects;
+mod estimate;
 mod given_up;
 mod handed_over;
 mod live;

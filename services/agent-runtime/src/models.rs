@@ -36,9 +36,10 @@ pub use self::stored::{Found, NoParts, Parts, Stored};
 use self::tool_sets::{ToolSet, ToolSets};
 use crate::{
     config::{ModelConfig, ModelsConfig},
+    estimate,
     live::Live,
     measures::{self, Calls},
-    received::Received,
+    received::{Received, SoFar},
     spans,
     turn::Lane,
 };
@@ -252,6 +253,8 @@ impl Model {
         received: &Received,
         live: Option<&mut Live<'_>>,
     ) -> Completion {
+        // What arrived of another model's answer is none of this one's.
+        received.note(&SoFar::default());
         let asked = Instant::now();
         let _permit = self.permits(if request.is_work { Lane::Work } else { Lane::Foreground }).acquire().await;
         let started = Instant::now();
@@ -273,6 +276,7 @@ impl Model {
         let failed =
             |error| Completion { error: Some(told(error, self.config.api_key.expose())), ..Default::default() };
         let completion = outcome.unwrap_or_else(failed);
+        let completion = estimate::counted(completion, request, &received.get(), self.config.factor());
         spans::answered(&span, &completion);
         span.in_scope(|| {
             measures::called(&models.metrics, &self.config, request.tier, &completion, asked.elapsed());

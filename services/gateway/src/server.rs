@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{limits::Limits, oidc::Oidc, shares::Shares, store::Keys, tickets::Tickets},
+    caps::spending::Spending,
     config::{Config, GatewayConfig},
     connections,
     directory::Directory,
@@ -61,6 +62,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         keys,
         oidc,
         congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
+        spending: Spending::default(),
         directory,
         commands,
         recent,

@@ -19,12 +19,13 @@
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
 //! * [`client_tools`]: what chat clients want of an answer
-//! * [`bounds`]: what may be open at once
+//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent
 
 mod asked;
 mod bounds;
 mod broadcasting;
 mod calling;
+mod capping;
 mod client_tools;
 mod compacting;
 mod composing;
@@ -68,9 +69,10 @@ pub use self::{
     calling::Back,
     limits::Limits,
     thinking_along::LATE,
-    words_left_out::{is_without_words, with_given_up, with_link, without_words},
+    words_left_out::{is_without_words, with_cost_of_given_up, with_given_up, with_link, without_words},
 };
 use super::{
+    caps::Reached,
     log::Input,
     request::{Catalogue, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
@@ -120,6 +122,8 @@ pub struct Deliberation<'a> {
     /// Turns to go on with.
     work: VecDeque<Uuid>,
     asked: Vec<Asked>,
+    /// Questions that are not asked, since a cap is reached.
+    unasked: VecDeque<(Asked, Reached)>,
     /// Chains begun.
     chains: u32,
     /// What the agent has spent and told nobody of, before this decision.
@@ -188,6 +192,7 @@ impl<'a> Deliberation<'a> {
             },
             work: VecDeque::new(),
             asked: Vec::new(),
+            unasked: VecDeque::new(),
             chains: 0,
             spent_before: state.team.spent,
             compacted: BTreeSet::new(),
@@ -243,7 +248,7 @@ impl<'a> Deliberation<'a> {
 
     /// Works until an answer is needed or nothing is left to do.
     fn go_on(mut self) -> (Self, Next) {
-        while let Some(turn_id) = self.work.pop_front() {
+        while let Some(turn_id) = self.next_work() {
             // Answers of the same turn are taken together: what it does next may depend on any of them.
             if !self.asked.iter().any(|asked| asked.turn == turn_id) {
                 self.advance(turn_id);
@@ -349,7 +354,7 @@ impl<'a> Deliberation<'a> {
         let request = Arc::new(request);
         let question = Question { request, attempt, outages, retry_after_ms, speaks, deadline_ms, module };
         let chain = self.chain_of(turn);
-        self.asked.push(Asked { turn, chain, purpose, question, course: Course::default() });
+        self.put(Asked { turn, chain, purpose, question, course: Course::default() });
     }
 
     /// What was asked for cannot be done. Whoever said it in words is answered in words.

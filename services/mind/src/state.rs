@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 pub use super::profile::{Interjection, Profile};
 use super::{
+    caps::Spending,
     chain::{Chain, Move},
     chat::{self, Chat},
     composition::Requested,
@@ -75,6 +76,9 @@ pub struct AgentState {
     /// What it learned of its models.
     #[serde(default, skip_serializing_if = "Models::is_nothing")]
     pub(super) models: Models,
+    /// What it spent, where it has caps.
+    #[serde(default, skip_serializing_if = "Spending::is_nothing")]
+    pub spending: Spending,
     /// Where a user was forgotten, until that is decided on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) forgetting: Option<u64>,
@@ -238,6 +242,7 @@ impl AgentState {
         self.models.learn(decision);
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
+        self.spend_of_caps(record.envelope.time, decision);
         if !is_broadcast(decision) && self.summed_up_by(decision).is_none() {
             self.work.session.spend_on(decision);
         }

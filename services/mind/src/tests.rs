@@ -2,6 +2,7 @@
 
 mod background;
 mod bounds;
+mod caps;
 mod chains;
 mod compacting;
 mod composition;

@@ -120,7 +120,7 @@ impl Deliberation<'_> {
         request.messages.push(Message::said(
             "Your answer was cut off by its length. Go on exactly where it ended, and repeat nothing.",
         ));
-        self.asked.push(next);
+        self.put(next);
         Ok(Heard::GoesOn)
     }
 

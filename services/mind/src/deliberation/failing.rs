@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{Asked, Deliberation, Purpose, fitting, telling};
 use crate::{
     answer::Flaw,
+    caps::CAP_REACHED,
     models::TOO_MUCH,
     request::{Message, ModelRequest},
 };
@@ -176,11 +177,11 @@ impl Deliberation<'_> {
         asked.question.attempt += 1;
         asked.question.outages = if failure.passes() { asked.course.outages } else { 0 };
         asked.question.retry_after_ms = failure.retry_after_ms;
-        self.asked.push(asked);
+        self.put(asked);
     }
 
     /// What follows when there is no usable answer.
-    fn give_up(&mut self, asked: Asked, failure: &Failure) {
+    pub(super) fn give_up(&mut self, asked: Asked, failure: &Failure) {
         let Failure { kind, message, .. } = failure;
         match &asked.purpose {
             Purpose::Match => self.stay(asked.turn),
@@ -188,6 +189,10 @@ impl Deliberation<'_> {
             Purpose::Think { .. } | Purpose::Plan(_) => {
                 self.settle();
                 self.close_chain(asked.turn, &ChainOutcome::Failed, message);
+                // Whoever waits comes to the same: the message says what helps.
+                if kind == CAP_REACHED {
+                    return self.end_at_cap(asked.turn, failure);
+                }
                 let text = match self.limits.is_of_old_build() {
                     true => telling::as_before(failure),
                     false => self.in_words(&asked, failure),

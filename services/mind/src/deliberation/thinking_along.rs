@@ -138,10 +138,15 @@ impl Deliberation<'_> {
             },
         };
         let said = said.map(|text| if text == "-" { String::new() } else { text });
+        self.heard_voice(&asked, &voice, said);
+    }
+
+    /// What follows from what a submodule said, or from why it said nothing.
+    pub(super) fn heard_voice(&mut self, asked: &Asked, voice: &Voice, said: Heard) {
         match &voice.aim {
-            Aim::Along { step } => self.thought_along(&asked, *step, &voice, said),
-            Aim::Answer(asking) => self.answered(asked.turn, asking, &voice, said),
-            Aim::Told { thread_id, through } => self.heard_of(asked.turn, &voice, (thread_id.as_str(), *through), said),
+            Aim::Along { step } => self.thought_along(asked, *step, voice, said),
+            Aim::Answer(asking) => self.answered(asked.turn, asking, voice, said),
+            Aim::Told { thread_id, through } => self.heard_of(asked.turn, voice, (thread_id.as_str(), *through), said),
         }
     }
 
@@ -225,7 +230,7 @@ impl Deliberation<'_> {
         }
         asked.purpose = Purpose::Voice(voice);
         asked.question.attempt = 1;
-        self.asked.push(asked);
+        self.put(asked);
     }
 
     /// What an intrinsic says to a submodule. What it does is part of the decision.
