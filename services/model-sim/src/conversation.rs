@@ -24,6 +24,8 @@ pub struct Conversation<'r> {
     pub fresh_results: usize,
     /// The names of the tools offered, as on the wire; none where none may be called.
     pub offered: Vec<&'r str>,
+    /// The request as it came, where that was said.
+    body: &'r [u8],
     messages: &'r [RequestMessage<'r>],
     /// Of the whole conversation, in order.
     results: Vec<ToolResult<'r>>,
@@ -68,11 +70,35 @@ impl<'r> Conversation<'r> {
                 .filter_map(|tool| tool.function.as_ref())
                 .map(|function| function.name.as_ref())
                 .collect(),
+            body: &[],
             messages,
             results: results(messages),
             turn_results: messages.iter().take(since).filter(|message| message.role == "tool").count(),
             key: key(request),
         }
+    }
+
+    /// With the request as it came.
+    #[must_use]
+    pub fn with_body(self, body: &'r [u8]) -> Self {
+        Self { body, ..self }
+    }
+
+    /// The request as it came; null where that was not said.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(self.body).unwrap_or_default()
+    }
+
+    /// How many tokens the request has, tools and all, four bytes to a token.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.body.len().div_ceil(4)
+    }
+
+    /// The texts of the user messages, the newest first.
+    pub fn users(&self) -> impl Iterator<Item = &'r str> {
+        self.messages.iter().rev().filter(|message| message.role == "user").map(|message| message.content.0.as_ref())
     }
 
     /// The tool results since the last user message, in order.
