@@ -28,6 +28,8 @@ struct Tool {
     name: String,
     /// The name that the model was told, where the other has signs that no endpoint takes.
     wire_name: String,
+    /// The name without signs and case.
+    plain_name: String,
     /// JSON Schema of the arguments, as text.
     schema: String,
 }
@@ -42,7 +44,12 @@ impl Offered {
         let tools = tools.into_iter();
         Self(
             tools
-                .map(|(name, wire_name, schema)| Tool { name: name.into(), wire_name, schema: schema.into() })
+                .map(|(name, wire_name, schema)| Tool {
+                    name: name.into(),
+                    wire_name,
+                    plain_name: plain(name),
+                    schema: schema.into(),
+                })
                 .collect(),
         )
     }
@@ -91,7 +98,7 @@ impl Offered {
     /// The only one whose name differs in no more than its case and the signs between its words.
     fn alike(&self, name: &str) -> Option<&str> {
         let name = plain(name);
-        let mut alike = self.0.iter().filter(|tool| !name.is_empty() && plain(&tool.name) == name);
+        let mut alike = self.0.iter().filter(|tool| !name.is_empty() && tool.plain_name == name);
         alike.next().filter(|_| alike.next().is_none()).map(|tool| tool.name.as_str())
     }
 

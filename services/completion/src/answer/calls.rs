@@ -142,7 +142,7 @@ impl Calls {
         }
         let (grown, begun) = (format!("{}{}", call.name, piece.name), !call.arguments.trim().is_empty());
         let is_cumulative = piece.name.starts_with(&call.name);
-        let are_both_names = offered.meant(&call.name).is_some() || offered.meant(&piece.name).is_some();
+        let are_both_names = offered.has(&call.name) || offered.has(&piece.name);
         !begun && (offered.begins_with(&grown) || is_cumulative || !are_both_names)
     }
 

@@ -8,7 +8,7 @@ use crate::wire::{halves, json};
 /// Deepest nesting that is looked into.
 const DEEPEST: usize = 12;
 /// Bytes of text that are looked at.
-const MOST_BYTES: usize = 64 * 1024;
+const MOST_BYTES: usize = 16 * 1024;
 /// Fields that hold a code, or the kind of an error.
 const CODES: [&str; 11] = [
     "code",
