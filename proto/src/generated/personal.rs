@@ -230,6 +230,7 @@ impl Personal for v1::Say {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.text));
         self.client_calls.iter_mut().for_each(|it| it.personal(visit));
+        visit(Value::Text(&mut self.passed_back));
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{limits::Limits, oidc::Oidc, shares::Shares, store::Keys, tickets::Tickets},
+    caps::spending::Spending,
     config::{Config, GatewayConfig},
     connections,
     directory::Directory,
@@ -61,9 +62,11 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         keys,
         oidc,
         congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
+        spending: Spending::default(),
         directory,
         commands,
         recent,
+        conversations: http::Conversations::new(config.gateway.remembered_conversations),
         tail,
         tokens: Tokens::new(&context.bus),
         limits: Arc::new(limits),

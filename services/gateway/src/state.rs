@@ -15,9 +15,11 @@ use crate::{
         store::Keys,
         tickets::Tickets,
     },
+    caps::spending::Spending,
     config::GatewayConfig,
     directory::Directory,
     forks::Forks,
+    http::Conversations,
     objects::inventory::Inventory,
     problem::Problem,
     recent::Recent,
@@ -42,10 +44,14 @@ pub struct Parts {
     pub directory: Directory,
     /// What users may call agents by.
     pub commands: DeclaredCommands,
+    /// Conversations that chat clients were answered in.
+    pub conversations: Conversations,
     /// Messages that were said of late.
     pub recent: Recent,
     /// Agents that take no more messages for now.
     pub congested: Congested,
+    /// What is known of spending, for caps.
+    pub spending: Spending,
     /// Who may use it, and how often.
     pub keys: Keys,
     pub oidc: Oidc,

@@ -70,7 +70,11 @@ impl Said {
 fn tokens(record: &Record) -> Tokens {
     let Body::AgentDecision(decision) = &record.body else { return Tokens::default() };
     let sum = |of: fn(&Completion) -> u64| decision.completions.iter().map(of).fold(0, u64::saturating_add);
-    Tokens { input: sum(|completion| completion.input_tokens), output: sum(|completion| completion.output_tokens) }
+    Tokens {
+        input: sum(|completion| completion.input_tokens),
+        output: sum(|completion| completion.output_tokens),
+        cached: sum(|completion| completion.cached_tokens),
+    }
 }
 
 /// The third token of a subject.

@@ -57,6 +57,9 @@ pub fn read(request: &ModelRequest, completion: &Completion, most_calls: usize) 
         let params: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         return plan_of(&params).map(Answer::Plan);
     }
+    if !request.tools.is_empty() && !request.may_call() {
+        return Err(malformed("no tool can be called any more; answer in words".to_owned()));
+    }
     if completion.tool_calls.len() > most_calls {
         let asked = completion.tool_calls.len();
         return Err(malformed(format!("{asked} tools called at once, at most {most_calls} are allowed")));
@@ -107,7 +110,7 @@ fn plan_of(params: &Value) -> Result<String, Flaw> {
 }
 
 fn offers(request: &ModelRequest, tool: &str) -> bool {
-    request.tools.iter().any(|offered| *offered.name == *tool)
+    request.may_call() && request.tools.iter().any(|offered| *offered.name == *tool)
 }
 
 /// The JSON a model was asked for: alone, in a code fence, or with words around it.

@@ -44,12 +44,16 @@ impl AgentState {
         if !of.is_empty() && of != message.user || self.is_work_thread(&thread_id) {
             return self.refuse_thread(record, message, &thread_id);
         }
+        if let Some(reason) = self.has_moved_on(message, &thread_id) {
+            return self.refuse_message(record, message, super::chat::MOVED_ON, reason);
+        }
         self.begin(correlation, record, Cause::Message, &thread_id, &message.user);
         if let Some(turn) = self.turns.get_mut(&correlation) {
             turn.message_id.clone_from(&message.message_id);
             turn.unplaced = Some(Words::of(message));
         }
         self.hear_environment(correlation, message);
+        self.hear_chat(record, message, correlation, &thread_id);
         if !thread_id.is_empty() {
             self.put_in_thread(record.sequence, correlation, &thread_id);
         }
@@ -61,21 +65,30 @@ impl AgentState {
         turn.thread_id = thread_id.to_owned();
         let (words, user) = (turn.unplaced.take().unwrap_or_default(), turn.user.clone());
         let outside = turn.outside.clone();
+        let is_silent = turn.chat.as_ref().is_some_and(|chat| chat.has_results);
         let thread = self.threads.entry(thread_id.to_owned()).or_default();
         thread.outside = std::mem::take(&mut thread.outside).with(&outside);
         if thread.user.is_empty() {
             thread.user = user;
         }
         thread.heard = sequence;
+        thread.head = turn_id;
         thread.remember(&turn_id.to_string());
-        self.add(sequence, thread_id, Entry::User { turn: turn_id, words });
+        // What only brings results says nothing.
+        if !(is_silent && words == Words::default()) {
+            self.add(sequence, thread_id, Entry::User { turn: turn_id, words });
+        }
     }
 
     /// Threads are their users' own: who names another's is told that there is none.
     fn refuse_thread(&mut self, record: &Record, message: &AgentMessage, thread_id: &str) {
+        let reason = format!("there is no thread {thread_id:?} of {}", message.user);
+        self.refuse_message(record, message, "unknown_thread", reason);
+    }
+
+    fn refuse_message(&mut self, record: &Record, message: &AgentMessage, kind: &str, reason: String) {
         let turn_id = record.envelope.correlation_id;
-        let message_of = format!("there is no thread {thread_id:?} of {}", message.user);
-        let cause = Cause::Refused { kind: "unknown_thread".to_owned(), message: message_of };
+        let cause = Cause::Refused { kind: kind.to_owned(), message: reason };
         self.begin(turn_id, record, cause, "", &message.user);
         if let Some(turn) = self.turns.get_mut(&turn_id) {
             turn.message_id.clone_from(&message.message_id);

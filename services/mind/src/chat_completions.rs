@@ -2,16 +2,20 @@
 
 use std::{borrow::Cow, slice::Iter};
 
-use kairo_events::media;
+use kairo_events::{ids, media};
 use kairo_proto::v1::Part;
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
-use uuid::Uuid;
 
 use super::{
-    deliberation::made_id,
-    request::{Message, ModelRequest, Tool, ToolCall, add_line, in_place_of},
+    request::{AnswerSchema, Message, ModelRequest, Tool, ToolCall, ToolChoice, add_line, in_place_of, short_id},
+    schema,
 };
+
+/// Longest name of a tool, in characters.
+const NAME_CHARS: usize = 64;
+/// Of these, what tells names apart that are too long.
+const DIGEST_CHARS: usize = 9;
 
 /// What becomes of one part of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,13 +26,42 @@ pub enum Shown {
     Told(&'static str),
 }
 
-/// What of a request the model's configuration says.
+/// What of a request the model's configuration says, and what is known of its endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'r> {
     pub model: &'r str,
     pub stream: bool,
     /// 0 for what the endpoint takes.
     pub max_output_tokens: u32,
+    pub takes: Takes,
+}
+
+/// What an endpoint takes. Most take all of it; what one refuses is left out or put differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Takes {
+    pub response_format: ResponseFormat,
+    /// Whether there may be a system message; its words stand before the user's first ones otherwise, as with Gemma 2.
+    pub system_message: bool,
+    /// Whether calls keep their ids; they get ids of nine letters and digits otherwise, as Mistral wants of another model's calls.
+    pub call_ids: bool,
+}
+
+/// How an endpoint is told that an answer is to be JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseFormat {
+    /// By a JSON Schema.
+    #[default]
+    JsonSchema,
+    /// That it is an object.
+    JsonObject,
+    /// By the words of the prompt alone.
+    None,
+}
+
+impl Default for Takes {
+    fn default() -> Self {
+        Self { response_format: ResponseFormat::JsonSchema, system_message: true, call_ids: true }
+    }
 }
 
 /// The body of a request. It borrows what it can: conversations and schemas are long, and every turn sends them.
@@ -38,11 +71,45 @@ pub struct Body<'r> {
     messages: Vec<Said<'r>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'r RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Format<'r>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Choice {
+    Word(&'static str),
+    Function {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        function: Named,
+    },
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'r> {
+    JsonObject,
+    JsonSchema { json_schema: JsonSchema<'r> },
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'r> {
+    name: &'r str,
+    schema: &'r RawValue,
+    strict: bool,
 }
 
 #[derive(Serialize)]
@@ -126,9 +193,7 @@ pub struct WireTool<'r> {
 struct Signature<'r> {
     name: String,
     description: &'r str,
-    /// Left out where the schema is no JSON: the endpoint would refuse the whole request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<&'r RawValue>,
+    parameters: Value,
 }
 
 /// What is sent to the endpoint. `shown` says what becomes of each of the request's parts, in their order.
@@ -138,26 +203,61 @@ pub fn request<'r>(
     shown: &'r [Shown],
     settings: Settings<'r>,
 ) -> Body<'r> {
-    let mut shown = shown.iter();
-    let Settings { model, stream, max_output_tokens } = settings;
+    let Settings { model, stream, max_output_tokens, takes } = settings;
+    let tools = (!request.tools.is_empty()).then_some(tools);
     Body {
         model,
-        messages: request.messages.iter().map(|message| said(message, &mut shown)).collect(),
-        tools: (!request.tools.is_empty()).then_some(tools),
+        messages: messages(&request.messages, &mut shown.iter(), takes),
+        tools,
+        tool_choice: tools.and_then(|_| choice(&request.tool_choice)),
+        response_format: request.answer_schema.as_ref().and_then(|schema| format(schema, takes.response_format)),
         stream,
         stream_options: stream.then_some(StreamOptions { include_usage: true }),
         max_completion_tokens: (max_output_tokens > 0).then_some(max_output_tokens),
     }
 }
 
-fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>) -> Said<'r> {
+fn choice(choice: &ToolChoice) -> Option<Choice> {
+    match choice {
+        ToolChoice::Free => None,
+        ToolChoice::None => Some(Choice::Word("none")),
+        ToolChoice::Required => Some(Choice::Word("required")),
+        ToolChoice::Named(tool) => Some(Choice::Function { kind: "function", function: Named { name: to_wire(tool) } }),
+    }
+}
+
+fn format(schema: &AnswerSchema, takes: ResponseFormat) -> Option<Format<'_>> {
+    let AnswerSchema { name, schema, is_strict } = schema;
+    match takes {
+        ResponseFormat::None => None,
+        ResponseFormat::JsonObject => Some(Format::JsonObject),
+        ResponseFormat::JsonSchema => {
+            let schema = serde_json::from_str(schema).ok()?;
+            Some(Format::JsonSchema { json_schema: JsonSchema { name, schema, strict: *is_strict } })
+        }
+    }
+}
+
+fn messages<'r>(messages: &'r [Message], shown: &mut Iter<'r, Shown>, takes: Takes) -> Vec<Said<'r>> {
+    match messages {
+        [Message::System { text: system }, Message::User { text, parts }, rest @ ..] if !takes.system_message => {
+            let first = content(Cow::Owned(format!("{system}\n\n{text}")), parts, shown);
+            std::iter::once(Said::User { content: first })
+                .chain(rest.iter().map(|message| said(message, shown, takes)))
+                .collect()
+        }
+        messages => messages.iter().map(|message| said(message, shown, takes)).collect(),
+    }
+}
+
+fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>, takes: Takes) -> Said<'r> {
     match message {
         Message::System { text } => Said::System { content: text },
-        Message::User { text, parts } => Said::User { content: content(text, parts, shown) },
-        Message::Tool { call_id, text } => Said::Tool { tool_call_id: wire_id(call_id), content: text },
+        Message::User { text, parts } => Said::User { content: content(Cow::Borrowed(text), parts, shown) },
+        Message::Tool { call_id, text } => Said::Tool { tool_call_id: id(call_id, takes), content: text },
         Message::Assistant { text, calls, reasoning_details, passed_back } => Said::Assistant {
             content: (calls.is_empty() || !text.is_empty()).then_some(text),
-            tool_calls: calls.iter().map(called).collect(),
+            tool_calls: calls.iter().map(|call| called(call, takes)).collect(),
             reasoning_details: serde_json::from_str(reasoning_details).ok(),
             passed_back: fields(
                 passed_back,
@@ -167,9 +267,18 @@ fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>) -> Said<'r> {
     }
 }
 
+/// The id of a call as the endpoint takes it.
+fn id(id: &str, takes: Takes) -> Cow<'_, str> {
+    let is_short = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match takes.call_ids || is_short {
+        true => Cow::Borrowed(id),
+        false => Cow::Owned(short_id(ids::named("call", &[id]))),
+    }
+}
+
 /// Words, with those that stand for what is not shown, and behind them what is.
-fn content<'r>(text: &'r str, parts: &[Part], shown: &mut Iter<'r, Shown>) -> Content<'r> {
-    let (mut words, mut pieces) = (Cow::Borrowed(text), Vec::new());
+fn content<'r>(mut words: Cow<'r, str>, parts: &[Part], shown: &mut Iter<'r, Shown>) -> Content<'r> {
+    let mut pieces = Vec::new();
     for (part, shown) in parts.iter().zip(shown) {
         match shown {
             Shown::Told(why) => add_line(words.to_mut(), &in_place_of(part, why)),
@@ -204,9 +313,9 @@ fn piece<'r>(media_type: &str, base64: &'r str) -> Piece<'r> {
     }
 }
 
-fn called(call: &ToolCall) -> Called<'_> {
+fn called(call: &ToolCall, takes: Takes) -> Called<'_> {
     Called {
-        id: wire_id(&call.id),
+        id: id(&call.id, takes),
         function: Arguments { name: to_wire(&call.tool), arguments: &call.arguments },
         passed_back: fields(&call.passed_back, &["id", "type", "function"]),
     }
@@ -224,28 +333,34 @@ fn fields(passed_back: &str, own: &[&str]) -> Map<String, Value> {
     fields
 }
 
-/// The id of a call on the wire. Those of a model's own calls stay as they are; for one that Kairo derived stands one of nine
-/// alphanumeric characters, since Mistral's API takes no other.
-fn wire_id(id: &str) -> Cow<'_, str> {
-    match Uuid::try_parse(id) {
-        Ok(derived) if derived.get_version_num() == 5 => made_id(derived).into(),
-        _ => id.into(),
-    }
-}
-
-/// Tools as an endpoint is told of them.
+/// Tools as an endpoint is told of them. What the strictest provider refuses of a schema is put differently.
 pub fn tools(tools: &[Tool]) -> Vec<WireTool<'_>> {
     tools.iter().map(|tool| WireTool { function: signature(tool) }).collect()
 }
 
 fn signature(tool: &Tool) -> Signature<'_> {
-    let parameters = serde_json::from_str(&tool.schema).ok();
-    Signature { name: to_wire(&tool.name), description: &tool.description, parameters }
+    Signature { name: to_wire(&tool.name), description: &tool.description, parameters: schema::for_wire(&tool.schema) }
 }
 
-/// Names on the wire may not hold dots.
+/// A tool's name as every endpoint takes it: letters, digits, `_` and `-`, at most 64 of them. Dots become two underscores; a name
+/// that is too long, or has other characters, ends in a digest of the whole.
 pub fn to_wire(tool: &str) -> String {
-    tool.replace('.', "__")
+    let dotless = tool.replace('.', "__");
+    if is_wire_name(&dotless) {
+        return dotless;
+    }
+    let kept = dotless.chars().map(|c| if is_wire_char(c) { c } else { '_' }).take(NAME_CHARS - 1 - DIGEST_CHARS);
+    let digest = short_id(ids::named("tool", &[tool]));
+    format!("{}_{digest}", kept.collect::<String>())
+}
+
+/// Whether every endpoint takes it as a tool's name.
+pub fn is_wire_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_CHARS && name.chars().all(is_wire_char)
+}
+
+fn is_wire_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 #[cfg(test)]
@@ -291,11 +406,11 @@ mod tests {
                     acts_outside: false,
                 })
                 .into(),
-            analysis: false,
-            is_work: false,
+            ..ModelRequest::default()
         };
-        let settings = Settings { model: "m", stream: true, max_output_tokens: 9 };
+        let settings = Settings { model: "m", stream: true, max_output_tokens: 9, takes: Takes::default() };
         let function = json!({ "name": "tools__now", "arguments": "{}" });
+        let nothing = json!({ "type": "object", "properties": {} });
         let expected = json!({
             "model": "m",
             "messages": [
@@ -311,15 +426,16 @@ mod tests {
             ],
             "tools": [
                 { "type": "function", "function": {
-                    "name": "tools__now", "description": "The time", "parameters": { "type": "object" } } },
-                { "type": "function", "function": { "name": "tools__now", "description": "The time" } },
+                    "name": "tools__now", "description": "The time", "parameters": nothing } },
+                { "type": "function", "function": {
+                    "name": "tools__now", "description": "The time", "parameters": nothing } },
             ],
             "stream": true,
             "stream_options": { "include_usage": true },
             "max_completion_tokens": 9,
         });
         assert_eq!(sent(&asked, &[], settings), expected);
-        let plain = Settings { model: "m", stream: false, max_output_tokens: 0 };
+        let plain = Settings { model: "m", stream: false, max_output_tokens: 0, takes: Takes::default() };
         let nothing = json!({ "model": "m", "messages": [], "stream": false });
         let empty = ModelRequest::with("heavy", Vec::new());
         assert_eq!(sent(&empty, &[], plain), nothing);
@@ -348,7 +464,8 @@ mod tests {
             Shown::Told("gone"),
             data("image/gif"),
         ];
-        let sent = sent(&asked, &shown, Settings { model: "m", stream: false, max_output_tokens: 0 });
+        let sent =
+            sent(&asked, &shown, Settings { model: "m", stream: false, max_output_tokens: 0, takes: Takes::default() });
         let content: Vec<&Value> =
             sent["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
         let image = |media_type: &str| json!({ "type": "image_url", "image_url": { "url": format!("data:{media_type};base64,Ynl0ZXM=") } });

@@ -189,7 +189,8 @@ impl AgentState {
     pub(super) fn spend_on_request(&mut self, turn: Option<Uuid>, decision: &AgentDecision) {
         let requested = turn.and_then(|id| self.turns.get_mut(&id)).and_then(Turn::requested_mut);
         if let Some(requested) = requested {
-            let amount = Amount { tokens: tokens(&decision.completions), cost: decision.cost };
+            let tokens = tokens(&decision.completions);
+            let amount = Amount { tokens, cost: decision.cost, unpriced: decision.unpriced_tokens };
             requested.spent = requested.spent.plus(amount);
         }
     }

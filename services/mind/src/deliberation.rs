@@ -6,7 +6,7 @@
 //!
 //! * [`matching`]: which thread a message belongs to
 //! * [`thinking`]: the heavy model's answers, and what they mean; [`turn_request`] what it is asked
-//! * [`calling`]: calls that a model makes; [`correcting`] shows it those that cannot be made
+//! * [`calling`]: calls that a model makes
 //! * [`fitting`]: requests that their models take
 //! * [`endings`]: how an answer ended, and what follows; [`failing`] what follows where there is none
 //! * [`compacting`]: summing up what is too long
@@ -18,15 +18,17 @@
 //! * [`teaming`]: agents that ask agents
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
-//! * [`bounds`]: what may be open at once
+//! * [`client_tools`]: what chat clients want of an answer
+//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent
 
 mod asked;
 mod bounds;
 mod broadcasting;
 mod calling;
+mod capping;
+mod client_tools;
 mod compacting;
 mod composing;
-mod correcting;
 mod deciding;
 mod endings;
 mod failing;
@@ -64,12 +66,13 @@ use self::{
     failing::Failure,
 };
 pub use self::{
-    calling::{Back, made_id},
+    calling::Back,
     limits::Limits,
     thinking_along::LATE,
-    words_left_out::{is_without_words, with_given_up, with_link, without_words},
+    words_left_out::{is_without_words, with_cost_of_given_up, with_given_up, with_link, without_words},
 };
 use super::{
+    caps::Reached,
     log::Input,
     request::{Catalogue, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
@@ -115,6 +118,8 @@ pub struct Deliberation<'a> {
     /// Turns to go on with.
     work: VecDeque<Uuid>,
     asked: Vec<Asked>,
+    /// Questions that are not asked, since a cap is reached.
+    unasked: VecDeque<(Asked, Reached)>,
     /// Chains begun.
     chains: u32,
     /// What the agent has spent and told nobody of, before this decision.
@@ -183,6 +188,7 @@ impl<'a> Deliberation<'a> {
             },
             work: VecDeque::new(),
             asked: Vec::new(),
+            unasked: VecDeque::new(),
             chains: 0,
             spent_before: state.team.spent,
             compacted: BTreeSet::new(),
@@ -238,7 +244,7 @@ impl<'a> Deliberation<'a> {
 
     /// Works until an answer is needed or nothing is left to do.
     fn go_on(mut self) -> (Self, Next) {
-        while let Some(turn_id) = self.work.pop_front() {
+        while let Some(turn_id) = self.next_work() {
             // Answers of the same turn are taken together: what it does next may depend on any of them.
             if !self.asked.iter().any(|asked| asked.turn == turn_id) {
                 self.advance(turn_id);
@@ -342,7 +348,7 @@ impl<'a> Deliberation<'a> {
         };
         let question = Question { request: Arc::new(request), attempt: 1, speaks, deadline_ms, module };
         let chain = self.chain_of(turn);
-        self.asked.push(Asked { turn, chain, purpose, question, course: Course::default() });
+        self.put(Asked { turn, chain, purpose, question, course: Course::default() });
     }
 
     /// What was asked for cannot be done. Whoever said it in words is answered in words.

@@ -28,15 +28,27 @@ const TEXT_BYTES: usize = 500;
 const SHOWN: usize = 64;
 const CHAINS: usize = 16;
 
+/// What the agent has going that a turn may know of: all of its user's, but for one of a chat client only that of its own thread,
+/// since others may speak by the same name.
+pub fn in_progress_for(state: &AgentState, turn: &Turn, now: Timestamp) -> Option<String> {
+    going(state, &turn.user, turn.chat.as_ref().map(|_| turn.thread_id.as_str()), now)
+}
+
 /// What the agent has going for this user; `None` when it is nothing. `now` is the recorded time of the input.
 pub fn in_progress(state: &AgentState, user: &str, now: Timestamp) -> Option<String> {
-    let his = |thread_id: &str| state.threads.get(thread_id).is_some_and(|thread| thread.user == user);
+    going(state, user, None, now)
+}
+
+fn going(state: &AgentState, user: &str, only: Option<&str>, now: Timestamp) -> Option<String> {
+    let is_in = |thread_id: &str| only.is_none_or(|only| only == thread_id);
+    let his = |id: &str| is_in(id) && state.threads.get(id).is_some_and(|thread| thread.user == user);
     let actions = state.in_flight.iter().filter(|(_, action)| his(&action.thread_id));
     let processes = state.processes.running.values().filter(|process| his(&process.thread_id));
     let actions = actions.map(|(id, action)| (action.since, Going::Action(*id, action)));
     let mut going: Vec<(Timestamp, Going<'_>)> =
         actions.chain(processes.map(|process| (process.since, Going::Process(process)))).collect();
-    let chains = state.turns.values().filter(|turn| turn.user == user).filter_map(|turn| turn.chain.as_ref());
+    let of_user = state.turns.values().filter(|turn| turn.user == user && is_in(&turn.thread_id));
+    let chains = of_user.filter_map(|turn| turn.chain.as_ref());
     let chains: Vec<&Chain> = chains.filter(|chain| !chain.steps.is_empty()).collect();
     let earlier = going.len().saturating_sub(SHOWN);
     let left_out = earlier + chains.len().saturating_sub(CHAINS);

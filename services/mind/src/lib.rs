@@ -5,18 +5,22 @@
 //! * [`state`]: what an agent knows, folded from the log; [`thread`] its conversations, [`in_flight`] what it has
 //!   going, `events` how that changes, `importing` what was said elsewhere; [`inner_state`] what it keeps in words for later turns
 //! * [`deliberation`]: from one input to one decision, by way of model calls
+//! * [`chat`]: what chat clients bring with the words
 //! * [`composition`]: agents that are composed of others; [`environment`] what is perceived when a message comes
 //! * `working`: what is worked on beside the conversations, `session` what that may take; `requests` what agents ask of each other; [`team`] those that work
 //!   for one
 //! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
 //! * [`tokens`]: how much that is
-//! * [`answer`]: what a model's answer means
+//! * [`answer`]: what a model's answer means; [`answer_forms`] those that are JSON
 //! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
 
 pub mod answer;
+pub mod answer_forms;
 mod apply_message;
 pub mod basis;
+pub mod caps;
 pub mod chain;
+pub mod chat;
 pub mod chat_completions;
 pub mod composition;
 pub mod conditions;
@@ -35,6 +39,7 @@ pub mod memories;
 mod models;
 pub mod outside;
 mod owning;
+pub mod prices;
 pub mod profile;
 pub mod prompts;
 mod reflection;

@@ -4,6 +4,7 @@ use kairo_proto::{v1::AgentProfile, words};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    caps::Caps,
     composition::{Member, covers},
     environment::Perception,
     intrinsics,
@@ -89,6 +90,9 @@ pub struct Profile {
     /// So many answers in a conversation after which it is summed up; 0 for never by itself.
     #[serde(default, skip_serializing_if = "is_none")]
     pub summary_after: u32,
+    /// What it may spend on models.
+    #[serde(default, skip_serializing_if = "Caps::is_nothing")]
+    pub caps: Caps,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -139,6 +143,7 @@ impl Profile {
             max_submodules: profile.max_submodules,
             cutoff: Cutoff { entries: profile.history_cutoff, seconds: profile.history_window },
             summary_after: profile.summary_after,
+            caps: Caps::of(profile.caps.as_ref()),
         }
     }
 

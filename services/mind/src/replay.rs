@@ -396,7 +396,14 @@ fn of(agent: Name, sequence: u64) -> Replayed {
 /// A decision as it comes out when it is made again: without what was spent in vain before it, and what ties it to what stands
 /// before it.
 pub fn as_made(decision: &AgentDecision) -> AgentDecision {
-    AgentDecision { given_up: Vec::new(), link: None, reader: vocabulary::FIRST, ..decision.clone() }
+    AgentDecision {
+        given_up: Vec::new(),
+        given_up_cost: 0,
+        given_up_unpriced_tokens: 0,
+        link: None,
+        reader: vocabulary::FIRST,
+        ..decision.clone()
+    }
 }
 
 impl Making<'_> {

@@ -17,7 +17,9 @@ use uuid::Uuid;
 
 pub use super::profile::{Interjection, Profile};
 use super::{
+    caps::Spending,
     chain::{Chain, Move},
+    chat::{self, Chat},
     composition::Requested,
     environment::Environment,
     in_flight::{Doubt, Doubts, InFlight, Processes},
@@ -74,6 +76,9 @@ pub struct AgentState {
     /// What it learned of its models.
     #[serde(default, skip_serializing_if = "Models::is_nothing")]
     pub(super) models: Models,
+    /// What it spent, where it has caps.
+    #[serde(default, skip_serializing_if = "Spending::is_nothing")]
+    pub spending: Spending,
     /// Where a user was forgotten, until that is decided on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) forgetting: Option<u64>,
@@ -121,6 +126,9 @@ pub struct Turn {
     /// What it knows of where it is.
     #[serde(default, skip_serializing_if = "Environment::is_nothing")]
     pub environment: Environment,
+    /// What a chat client asks of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Box<Chat>>,
 }
 
 /// A thread that was suggested to the user.
@@ -184,6 +192,7 @@ impl Turn {
             counsel: Counsel::default(),
             outside: Provenance::default(),
             environment: Environment::default(),
+            chat: None,
         }
     }
 
@@ -233,6 +242,7 @@ impl AgentState {
         self.models.learn(decision);
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
+        self.spend_of_caps(record.envelope.time, decision);
         if !is_broadcast(decision) && self.summed_up_by(decision).is_none() {
             self.work.session.spend_on(decision);
         }
@@ -367,13 +377,15 @@ impl AgentState {
             about::Turn::Joined(_) => _ = self.turns.remove(&turn_id),
             about::Turn::Action(action) => match &action.action {
                 Some(Action::Say(say)) => {
-                    self.add(record.sequence, &event.thread_id, Entry::of_words(turn_id, say));
+                    self.add(record.sequence, &event.thread_id, chat::entry_of(turn_id, say));
                     if say.r#final {
                         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
                         if say.failure.is_empty() {
                             self.note_answer(&event.thread_id, turn_id, correlation);
                         }
-                        self.turns.remove(&turn_id);
+                        if self.turns.remove(&turn_id).is_some_and(|turn| turn.is_aside()) {
+                            self.end_aside(&event.thread_id);
+                        }
                     }
                 }
                 Some(Action::ToolCall(call)) => self.call(record, cursor, event, turn_id, call),

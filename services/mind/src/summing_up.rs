@@ -36,7 +36,7 @@ impl AgentState {
     /// An answer was given in a thread, to whoever is in conversation there.
     pub(super) fn note_answer(&mut self, thread_id: &str, turn_id: Uuid, correlation: Uuid) {
         let after = self.profile.as_ref().map_or(0, |profile| profile.summary_after);
-        let is_conversation = |turn: &Turn| !self.is_of_work(turn) && turn.requested().is_none();
+        let is_conversation = |turn: &Turn| !self.is_of_work(turn) && turn.requested().is_none() && !turn.is_aside();
         if after == 0 || !self.turns.get(&turn_id).is_some_and(is_conversation) {
             return;
         }

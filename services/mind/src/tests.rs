@@ -2,6 +2,7 @@
 
 mod background;
 mod bounds;
+mod caps;
 mod chains;
 mod compacting;
 mod composition;
@@ -47,7 +48,7 @@ use uuid::Uuid;
 use super::{
     deliberation::{Deliberation, Limits, Next, Question},
     log::{Diverged, HELD, Input, Log, Ready, Snapshot},
-    request::{Catalogue, Message, ModelRequest, Tool},
+    request::{Catalogue, Message, ModelRequest, Tool, ToolChoice, block, blocks, check},
 };
 
 /// The log that snapshots of tests are of.
@@ -83,6 +84,15 @@ fn catalogue() -> Catalogue {
             .map(tool)
             .into(),
     }
+}
+
+/// A text without what the system tells in it.
+fn words_of(text: &str) -> String {
+    let mut words = text.to_owned();
+    for told in blocks(text) {
+        words = words.replace(&block(told), "");
+    }
+    words.trim().to_owned()
 }
 
 fn says(text: &str) -> Completion {
@@ -159,12 +169,12 @@ impl Agent {
 
     /// What the model was shown last by the system, after the prompt.
     fn told(&self) -> Vec<String> {
-        let messages = self.asked.last().unwrap().messages.iter().skip(1);
+        let messages = self.asked.last().unwrap().messages.iter();
         let told = |message: &Message| match message {
-            Message::System { text } => Some(text.clone()),
-            _ => None,
+            Message::User { text, .. } | Message::Tool { text, .. } => blocks(text).map(str::to_owned).collect(),
+            Message::System { .. } | Message::Assistant { .. } => Vec::new(),
         };
-        messages.filter_map(told).collect()
+        messages.flat_map(told).collect()
     }
 
     /// The next input, read from the log where it is no longer at hand.
@@ -203,6 +213,10 @@ impl Agent {
                         request_digest: question.request.digest(),
                         ..answer(&question.request)
                     };
+                    for question in &questions {
+                        let messages = &question.request.messages;
+                        assert_eq!(check(messages), Ok(()), "{messages:#?}");
+                    }
                     let completions = questions.iter().map(&mut as_asked).collect();
                     self.asked.extend(questions.into_iter().map(|question| question.request));
                     (thought, next) = thought.resume(completions);
@@ -300,8 +314,7 @@ fn a_message_is_answered_while_a_tool_runs_and_the_model_is_told_that_it_does() 
     assert!(shown.contains("still running"), "{shown}");
     agent.learns(&asked, &actions(&asked)[0], "7");
     assert_eq!(acts(&agent.decides(&[says("seven")]).unwrap()), ["seven"]);
-    let last = agent.asked.last().unwrap().messages.last().unwrap().clone();
-    assert!(matches!(last, Message::System { text } if text.ends_with("answer it now: first")));
+    assert!(agent.told().last().unwrap().ends_with("answer it now: first"));
 }
 
 #[test]
@@ -354,7 +367,7 @@ fn too_many_calls_at_once_are_refused() {
 }
 
 #[test]
-fn the_last_step_of_a_turn_offers_no_tools() {
+fn the_last_step_of_a_turn_offers_the_same_tools_and_lets_none_be_called() {
     let mut agent = Agent::new();
     agent.hears("m1", "hello");
     for _ in 0..3 {
@@ -372,7 +385,10 @@ fn the_last_step_of_a_turn_offers_no_tools() {
     let of_others = |tool: &str| crate::intrinsics::tasks::is_of_queue(tool) || of_groups(tool);
     let own = crate::intrinsics::all().filter(|intrinsic| !of_others(&intrinsic.tool.name));
     let all = catalogue().tools.len() + own.count();
-    assert_eq!(offered, [all, all, all, 0]);
+    assert_eq!(offered, [all, all, all, all]);
+    let may_call: Vec<bool> = agent.asked.iter().map(|request| request.may_call()).collect();
+    assert_eq!(may_call, [true, true, true, false]);
+    assert_eq!(agent.asked.last().unwrap().tool_choice, ToolChoice::None);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use kairo_proto::v1::Say;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{outside::Provenance, shared::Shared, state::is_none, words::Words};
+use super::{chat::ClientCall, outside::Provenance, request::short_id, shared::Shared, state::is_none, words::Words};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
@@ -34,6 +34,9 @@ pub struct Thread {
     pub(super) times: VecDeque<i64>,
     /// Sequence at which its user last said something in it, or moved something into it.
     pub heard: u64,
+    /// The turn of what its user said last in it; nil where that was before builds of epoch 10.
+    #[serde(default, skip_serializing_if = "Uuid::is_nil")]
+    pub head: Uuid,
     pub title: String,
     pub summary: String,
     /// What the last analysis within a chain said, as `{thread.<id>.analysis}`.
@@ -114,6 +117,12 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         passed_back: String,
     },
+    /// Calls of tools of a chat client, which the client carries out.
+    Client {
+        turn: Uuid,
+        text: String,
+        calls: Vec<ClientCall>,
+    },
     /// Something that happened, and that nobody said.
     Notice {
         turn: Uuid,
@@ -142,7 +151,7 @@ pub struct Call {
 impl Call {
     /// The id by which requests name it.
     pub fn id(&self) -> String {
-        if self.call_id.is_empty() { self.action.to_string() } else { self.call_id.clone() }
+        if self.call_id.is_empty() { short_id(self.action) } else { self.call_id.clone() }
     }
 }
 
@@ -269,7 +278,7 @@ impl Thread {
     pub fn call(&self, action: Uuid) -> Option<&Call> {
         self.entries().rev().find_map(|entry| match entry {
             Entry::Called { calls, .. } => calls.iter().find(|call| call.action == action),
-            Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
+            Entry::User { .. } | Entry::Said { .. } | Entry::Client { .. } | Entry::Notice { .. } => None,
         })
     }
 
@@ -342,6 +351,7 @@ impl Entry {
             Entry::User { turn, .. }
             | Entry::Said { turn, .. }
             | Entry::Called { turn, .. }
+            | Entry::Client { turn, .. }
             | Entry::Notice { turn, .. } => *turn,
         }
     }
@@ -356,6 +366,7 @@ impl Entry {
         match self {
             Entry::User { turn, .. } => turns.contains(turn),
             Entry::Called { calls, .. } => calls.iter().any(|call| call.result.is_none()),
+            Entry::Client { calls, .. } => calls.iter().any(|call| call.result.is_none()),
             Entry::Said { .. } | Entry::Notice { .. } => false,
         }
     }
@@ -369,6 +380,10 @@ impl Entry {
                     call.arguments.len() + call.passed_back.len() + call.result.as_ref().map_or(0, String::len)
                 };
                 text.len() + reasoning_details.len() + passed_back.len() + calls.iter().map(call).sum::<usize>()
+            }
+            Entry::Client { text, calls, .. } => {
+                let call = |call: &ClientCall| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
+                text.len() + calls.iter().map(call).sum::<usize>()
             }
         }
     }

@@ -13,7 +13,7 @@ use kairo_core::{commands::is_value, ids::Name};
 use kairo_proto::v1::{AgentProfile, AgentRow, GetAgentResponse, ListAgentsResponse};
 use serde_json::Value;
 
-use super::{Session, name};
+use super::{Session, caps::CapOptions, name};
 use crate::{
     Error,
     client::{NewSubmodule, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
@@ -33,7 +33,8 @@ Examples:
   kairo agents define --agent aide --prompt-file aide.md --planning chain --threads topics \\
       --time-zone Europe/Berlin --day-ends-at 22:00
   kairo agents define --agent scout --prompt-file scout.md --conduct background --owner ann \\
-      --mission 'Tell ann when a competitor changes its prices.' --next-run-after 21600";
+      --mission 'Tell ann when a competitor changes its prices.' --next-run-after 21600
+  kairo agents define --agent aide --prompt 'Be brief.' --cap-tokens-per-day 200000 --cap-cost 50";
 
 /// List the agents, show one, or define one
 #[derive(Debug, Args)]
@@ -136,6 +137,8 @@ struct Define {
     environment: Vec<ProfilePerception>,
     #[command(flatten)]
     voices: VoiceOptions,
+    #[command(flatten)]
+    caps: CapOptions,
 }
 
 /// Submodules, and what of a thread is shown when it is thought about.
@@ -325,6 +328,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         max_submodules: arguments.voices.max_submodules,
         history_cutoff: arguments.voices.history_cutoff,
         history_window: arguments.voices.history_window,
+        caps: arguments.caps.caps(),
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

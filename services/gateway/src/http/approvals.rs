@@ -20,7 +20,7 @@ use crate::{
 
 /// What was found out about an action in doubt, and what is said to one that waits for consent.
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Approval {
     user: Name,
     agent: Name,

@@ -20,7 +20,7 @@ use crate::{
 
 /// What can be said to what an agent suggests.
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Choice {
     user: Name,
     agent: Name,

@@ -37,7 +37,7 @@ pub const COMMANDS: [(&str, &[&str]); 10] = [
     ("remove", &["submodule"]),
 ];
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Command {
     user: Name,
     agent: Name,
@@ -47,7 +47,7 @@ pub struct Command {
 }
 
 /// What the order is about.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Target {
     Action(Uuid),
     Process(Uuid),

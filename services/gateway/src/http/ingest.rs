@@ -14,18 +14,20 @@ use kairo_core::{
         BusError,
         append::{Outgoing, Written},
     },
-    envelope::{Envelope, Modality, Origin},
+    envelope::{Envelope, FORGOTTEN, Modality, Origin},
     ids::{self, Name},
     subjects::{Route, Service},
 };
 use kairo_proto::Body;
+use kairo_read_model::EventsQuery;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, body::JsonBody, span::traceparent};
+use super::{Gateway, body::JsonBody, query, span::traceparent};
 use crate::{
     auth::{Caller, Scope},
+    caps::spending,
     config::GatewayConfig,
     fields::Fields,
     ownership::{self, About},
@@ -33,7 +35,7 @@ use crate::{
 };
 
 /// A kind of thing that a user can say.
-pub trait Ingest: Sized + Send + Sync {
+pub trait Ingest: Clone + Sized + Send + Sync {
     /// What ids of this kind are named after.
     const KIND: &'static str;
     /// The field in which the client may choose an id; the same id is the same thing, however often it is said.
@@ -66,6 +68,11 @@ pub trait Ingest: Sized + Send + Sync {
         None
     }
 
+    /// Whether it sets agents thinking, so that caps on what may be spent hold for it.
+    fn is_capped(&self) -> bool {
+        false
+    }
+
     /// What a key needs that says it.
     fn demands(&self) -> Scope {
         Scope::Write
@@ -83,11 +90,25 @@ pub trait Ingest: Sized + Send + Sync {
 
     fn body(self, id: &str) -> Body;
 
-    /// Where it stands in the log, if somebody knows it better than the log, which drops what is said again within its
-    /// duplicate window. What is said again later still, the agent drops: it remembers.
-    fn known(&self, _gateway: &Gateway, _id: &str) -> impl Future<Output = Option<(Uuid, u64)>> + Send {
-        std::future::ready(None)
+    /// Whether what stands in the log under this id says the same.
+    fn is_the_same_as(&self, stored: &Body, id: &str) -> bool {
+        self.clone().body(id) == *stored
     }
+
+    /// Where it stands in the log, if that is known without the log, which drops what is said again within its duplicate
+    /// window. The read model knows what was said longer ago; that it cannot say stops nobody.
+    fn known(&self, gateway: &Gateway, id: &str) -> impl Future<Output = Option<(Uuid, u64)>> + Send {
+        let event_id = event_id::<Self>(self.user(), id);
+        async move { Some((event_id, sequence_of(gateway, event_id).await?)) }
+    }
+}
+
+/// Where the event that entered with this id stands, as far as the read model knows.
+async fn sequence_of(gateway: &Gateway, event_id: Uuid) -> Option<u64> {
+    let query = EventsQuery { correlation: Some(event_id), limit: 1, ..EventsQuery::default() };
+    let events = async { gateway.read_model.snapshot().await?.events(&query).await };
+    let first = query::at_once(gateway, events).await?.into_iter().next()?;
+    (first.event_id == event_id).then_some(first.sequence)
 }
 
 /// The answer: it is in the log.
@@ -151,9 +172,24 @@ pub async fn enter<E: Ingest>(
     };
     let (event_id, Written { sequence, duplicate: is_known }) = match known {
         Some((event_id, sequence)) => (event_id, Written { sequence, duplicate: true }),
-        None => publish(gateway, caller, traceparent, said, &id).await?,
+        None => publish(gateway, caller, traceparent, said.clone(), &id).await?,
     };
+    if is_known {
+        hold_to_first(gateway, &said, &id, sequence).await?;
+    }
     Ok(Accepted { id_field: E::ID, id, event_id, sequence, is_known })
+}
+
+/// Refuses what is said under an id under which something else was said before, at this sequence. What is gone from the log, or
+/// of a user who was forgotten, cannot be compared.
+async fn hold_to_first<E: Ingest>(gateway: &Gateway, said: &E, id: &str, sequence: u64) -> Result<(), Problem> {
+    let Some(raw) = gateway.bus.message_at(sequence).await? else { return Ok(()) };
+    let is_forgotten = raw.header(FORGOTTEN).is_some();
+    let Ok(stored) = raw.read(gateway.bus.limits.max_body_bytes) else { return Ok(()) };
+    match is_forgotten || said.is_the_same_as(&stored.body, id) {
+        true => Ok(()),
+        false => Err(Problem::another_body(E::KIND, E::ID, id, sequence)),
+    }
 }
 
 /// The id of the event that says it, which is also the correlation id of all that comes of it.
@@ -173,6 +209,9 @@ async fn publish<E: Ingest>(
         && let Some((queue, congestion)) = gateway.congested.before(&agent, said.user())
     {
         return Err(Problem::congested(&queue, congestion));
+    }
+    if said.is_capped() {
+        spending::admit(gateway, caller, said.user().as_str()).await?;
     }
     said.prepare(gateway, caller).await?;
     let user = said.user().clone();

@@ -14,7 +14,7 @@ use kairo_core::{
 };
 use kairo_proto::{
     Body,
-    v1::{Part, UserMessage},
+    v1::{ChatRequest, Part, UserMessage},
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -33,7 +33,7 @@ use crate::{
 };
 use parts::Given;
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     user: Name,
     agent: Option<Name>,
@@ -49,6 +49,8 @@ pub struct Message {
     said_since: Option<Timestamp>,
     /// A JSON object, as text; empty for none.
     state: String,
+    /// What a chat client sends beside the words.
+    chat: Option<ChatRequest>,
 }
 
 impl Message {
@@ -57,7 +59,24 @@ impl Message {
         let thread_id = Name::parse(thread).ok();
         let (agent, message_id) = (Some(agent), Some(message_id));
         let (given, parts, environment, state) = (Vec::new(), Vec::new(), String::new(), String::new());
-        Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since: None, state }
+        Self {
+            user,
+            agent,
+            text,
+            message_id,
+            thread_id,
+            given,
+            parts,
+            environment,
+            said_since: None,
+            state,
+            chat: None,
+        }
+    }
+
+    /// The message with what a chat client sends beside the words. The caller knows that the epoch allows it.
+    pub fn with_chat(self, chat: Option<ChatRequest>) -> Self {
+        Self { chat, ..self }
     }
 
     /// The message with these images and audio.
@@ -99,8 +118,8 @@ impl Ingest for Message {
         let thread_id = fields.optional("thread_id", NAME, text(name));
         let environment = environment::read(&mut fields);
         fields.complete(|| {
-            let (user, text, parts, said_since) = (user?, words?, Vec::new(), None);
-            Some(Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since, state })
+            let (user, text, parts, said_since, chat) = (user?, words?, Vec::new(), None, None);
+            Some(Self { user, agent, text, message_id, thread_id, given, parts, environment, said_since, state, chat })
         })
     }
 
@@ -123,6 +142,10 @@ impl Ingest for Message {
     fn waits_for(&self, default_agent: &str) -> Option<Name> {
         let named = self.agent.as_ref().map(Name::as_str).unwrap_or_default();
         address::of_message(named, &self.text, default_agent).0.ok()
+    }
+
+    fn is_capped(&self) -> bool {
+        true
     }
 
     fn modality(&self) -> Modality {
@@ -149,8 +172,28 @@ impl Ingest for Message {
         let thread_id = self.thread().to_owned();
         let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
         let (message_id, user) = (id.to_owned(), self.user.to_string());
-        let (text, parts, environment, state) = (self.text, self.parts, self.environment, self.state);
-        UserMessage { message_id, user, agent, text, thread_id, parts, environment, state, ..Default::default() }.into()
+        let (text, parts, environment, state, chat) = (self.text, self.parts, self.environment, self.state, self.chat);
+        UserMessage { message_id, user, agent, text, thread_id, parts, environment, state, chat }.into()
+    }
+
+    /// Of a chat client's message the digest of the whole request counts: where it is put follows from what was said meanwhile.
+    fn is_the_same_as(&self, stored: &Body, id: &str) -> bool {
+        let Some(stored) = UserMessage::of(stored) else { return false };
+        let parts =
+            |parts: &[Part]| parts.iter().map(|part| (part.digest.clone(), part.name.clone())).collect::<Vec<_>>();
+        if parts(&stored.parts) != self.given.iter().map(Given::named).collect::<Vec<_>>() {
+            return false;
+        }
+        let digest = |chat: &Option<ChatRequest>| chat.as_ref().map(|chat| chat.digest.clone());
+        if let (Some(own), Some(other)) = (digest(&self.chat), digest(&stored.chat)) {
+            return own == other;
+        }
+        let mut own = self.clone();
+        if own.chat.is_some() || stored.chat.is_some() {
+            (own.thread_id, own.chat) = (Name::parse(&stored.thread_id).ok(), stored.chat.clone());
+        }
+        let Body::UserMessage(own) = own.body(id) else { return false };
+        UserMessage { parts: Vec::new(), ..own } == UserMessage { parts: Vec::new(), ..stored.clone() }
     }
 
     /// The read model knows messages that were said longer ago than is remembered. That it cannot say stops no message.

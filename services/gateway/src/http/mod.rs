@@ -75,7 +75,7 @@ use kairo_core::service::Readiness;
 pub use crate::state::Gateway;
 use crate::{console, grpc, problem::Problem};
 use endpoints::Handlers;
-pub use openai::Tokens;
+pub use openai::{Conversations, Tokens};
 pub use read_consistency::{POSITION, at_least};
 
 /// Every endpoint, and what every request goes through, known path or not.

@@ -11,14 +11,12 @@ use super::{Deliberation, saying::position};
 use crate::{
     answer::AskedCall,
     chain::{Origin, Step, THINK},
+    request::short_id,
     thread::Entry,
 };
 
 /// Longest id of a call that is kept, in bytes: the most that OpenAI's API takes.
 const ID_BYTES: usize = 64;
-/// Length of an id that is made here: what Mistral's API takes, and all others.
-const MADE_ID: usize = 9;
-const ALPHANUMERICS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What goes back to the model server with a call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -125,7 +123,7 @@ impl Deliberation<'_> {
         let answer = self.decision.completions.len();
         for (at, call) in made.calls.iter_mut().enumerate() {
             if !may_stand(&call.call_id) || known.contains(&call.call_id) {
-                let id = |salt: usize| made_id(ids::derived(self.decision_id, &format!("call/{answer}/{at}/{salt}")));
+                let id = |salt: usize| short_id(ids::derived(self.decision_id, &format!("call/{answer}/{at}/{salt}")));
                 call.call_id = (0..).map(id).find(|id| !known.contains(id)).unwrap_or_default();
             }
             known.insert(call.call_id.clone());
@@ -136,7 +134,8 @@ impl Deliberation<'_> {
     fn known_ids(&self, turn_id: Uuid) -> BTreeSet<String> {
         let thread = self.turn(turn_id).and_then(|turn| self.mind.threads.get(&turn.thread_id));
         let calls = thread.into_iter().flat_map(|thread| thread.entries()).filter_map(|entry| match entry {
-            Entry::Called { calls, .. } => Some(calls.iter().map(|call| call.call_id.clone())),
+            Entry::Called { calls, .. } => Some(calls.iter().map(|call| call.call_id.clone()).collect::<Vec<_>>()),
+            Entry::Client { calls, .. } => Some(calls.iter().map(|call| call.call_id.clone()).collect()),
             Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
         });
         calls.flatten().filter(|id| !id.is_empty()).collect()
@@ -163,26 +162,15 @@ fn may_stand(id: &str) -> bool {
     (1..=ID_BYTES).contains(&id.len()) && id.bytes().all(is_usual)
 }
 
-/// An id of nine alphanumeric characters, the same for the same UUID.
-pub fn made_id(of: Uuid) -> String {
-    let mut rest = of.as_u128();
-    let mut next = || {
-        let at = usize::try_from(rest % 62).unwrap_or_default();
-        rest /= 62;
-        char::from(ALPHANUMERICS.get(at).copied().unwrap_or(b'0'))
-    };
-    (0..MADE_ID).map(|_| next()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_id_that_is_made_is_nine_alphanumeric_characters_and_one_that_is_kept_is_bounded() {
-        let made = made_id(Uuid::from_u128(u128::MAX / 3));
+        let made = short_id(Uuid::from_u128(u128::MAX / 3));
         assert_eq!((made.len(), made.bytes().all(|byte| byte.is_ascii_alphanumeric())), (9, true));
-        assert_eq!(made, made_id(Uuid::from_u128(u128::MAX / 3)));
+        assert_eq!(made, short_id(Uuid::from_u128(u128::MAX / 3)));
         let long = "c".repeat(65);
         let table = [
             ("call_abc-1", true),

@@ -121,7 +121,7 @@ impl Deliberation<'_> {
         request.messages.push(Message::said(
             "Your answer was cut off by its length. Go on exactly where it ended, and repeat nothing.",
         ));
-        self.asked.push(next);
+        self.put(next);
         Ok(Heard::GoesOn)
     }
 
@@ -141,7 +141,11 @@ impl Deliberation<'_> {
         let thread = self.mind.threads.get(&self.turn(turn_id)?.thread_id)?;
         let calls = thread.entries().filter_map(|entry| match entry {
             Entry::Called { turn, calls, .. } if *turn == turn_id => Some(calls.iter()),
-            Entry::Called { .. } | Entry::User { .. } | Entry::Said { .. } | Entry::Notice { .. } => None,
+            Entry::Called { .. }
+            | Entry::Client { .. }
+            | Entry::User { .. }
+            | Entry::Said { .. }
+            | Entry::Notice { .. } => None,
         });
         let calls: Vec<&Call> = calls.flatten().collect();
         let left_out = calls.len().saturating_sub(CALLS);

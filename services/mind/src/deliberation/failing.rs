@@ -7,9 +7,10 @@ use kairo_proto::v1::{Completion, CompletionError};
 use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::Value;
 
-use super::{Asked, Deliberation, Purpose, correcting, fitting, telling};
+use super::{Asked, Deliberation, Purpose, fitting, telling};
 use crate::{
     answer::Flaw,
+    caps::CAP_REACHED,
     models::TOO_MUCH,
     request::{Message, ModelRequest},
 };
@@ -169,15 +170,18 @@ impl Deliberation<'_> {
             let request = Arc::make_mut(&mut asked.question.request);
             match is_old {
                 true => correct_as_before(request, completion, failure),
-                false => correcting::correct(request, completion, &failure.message),
+                false => {
+                    let correction = format!("That answer could not be used: {}. Try again.", failure.message);
+                    request.push_correction(completion, &correction);
+                }
             }
         }
         asked.question.attempt += 1;
-        self.asked.push(asked);
+        self.put(asked);
     }
 
     /// What follows when there is no usable answer.
-    fn give_up(&mut self, asked: Asked, failure: &Failure) {
+    pub(super) fn give_up(&mut self, asked: Asked, failure: &Failure) {
         let Failure { kind, message, .. } = failure;
         match &asked.purpose {
             Purpose::Match => self.stay(asked.turn),
@@ -185,6 +189,10 @@ impl Deliberation<'_> {
             Purpose::Think { .. } | Purpose::Plan(_) => {
                 self.settle();
                 self.close_chain(asked.turn, &ChainOutcome::Failed, message);
+                // Whoever waits comes to the same: the message says what helps.
+                if kind == CAP_REACHED {
+                    return self.end_at_cap(asked.turn, failure);
+                }
                 let text = match self.limits.is_of_old_build() {
                     true => telling::as_before(failure),
                     false => self.in_words(&asked, failure),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kairo_events::prices::Price;
+use crate::prices::PriceList;
 
 /// Limits of deciding.
 #[derive(Clone, Debug)]
@@ -19,8 +19,8 @@ pub struct Limits {
     pub chain_steps: usize,
     /// Key under which secrets are sealed.
     pub secret_key: Option<[u8; 32]>,
-    /// What the models of each tier cost; none of those without a price.
-    pub prices: BTreeMap<String, Price>,
+    /// What the models cost that may be asked.
+    pub prices: PriceList,
     /// What the models of each tier take at once, in tokens; nothing is summed up for the sake of those that are missing.
     pub context_tokens: BTreeMap<String, usize>,
     /// Digest of the [basis](crate::basis) that says all of this, and more.
@@ -44,7 +44,7 @@ impl Default for Limits {
             parallel_tools: 8,
             chain_steps: 64,
             secret_key: None,
-            prices: BTreeMap::new(),
+            prices: PriceList::default(),
             context_tokens: BTreeMap::new(),
             basis: String::new(),
         }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::{Back, Deliberation, Failure, Purpose};
 use crate::{
+    answer_forms,
     chain::{Origin, Step, THINK, check, format},
     intrinsics, prompts,
     request::ModelRequest,
@@ -33,7 +34,8 @@ impl Deliberation<'_> {
         let plan = cut_to(&planning.plan, PLAN_BYTES);
         let zone = self.mind.profile.as_ref().map_or("UTC", |profile| &profile.time_zone);
         let user = format!("The thread is {}. Times are in {zone}. The plan:\n{plan}", turn.thread_id);
-        self.ask(turn_id, Purpose::Plan(planning), ModelRequest::of("fast", system, user));
+        let request = ModelRequest::of("fast", system, user).answered_as(answer_forms::chain());
+        self.ask(turn_id, Purpose::Plan(planning), request);
     }
 
     /// Reads the chain, which begins if nothing is wrong with it.

@@ -57,7 +57,7 @@ impl Deliberation<'_> {
         // Of a task with a time the chain is the end, and its words are a notification.
         let reviewed = |turn: &Turn| {
             let is_of_task = matches!(turn.cause, Cause::Task(_));
-            turn.reflections < most && !is_of_task && self.manner(turn) != Manner::Acknowledge
+            turn.reflections < most && !is_of_task && !turn.is_aside() && self.manner(turn) != Manner::Acknowledge
         };
         self.turn(turn_id).is_some_and(reviewed)
     }

@@ -60,8 +60,8 @@ impl Deliberation<'_> {
     /// Says something to the user of a turn.
     pub(super) fn say_as(&mut self, turn_id: Uuid, say: Say) {
         let Some(turn) = self.turn(turn_id) else { return };
-        // What is said in a thread of work, or for another agent, nobody hears.
-        let is_heard = !self.mind.is_of_work(turn) && turn.requested().is_none();
+        // What is said in a thread of work, or for another agent, nobody hears; what is said aside is in no conversation.
+        let is_heard = !self.mind.is_of_work(turn) && turn.requested().is_none() && !turn.is_aside();
         let user = if !is_heard { String::new() } else { turn.user.clone() };
         let say = Say { user, message_id: turn.message_id.clone(), ..say };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));

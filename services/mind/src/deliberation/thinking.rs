@@ -23,6 +23,9 @@ impl Deliberation<'_> {
         if self.is_over_bounds(turn_id) {
             return;
         }
+        if self.answers_aside(turn_id) {
+            return;
+        }
         if step.is_none() {
             self.announce_thread(turn_id);
             self.join(turn_id);
@@ -45,6 +48,7 @@ impl Deliberation<'_> {
             now: self.input.envelope.time,
         };
         let request = turn_request::think(&self.mind, &thinking, self.catalogue);
+        let request = Self::with_client(turn, thinking.may_call, request);
         if self.compacts(turn_id, step, &request) {
             return;
         }
@@ -68,6 +72,7 @@ impl Deliberation<'_> {
     ) -> Result<(), Failure> {
         let turn_id = asked.turn;
         let Heard::Answer(answer, ending) = self.heard(asked, completion)? else { return Ok(()) };
+        let answer = if ending.is_none() { self.as_client_wants(asked, answer)? } else { answer };
         if let Some(step) = step
             && self.end_thinking(turn_id, step, &answer, ending.as_ref())
         {
@@ -85,7 +90,11 @@ impl Deliberation<'_> {
                 self.conclude_ended(turn_id, &text, &ending);
             }
             (Answer::Plan(plan), _) => self.plan(turn_id, Planning { plan }),
-            (Answer::Call { words, calls }, _) => self.call_all(turn_id, Calls::of(completion, words, calls)),
+            (Answer::Call { words, mut calls }, _) => {
+                if !self.hands_over(turn_id, &words, &mut calls, completion) {
+                    self.call_all(turn_id, Calls::of(completion, words, calls));
+                }
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Work beside the conversation: what takes some is acknowledged and queued, worked on when its turn comes, answered where it
 //! was asked for, and learned from.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kairo_events::ids;
 use kairo_proto::{
     v1::{
@@ -241,7 +241,7 @@ impl Deliberation<'_> {
     }
 
     /// The queued task that a turn works on.
-    fn task_of(&self, turn_id: Uuid) -> Option<Task> {
+    pub(super) fn task_of(&self, turn_id: Uuid) -> Option<Task> {
         self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned()
     }
 
@@ -282,6 +282,11 @@ impl Deliberation<'_> {
         let pause = self.mind.profile.as_ref().map_or(0, |profile| profile.session_pause);
         let pause = SignedDuration::from_secs(i64::from(pause));
         let next = self.input.envelope.time.checked_add(pause).unwrap_or(self.input.envelope.time);
+        self.put_back_until(turn_id, task, reason, rests, next);
+    }
+
+    /// The same, for a session that begins then.
+    pub(super) fn put_back_until(&mut self, turn_id: Uuid, task: &Task, reason: &str, rests: bool, next: Timestamp) {
         let changed = TaskChanged {
             task_id: task.id.to_string(),
             status: TaskStatus::Pending.text(),
@@ -328,7 +333,7 @@ impl Deliberation<'_> {
     }
 
     /// Says something in the conversation in which a task was asked for; `failure` is the kind of a failure that it tells of.
-    fn tell(&mut self, turn_id: Uuid, task: &Task, text: &str, failure: &str) {
+    pub(super) fn tell(&mut self, turn_id: Uuid, task: &Task, text: &str, failure: &str) {
         let (text, failure) = (text.to_owned(), failure.to_owned());
         let say = Say { text, failure, user: task.user.clone(), ..Say::default() };
         let action = AgentAction { action: Some(Action::Say(say)) };

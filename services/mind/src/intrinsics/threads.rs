@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Begun, Context, Done, Intrinsic, asks_nobody};
 use crate::{
     answer::json_in,
-    prompts,
+    answer_forms, chat, prompts,
     request::{ModelRequest, Tool},
     state::AgentState,
     thread::{Entry, Thread, cut_to},
@@ -97,7 +97,7 @@ pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
 
 /// The same with this question.
 pub fn asked(question: String) -> ModelRequest {
-    ModelRequest::of("fast", prompts::SUMMARIZE, question)
+    ModelRequest::of("fast", prompts::SUMMARIZE, question).answered_as(answer_forms::summary())
 }
 
 /// What is to be summed up of a thread: up to the end of a turn, if one is named.
@@ -167,6 +167,7 @@ pub fn told(entry: &Entry) -> String {
         Entry::User { words, .. } => format!("user: {}", words.in_words()),
         Entry::Said { text, .. } => format!("agent: {text}"),
         Entry::Notice { text, .. } => text.clone(),
+        Entry::Client { text, calls, .. } => chat::in_words(text, calls),
         Entry::Called { text, calls, .. } => {
             let call = |call: &crate::thread::Call| {
                 let result = call.result.as_deref().unwrap_or("still running");

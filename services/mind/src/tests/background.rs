@@ -94,10 +94,12 @@ impl Agent {
 
     pub(super) fn texts(&self) -> Vec<String> {
         let text = |message: &Message| match message {
-            Message::System { text } | Message::User { text, .. } | Message::Assistant { text, .. } => text.clone(),
-            Message::Tool { text, .. } => text.clone(),
+            Message::System { text } => vec![text.clone()],
+            Message::User { text, .. } | Message::Assistant { text, .. } | Message::Tool { text, .. } => {
+                std::iter::once(words_of(text)).chain(blocks(text).map(str::to_owned)).collect()
+            }
         };
-        self.asked.last().unwrap().messages.iter().map(text).collect()
+        self.asked.last().unwrap().messages.iter().flat_map(text).collect()
     }
 
     /// Whoever folds the log comes to the same, and makes the same decisions from the same requests.

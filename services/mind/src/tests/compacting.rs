@@ -75,7 +75,7 @@ fn a_conversation_keeps_a_summary_instead_of_a_gap() {
     }
     let shown = agent.asked.last().unwrap();
     let first = match &shown.messages[1] {
-        Message::System { text } => text.clone(),
+        Message::User { text, .. } => blocks(text).next().unwrap_or_default().to_owned(),
         other => panic!("{other:?}"),
     };
     assert_eq!(first, "What came before, summed up:\nthey like numbers");

@@ -17,6 +17,8 @@ use crate::changes::{Changes, Delivery, Message, Role};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     match fact.record.body.about() {
+        // What a chat program asks beside a conversation is in none.
+        About::User(User::Message(message)) if is_aside(message) => {}
         About::User(User::Message(message)) => add(changes, fact.record.envelope.id, sent(fact, message)),
         About::User(User::Undelivered(undelivered)) => {
             add(changes, fact.record.envelope.id, refused(fact, undelivered))
@@ -37,6 +39,10 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         About::Decided(_) | About::Outside(_) | About::Tool(_) | About::Process(_) => {}
         About::System(_) | About::Live(_) => {}
     }
+}
+
+fn is_aside(message: &UserMessage) -> bool {
+    message.chat.as_ref().is_some_and(|chat| chat.is_aside)
 }
 
 /// The first telling counts.

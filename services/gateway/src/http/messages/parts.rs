@@ -30,6 +30,17 @@ pub enum Content {
     },
 }
 
+impl Given {
+    /// The digest of its bytes, and its name.
+    pub fn named(&self) -> (String, String) {
+        let digest = match &self.content {
+            Content::Stored(digest) => digest.clone(),
+            Content::Inline { bytes, .. } => media::digest(bytes),
+        };
+        (digest, self.name.clone())
+    }
+}
+
 /// How a digest is described to clients.
 const DIGEST: &str = "the SHA-256 of an object in 64 hexadecimal digits, as POST /v1/objects answers it";
 

@@ -1,10 +1,11 @@
 //! What a chat client is sent, in the form of OpenAI's API. Pure.
 
 use kairo_core::ids::Name;
+use kairo_proto::{v1::ChatToolCall, words::AnswerEnding};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::turn::Tokens;
+use super::turn::{Reply, Tokens};
 
 /// What all parts of an answer have in common.
 #[derive(Clone, Debug)]
@@ -18,9 +19,19 @@ pub struct Answer {
 
 impl Answer {
     /// All of it.
-    pub fn whole(&self, content: &str, tokens: Tokens) -> Value {
-        let message = json!({ "role": "assistant", "content": content, "refusal": null });
-        let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" });
+    pub fn whole(&self, reply: &Reply, tokens: Tokens) -> Value {
+        let mut message = json!({ "role": "assistant", "content": reply.text, "refusal": null });
+        if reply.is_refusal() {
+            message["refusal"] = message["content"].take();
+        }
+        if !reply.calls.is_empty() {
+            message["tool_calls"] = reply.calls.iter().map(of_call).collect();
+            if reply.text.is_empty() {
+                message["content"] = Value::Null;
+            }
+        }
+        let finish_reason = reply.finish_reason();
+        let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason });
         self.of("chat.completion", json!([choice]), Some(tokens))
     }
 
@@ -34,9 +45,24 @@ impl Answer {
         self.chunk(json!({ "content": content }), None)
     }
 
+    /// A refusal of which nothing was sent before.
+    pub fn refusal(&self, text: &str) -> Value {
+        self.chunk(json!({ "refusal": text }), None)
+    }
+
+    /// Calls of the client's tools.
+    pub fn calls(&self, calls: &[ChatToolCall]) -> Value {
+        let indexed = calls.iter().enumerate().map(|(at, call)| {
+            let mut call = of_call(call);
+            call["index"] = at.into();
+            call
+        });
+        self.chunk(json!({ "tool_calls": indexed.collect::<Vec<_>>() }), None)
+    }
+
     /// The last chunk of content.
-    pub fn end(&self) -> Value {
-        self.chunk(json!({}), Some("stop"))
+    pub fn end(&self, reply: &Reply) -> Value {
+        self.chunk(json!({}), Some(reply.finish_reason()))
     }
 
     /// A chunk that says what it took, for clients that asked for it.
@@ -50,8 +76,13 @@ impl Answer {
     }
 
     fn of(&self, object: &str, choices: Value, tokens: Option<Tokens>) -> Value {
-        let usage = tokens.map(|Tokens { input, output }| {
-            json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output })
+        let usage = tokens.map(|Tokens { input, output, cached }| {
+            json!({
+                "prompt_tokens": input,
+                "completion_tokens": output,
+                "total_tokens": input.saturating_add(output),
+                "prompt_tokens_details": { "cached_tokens": cached },
+            })
         });
         json!({
             "id": format!("chatcmpl-{}", self.event_id),
@@ -64,4 +95,62 @@ impl Answer {
     }
 }
 
+impl Reply {
+    pub fn is_refusal(&self) -> bool {
+        self.ending == AnswerEnding::Refused
+    }
+
+    /// Why it ends where it does.
+    fn finish_reason(&self) -> &'static str {
+        match self.ending {
+            _ if !self.calls.is_empty() => "tool_calls",
+            AnswerEnding::Cut => "length",
+            AnswerEnding::Filtered => "content_filter",
+            AnswerEnding::Complete | AnswerEnding::Refused | AnswerEnding::Failed | AnswerEnding::Empty => "stop",
+            AnswerEnding::Unknown(_) => "stop",
+        }
+    }
+}
+
+fn of_call(call: &ChatToolCall) -> Value {
+    let function = json!({ "name": call.tool, "arguments": call.arguments });
+    json!({ "id": call.call_id, "type": "function", "function": function })
+}
+
 const CHUNK: &str = "chat.completion.chunk";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(text: &str, ending: AnswerEnding, calls: usize) -> Reply {
+        let call = ChatToolCall { call_id: "abcdefghi".into(), tool: "f".into(), arguments: "{}".into() };
+        Reply { text: text.to_owned(), ending, calls: vec![call; calls] }
+    }
+
+    #[test]
+    fn how_an_answer_ended_is_told() {
+        let answer = Answer { event_id: Uuid::nil(), created: 7, model: Name::parse("coach").unwrap() };
+        for (reply, finish, message) in [
+            (reply("hi", AnswerEnding::Complete, 0), "stop", json!({ "content": "hi", "refusal": null })),
+            (reply("hi", AnswerEnding::Cut, 0), "length", json!({ "content": "hi", "refusal": null })),
+            (reply("", AnswerEnding::Filtered, 0), "content_filter", json!({ "content": "", "refusal": null })),
+            (reply("no", AnswerEnding::Refused, 0), "stop", json!({ "content": null, "refusal": "no" })),
+            (reply("", AnswerEnding::Complete, 1), "tool_calls", json!({ "content": null, "refusal": null })),
+        ] {
+            let whole = answer.whole(&reply, Tokens { input: u64::MAX, output: 2, cached: 1 });
+            let choice = &whole["choices"][0];
+            assert_eq!(choice["finish_reason"], finish);
+            for (field, value) in message.as_object().unwrap() {
+                assert_eq!(&choice["message"][field], value, "{whole}");
+            }
+            assert_eq!(
+                (&whole["usage"]["total_tokens"], answer.end(&reply)["choices"][0]["finish_reason"].as_str()),
+                (&json!(u64::MAX), Some(finish))
+            );
+            assert_eq!(whole["usage"]["prompt_tokens_details"]["cached_tokens"], 1);
+        }
+        let chunk = answer.calls(&reply("", AnswerEnding::Complete, 2).calls);
+        assert_eq!(chunk["choices"][0]["delta"]["tool_calls"][1]["index"], 1);
+    }
+}

@@ -4,12 +4,13 @@ use axum::{
     Json,
     body::to_bytes,
     extract::Request,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
 
+use super::turn::Failed;
 use crate::problem::Problem;
 
 /// Largest problem of the gateway that is told in this form, in bytes: far more than any has.
@@ -25,14 +26,23 @@ pub struct Error {
     /// The field that is wrong.
     pub param: Option<String>,
     code: Option<String>,
+    /// Seconds after which the same request may succeed.
+    retry_after: Option<u64>,
     /// What it was before: its headers are told, too.
     problem: Option<Box<Problem>>,
 }
 
+/// By this header clients' libraries are told whether to send the same request again by themselves.
+const SHOULD_RETRY: &str = "x-should-retry";
+/// Seconds after which a client may try again that is not told when.
+const RETRY_AFTER: u64 = 5;
+/// The longest that a client is told to wait, in seconds.
+const LONGEST_RETRY_AFTER: u64 = 86_400;
+
 impl Error {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>, code: Option<&str>) -> Self {
         let code = code.map(str::to_owned);
-        Self { status, kind, message: message.into(), param: None, code, problem: None }
+        Self { status, kind, message: message.into(), param: None, code, retry_after: None, problem: None }
     }
 
     /// The request is wrong.
@@ -58,6 +68,50 @@ impl Error {
              again waits for the same answer"
         );
         Self::new(StatusCode::GATEWAY_TIMEOUT, SERVER, message, Some("timeout"))
+    }
+
+    /// A turn that ended without an answer.
+    pub fn failed(failed: &Failed) -> Self {
+        let (status, kind, code, passes) = match failed.kind.as_str() {
+            "model_rate_limited" => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "rate_limit_exceeded", true),
+            kind @ ("model_overloaded" | "model_unavailable" | "model_timeout") => {
+                (StatusCode::SERVICE_UNAVAILABLE, SERVER, kind, true)
+            }
+            "context_too_long" => (StatusCode::BAD_REQUEST, INVALID, "context_length_exceeded", false),
+            "model_out_of_credit" | "cap_reached" => {
+                (StatusCode::TOO_MANY_REQUESTS, "insufficient_quota", "insufficient_quota", false)
+            }
+            "model_filtered" => (StatusCode::BAD_REQUEST, INVALID, "content_filter", false),
+            "thread_moved_on" => (StatusCode::SERVICE_UNAVAILABLE, SERVER, "thread_moved_on", true),
+            kind @ ("model_unauthorized" | "model_not_found" | "model_refused" | "malformed_answer"
+            | "schema_refused") => (StatusCode::BAD_GATEWAY, SERVER, kind, false),
+            kind => (StatusCode::INTERNAL_SERVER_ERROR, SERVER, kind, false),
+        };
+        let seconds = failed.retry_after_ms.div_ceil(1_000).clamp(1, LONGEST_RETRY_AFTER);
+        let seconds = if failed.retry_after_ms == 0 { RETRY_AFTER } else { seconds };
+        let param = (code == "context_length_exceeded").then(|| "messages".to_owned());
+        let error = Self::new(status, kind, failed.text.clone(), Some(code));
+        Self { param, retry_after: passes.then_some(seconds), ..error }
+    }
+
+    /// There is no such endpoint here: says what to use instead.
+    fn unknown_path(path: &str) -> Self {
+        let advice = match path.split('/').nth(2).unwrap_or_default() {
+            "responses" => {
+                "the Responses API is not served here; use POST /v1/chat/completions, which OpenAI's libraries call \
+                            chat.completions"
+            }
+            "completions" => {
+                "legacy completions are not served here; use POST /v1/chat/completions, which OpenAI's libraries call \
+                              chat.completions"
+            }
+            "embeddings" => {
+                "embeddings are not served here; ask a model server for them directly. An agent's memory is searched \
+                             with GET /v1/search"
+            }
+            _ => "this part of OpenAI's API is not served here; use POST /v1/chat/completions and GET /v1/models",
+        };
+        Self::new(StatusCode::NOT_FOUND, INVALID, advice, Some("unknown_url"))
     }
 
     /// What was streamed is not what was committed.
@@ -113,7 +167,20 @@ impl IntoResponse for Error {
         match self.problem {
             // Is translated on its way out.
             Some(problem) => problem.into_response(),
-            None => (self.status, Json(self.body())).into_response(),
+            None => {
+                let mut response = (self.status, Json(self.body())).into_response();
+                let is_passing = self.retry_after.is_some();
+                if let Some(seconds) = self.retry_after {
+                    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+                }
+                // What trying again cannot help costs nobody another turn.
+                if !is_passing && self.status != StatusCode::GATEWAY_TIMEOUT && !self.status.is_client_error()
+                    || self.status == StatusCode::TOO_MANY_REQUESTS && !is_passing
+                {
+                    response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+                }
+                response
+            }
         }
     }
 }
@@ -123,9 +190,34 @@ pub fn is_theirs(path: &str) -> bool {
     path.starts_with("/v1/chat/") || path == "/v1/models" || path.starts_with("/v1/models/")
 }
 
+/// Parts of OpenAI's API that are not served: their clients are told so in their form.
+const ELSEWHERE: [&str; 14] = [
+    "responses",
+    "completions",
+    "embeddings",
+    "moderations",
+    "images",
+    "audio",
+    "files",
+    "uploads",
+    "batches",
+    "fine_tuning",
+    "assistants",
+    "vector_stores",
+    "realtime",
+    "engines",
+];
+
+fn is_elsewhere(path: &str) -> bool {
+    let mut parts = path.split('/');
+    parts.next() == Some("") && parts.next() == Some("v1") && parts.next().is_some_and(|part| ELSEWHERE.contains(&part))
+}
+
 /// Tells chat clients in their form what any part of the gateway has to object to.
 pub async fn translate(request: Request, next: Next) -> Response {
-    let theirs = is_theirs(request.uri().path());
+    let path = request.uri().path();
+    let elsewhere = is_elsewhere(path).then(|| Error::unknown_path(path));
+    let theirs = is_theirs(path) || elsewhere.is_some();
     let response = next.run(request).await;
     let is_problem = |headers: &HeaderMap| {
         headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == b"application/problem+json")
@@ -135,7 +227,8 @@ pub async fn translate(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let problem = to_bytes(body, MAX_PROBLEM_BYTES).await.unwrap_or_default();
-    let error = Error::of(parts.status, &serde_json::from_slice(&problem).unwrap_or_default());
+    let told = Error::of(parts.status, &serde_json::from_slice(&problem).unwrap_or_default());
+    let error = elsewhere.filter(|_| parts.status == StatusCode::NOT_FOUND).unwrap_or(told);
     parts.headers.remove(header::CONTENT_TYPE);
     parts.headers.remove(header::CONTENT_LENGTH);
     (parts.status, parts.headers, Json(error.body())).into_response()
@@ -162,5 +255,44 @@ mod tests {
         let away = Error::from(Problem::unavailable("nats does not answer"));
         assert_eq!((away.kind, away.code.as_deref()), ("server_error", Some("unavailable")));
         assert_eq!(away.into_response().headers()["retry-after"], "1");
+    }
+
+    #[test]
+    fn a_failed_turn_is_told_by_its_kind() {
+        for (kind, retry_after_ms, status, code, retry_after) in [
+            ("model_rate_limited", 3_500, 429, "rate_limit_exceeded", Some("4")),
+            ("model_rate_limited", 0, 429, "rate_limit_exceeded", Some("5")),
+            ("model_overloaded", 1, 503, "model_overloaded", Some("1")),
+            ("model_timeout", u64::MAX, 503, "model_timeout", Some("86400")),
+            ("context_too_long", 9, 400, "context_length_exceeded", None),
+            ("model_out_of_credit", 9, 429, "insufficient_quota", None),
+            ("cap_reached", 0, 429, "insufficient_quota", None),
+            ("model_unauthorized", 0, 502, "model_unauthorized", None),
+            ("unknown_thread", 0, 500, "unknown_thread", None),
+        ] {
+            let failed = Failed { kind: kind.to_owned(), text: "why".to_owned(), retry_after_ms };
+            let error = Error::failed(&failed);
+            assert_eq!((error.status.as_u16(), error.code.as_deref()), (status, Some(code)));
+            assert_eq!(error.body()["error"]["message"], "why");
+            let response = error.into_response();
+            let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!(header("retry-after").as_deref(), retry_after, "{kind}");
+            let is_final = retry_after.is_none() && status != 400;
+            assert_eq!(header(SHOULD_RETRY).as_deref(), is_final.then_some("false"), "{kind}");
+        }
+    }
+
+    #[test]
+    fn parts_of_the_api_that_are_not_served_are_known() {
+        for (path, expected) in [
+            ("/v1/responses", true),
+            ("/v1/responses/x", true),
+            ("/v1/embeddings", true),
+            ("/v1/search", false),
+            ("/v1", false),
+        ] {
+            assert_eq!(is_elsewhere(path), expected, "{path}");
+        }
+        assert!(Error::unknown_path("/v1/responses").message.contains("/v1/chat/completions"));
     }
 }

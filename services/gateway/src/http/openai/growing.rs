@@ -78,9 +78,12 @@ impl Growing {
         (!more.is_empty()).then_some(more)
     }
 
+    pub fn is_nothing_shown(&self) -> bool {
+        self.shown.is_empty()
+    }
+
     /// It is over: returns what is missing of the answer.
-    pub fn end(&mut self, answer: &[String]) -> Result<Option<String>, Mismatch> {
-        let answer = answer.join(BETWEEN);
+    pub fn end(&mut self, answer: &str) -> Result<Option<String>, Mismatch> {
         match answer.strip_prefix(&self.shown) {
             Some("") => Ok(None),
             Some(more) => Ok(Some(more.to_owned())),
@@ -153,7 +156,7 @@ mod tests {
         }
 
         fn end(mut self, answer: &[&str]) -> Result<String, Mismatch> {
-            self.got.extend(self.growing.end(&said(answer))?);
+            self.got.extend(self.growing.end(&answer.join(BETWEEN))?);
             Ok(self.got)
         }
     }

@@ -1,7 +1,7 @@
-//! Who speaks, in which thread, and whether it was said before. Pure.
+//! Who speaks, and how messages and threads are called. Pure.
 //!
-//! Chat clients name users as they like, have no word for threads and say nothing of repeating themselves. All of it is
-//! derived from what they send, so that the same request is the same message.
+//! Chat clients name users as they like. Ids of messages are derived from what they send, so that a request that is sent again can be
+//! found.
 
 use jiff::Timestamp;
 use kairo_core::ids::{self, Name};
@@ -40,33 +40,49 @@ pub fn user(named: &str) -> Name {
     Name::parse(&name).unwrap_or_else(|_| default_user())
 }
 
+/// Who speaks where neither a client nor a key says: one user for each key, so that no two keys share a memory.
+pub fn default_user_of(principal: Option<&str>) -> Name {
+    let own = |principal: &str| {
+        let digest = ids::named("openai-key-user", &[principal]).simple().to_string();
+        Name::parse(&format!("{DEFAULT_USER}-{}", digest.get(..DIGEST)?)).ok()
+    };
+    principal.and_then(own).unwrap_or_else(default_user)
+}
+
 #[allow(clippy::expect_used, reason = "a constant, tested below")]
 pub fn default_user() -> Name {
     Name::parse(DEFAULT_USER).expect("the default user is a name")
 }
 
-/// The thread of a chat that names none: chats of a user with an agent are told apart by the words they begin with.
-pub fn thread(user: &Name, agent: &Name, first: &str) -> String {
-    ids::named("openai-thread", &[user.as_str(), agent.as_str(), first]).to_string()
+/// What a client calls a thread, as a name: what is one already stays as it is.
+pub fn thread(called: &str) -> Name {
+    user(called)
 }
 
-/// The id of a message that a client gave a key for.
-pub fn keyed(thread: &str, key: &str) -> String {
-    ids::named("openai-key", &[thread, key]).to_string()
+/// The thread of a conversation that begins with this message.
+pub fn new_thread(message_id: &str) -> String {
+    let id = ids::named("openai-thread", &[message_id]).simple().to_string();
+    format!("chat-{id}")
 }
 
-/// The ids that a message may have, the one it was given if it was said a while ago first.
-///
-/// The same words to the same agent in the same place of a chat are the same message for a while: at least `window_ms`, at
-/// most twice as long. Later they are said anew. Time is cut into windows, and a message belongs to the one it was first
-/// said in.
-pub fn message_ids(agent: &Name, thread: &str, said: &[String], now: Timestamp, window_ms: u64) -> [String; 2] {
-    let said: Vec<&str> = said.iter().map(String::as_str).collect();
-    let said = ids::named("openai-said", &said).to_string();
-    let window = u64::try_from(now.as_millisecond()).unwrap_or_default() / window_ms.max(1);
-    let id =
-        |window: u64| ids::named("openai-message", &[agent.as_str(), thread, &said, &window.to_string()]).to_string();
-    [id(window.saturating_sub(1)), id(window)]
+/// The id of a message that a client gave a key for: of the first, and of those that ask again since a turn failed.
+pub fn keyed(whose: &[&str], key: &str, number: u32) -> String {
+    let number = number.to_string();
+    let parts: Vec<&str> = whose.iter().copied().chain([key, number.as_str()]).collect();
+    ids::named("openai-key", &parts).to_string()
+}
+
+/// The window of time that a moment is in. A request that is sent again belongs to the one it was first sent in or, at most twice as
+/// long, to the next one.
+pub fn window(now: Timestamp, window_ms: u64) -> u64 {
+    u64::try_from(now.as_millisecond()).unwrap_or_default() / window_ms.max(1)
+}
+
+/// The id of a message of this digest: the number tells those apart that are the same and sent in one window.
+pub fn message_id(whose: &[&str], digest: &str, window: u64, number: u32) -> String {
+    let (window, number) = (window.to_string(), number.to_string());
+    let parts: Vec<&str> = whose.iter().copied().chain([digest, window.as_str(), number.as_str()]).collect();
+    ids::named("openai-message", &parts).to_string()
 }
 
 #[cfg(test)]
@@ -88,26 +104,22 @@ mod tests {
     }
 
     #[test]
-    fn chats_that_begin_differently_are_different_threads() {
-        let (ann, bob) = (user("ann"), user("bob"));
-        assert_eq!(thread(&ann, &bob, "hi"), thread(&ann, &bob, "hi"));
-        assert_ne!(thread(&ann, &bob, "hi"), thread(&bob, &ann, "hi"));
-        assert_ne!(thread(&ann, &bob, "hi"), thread(&ann, &bob, "ho"));
-        assert!(Name::parse(&thread(&ann, &bob, "hi")).is_ok());
+    fn keys_without_a_user_are_users_of_their_own() {
+        assert_eq!(default_user_of(None).as_str(), DEFAULT_USER);
+        let of = |key: &str| default_user_of(Some(key)).to_string();
+        assert!(of("api_key:k1").starts_with("openai-") && of("api_key:k1") != of("api_key:k2"));
     }
 
     #[test]
-    fn the_same_words_at_the_same_place_are_the_same_message_for_a_while() {
-        let at = |ms| Timestamp::from_millisecond(ms).unwrap();
-        let said = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let ids = |ms, words: &[&str]| message_ids(&user("cook"), "t", &said(words), at(ms), 1_000);
-        assert_ne!(ids(5_000, &["a"]), message_ids(&user("coach"), "t", &said(&["a"]), at(5_000), 1_000));
-        assert_eq!(ids(5_000, &["a"]), ids(5_999, &["a"]));
-        assert_eq!(ids(5_999, &["a"])[1], ids(6_000, &["a"])[0]);
-        assert!(!ids(7_000, &["a"]).contains(&ids(5_999, &["a"])[1]));
-        assert_ne!(ids(5_000, &["a"]), ids(5_000, &["a", "a"]));
-        // What was said before was changed: this is another chat from there on.
-        assert_ne!(ids(5_000, &["a", "yes"]), ids(5_000, &["b", "yes"]));
-        assert_ne!(ids(5_000, &["ab", "c"]), ids(5_000, &["a", "bc"]));
+    fn ids_tell_apart_what_is_not_the_same_request() {
+        let now = |ms| window(Timestamp::from_millisecond(ms).unwrap(), 1_000);
+        assert_eq!((now(5_000), now(5_999), now(6_000)), (5, 5, 6));
+        let id = |whose: &str, digest: &str, number| message_id(&[whose, "coach"], digest, 5, number);
+        assert_eq!(id("ann", "d", 0), id("ann", "d", 0));
+        let others = [id("bob", "d", 0), id("ann", "e", 0), id("ann", "d", 1), keyed(&["ann", "coach"], "d", 0)];
+        assert!(others.iter().all(|other| *other != id("ann", "d", 0)));
+        let thread = new_thread(&id("ann", "d", 0));
+        assert!(Name::parse(&thread).is_ok() && thread != new_thread(&id("ann", "d", 1)));
+        assert_eq!(super::thread("kitchen").as_str(), "kitchen");
     }
 }

@@ -1,18 +1,20 @@
 //! OpenAI's chat completions, so that any chat client can talk to an agent: each agent is a model.
 //!
-//! A client sends its whole history with every request, while Kairo keeps the history itself. So the last thing the user
-//! said becomes a message to the agent, in the thread that the chat stands for ([`identity`]), and the answer is waited
-//! for in the log ([`turn`]). A stream is made of what the model is writing ([`growing`]).
+//! A client sends its whole history with every request ([`request`]). What is to be answered becomes a message to the agent
+//! ([`asking`]), in the thread that holds what was said before ([`conversations`]), and the answer is waited for in the log
+//! ([`waiting`], [`turn`]). A stream is made of what the model is writing ([`growing`]).
 
 mod answer;
+mod asking;
 mod chat;
-mod content;
+mod conversations;
 mod error;
 mod growing;
 mod identity;
 mod models;
 mod request;
 mod turn;
+mod waiting;
 
 use axum::{
     Router,
@@ -21,6 +23,7 @@ use axum::{
 
 use self::error::Error;
 pub use self::{
+    conversations::Conversations,
     error::{is_theirs, translate},
     turn::Tokens,
 };

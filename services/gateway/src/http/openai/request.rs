@@ -1,33 +1,48 @@
 //! What a chat client asks for. Pure.
 //!
-//! A client sends its whole history with every request. Of it, only what the user said is looked at: the last of it is
-//! the message, the rest tells which chat and which place in it is meant. Kairo keeps the history itself, and what an
-//! agent is told about itself stands in its profile, so system messages and answers are left aside.
+//! A client sends its whole history with every request. The end of it is to be answered ([`history`]); what stands before tells which
+//! conversation is meant, and a new thread begins with it. Instructions, tools and the form of the answer are the client's
+//! ([`tools`]); how a model is used is the agent's business.
 
+pub mod asides;
+pub mod content;
+pub mod history;
+pub mod tools;
+
+use kairo_core::ids;
 use serde_json::{Map, Value};
 
-use super::{
-    super::messages::parts::Given,
-    content::{self, Told},
-    error::Error,
+use self::{
+    history::{Entry, Input},
+    tools::ClientTools,
 };
+use super::error::Error;
 use crate::config::GatewayConfig;
 
 /// A request for an answer.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Chat {
     /// The agent.
     pub model: String,
-    /// Everything the user said in this chat, as it is told from other chats; the last of it is to be answered.
-    pub said: Vec<String>,
-    /// The words of the last, and the images and audio that it brings.
-    pub text: String,
-    pub parts: Vec<Given>,
+    pub instructions: String,
+    /// What was said before, as the client tells it.
+    pub history: Vec<Entry>,
+    /// What is to be answered.
+    pub input: Input,
+    pub tools: ClientTools,
     /// The end user, as the client names them.
     pub user: Option<String>,
+    /// The thread that the client names, whose history Kairo keeps.
+    pub thread: Option<String>,
+    /// What the client calls the conversation whose history it keeps itself.
+    pub conversation: Option<String>,
+    /// It is no turn of a conversation.
+    pub is_aside: bool,
     pub stream: bool,
     /// Whether a stream ends with what it took.
     pub include_usage: bool,
+    /// Of all that the answer depends on.
+    pub digest: String,
 }
 
 /// Reads what a client sent.
@@ -54,35 +69,57 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<Chat, Error> {
     let include_usage = flag(options.and_then(|options| options.get("include_usage")), "stream_options.include_usage")?;
     let messages = given.get("messages").and_then(Value::as_array);
     let messages = messages.ok_or_else(|| Error::invalid(Some("messages"), "messages: a list is expected"))?;
-    let (said, last) = said(messages, limits.max_text_bytes)?;
-    let parts = last.given(limits)?;
+    let read = history::read(messages, limits)?;
+    let tools = tools::read(&given)?;
+    let metadata = given.get("metadata");
+    let is_aside = read.input.results.is_empty() && asides::is_aside(metadata, &read.input.text);
     Ok(Chat {
         model: model.to_owned(),
-        said,
-        text: last.words,
-        parts,
+        thread: thread(&given),
+        conversation: named(metadata, &["conversation_id", "chat_id", "session_id"]),
+        is_aside,
         user,
         stream: flag(given.get("stream"), "stream")?,
         include_usage,
+        digest: digest(&given),
+        instructions: read.instructions,
+        history: read.history,
+        input: read.input,
+        tools,
     })
 }
 
-/// What a message says that has no content.
-static NOTHING: Value = Value::Null;
+/// The thread that a request names: `metadata.thread_id`, or OpenAI's `conversation`, a text or an object with an id.
+fn thread(given: &Map<String, Value>) -> Option<String> {
+    let conversation = given.get("conversation");
+    let id = conversation.and_then(|conversation| conversation.as_str().or(conversation.get("id")?.as_str()));
+    named(given.get("metadata"), &["thread_id"]).or(id.filter(|id| !id.is_empty()).map(str::to_owned))
+}
+
+/// The first of these fields that is a text.
+fn named(metadata: Option<&Value>, fields: &[&str]) -> Option<String> {
+    let text = |field: &&str| metadata?.get(*field)?.as_str().filter(|text| !text.is_empty());
+    fields.iter().find_map(text).map(str::to_owned)
+}
+
+/// How an answer travels changes nothing of it.
+fn digest(given: &Map<String, Value>) -> String {
+    let counts = |(name, _): &(&String, &Value)| !["stream", "stream_options"].contains(&name.as_str());
+    let counted: Map<String, Value> =
+        given.iter().filter(counts).map(|(name, value)| (name.clone(), value.clone())).collect();
+    ids::named("openai-request", &[Value::Object(counted).to_string().as_str()]).to_string()
+}
 
 type IsHarmless = fn(&Value) -> bool;
 
 /// Parameters that change what an answer looks like, when their value is harmless all the same, and why they cannot be
 /// had. All other parameters say how a model is to be used, which is the agent's business, and are ignored.
-const UNSUPPORTED: [(&str, IsHarmless, &str); 12] = [
+const UNSUPPORTED: [(&str, IsHarmless, &str); 9] = [
     ("n", |value| value.as_u64() == Some(1), "an agent gives one answer"),
-    ("tools", is_empty, "an agent calls its own tools, which its profile names"),
-    ("functions", is_empty, "an agent calls its own tools, which its profile names"),
-    ("tool_choice", is_auto, "an agent chooses its tools itself"),
-    ("function_call", is_auto, "an agent chooses its tools itself"),
+    ("functions", is_empty, "send tools"),
+    ("function_call", is_auto, "send tool_choice"),
     ("logprobs", is_false, "an agent's answer has no probabilities"),
     ("top_logprobs", |value| value.as_u64() == Some(0), "an agent's answer has no probabilities"),
-    ("response_format", |value| value.get("type").and_then(Value::as_str) == Some("text"), "an agent answers in words"),
     ("modalities", is_text_only, "an agent answers in words"),
     ("audio", |_| false, "an agent answers in words"),
     ("web_search_options", |_| false, "an agent searches with its own tools"),
@@ -113,41 +150,6 @@ fn flag(value: Option<&Value>, name: &'static str) -> Result<bool, Error> {
     }
 }
 
-/// What the user said, and the last of it, which is to be answered.
-fn said(messages: &[Value], longest: usize) -> Result<(Vec<String>, Told<'_>), Error> {
-    let mut said = Vec::new();
-    let mut last = None;
-    for (at, message) in messages.iter().enumerate() {
-        let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
-        match role {
-            "user" => last = Some((at, message)),
-            "assistant" | "tool" | "function" => last = None,
-            "system" | "developer" => {}
-            _ => {
-                let name = format!("messages[{at}].role");
-                let roles = "system, developer, user, assistant or tool is expected";
-                return Err(Error::invalid(Some(&name), format!("{name}: {roles}")));
-            }
-        }
-        if role == "user" {
-            let content = message.get("content").unwrap_or(&Value::Null);
-            // What was said before only tells chats apart, whatever it was.
-            said.push(content::read(content, at).map_or_else(|_| content.to_string(), |told| told.mark()));
-        }
-    }
-    let Some((at, message)) = last else {
-        return Err(Error::invalid(Some("messages"), "messages: the last one must be the user's, to be answered"));
-    };
-    let told = content::read(message.get("content").unwrap_or(&NOTHING), at)?;
-    if told.is_empty() || told.words.len() > longest {
-        let name = format!("messages[{at}].content");
-        let found = told.words.len();
-        let expected = format!("{name}: text of 1 to {longest} bytes is expected, found {found} bytes");
-        return Err(Error::invalid(Some(&name), expected));
-    }
-    Ok((said, told))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_words_are_all_that_counts_of_a_history() {
+    fn a_request_is_read_whole() {
         let messages = json!([
             { "role": "system", "content": "You are a pirate." },
             { "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "data:x" } }] },
@@ -181,19 +183,17 @@ mod tests {
             "stream_options": { "include_usage": true }, "temperature": 0.3, "max_tokens": 7, "stop": null, "mood": 1 });
         let chat = chat(&body).unwrap();
         assert_eq!((chat.model.as_str(), chat.user.as_deref()), ("coach", Some("u")));
-        assert_eq!((chat.said.len(), chat.said[1].as_str()), (2, "one\ntwo"));
-        assert!(chat.said[0].starts_with("\n[") && chat.text == "one\ntwo" && chat.stream && chat.include_usage);
+        assert_eq!((chat.history.len(), chat.input.text.as_str()), (2, "one\ntwo"));
+        assert!(chat.history[0].mark.starts_with("\n[") && chat.stream && chat.include_usage);
+        assert_eq!(chat.instructions, "You are a pirate.\n\nBe brief.");
     }
 
     #[test]
     fn what_changes_the_shape_of_an_answer_is_refused_by_name() {
         for (name, bad, harmless) in [
             ("n", json!(2), json!(1)),
-            ("tools", json!([{ "type": "function" }]), json!([])),
             ("functions", json!([{ "name": "f" }]), Value::Null),
-            ("tool_choice", json!("required"), json!("auto")),
             ("logprobs", json!(true), json!(false)),
-            ("response_format", json!({ "type": "json_object" }), json!({ "type": "text" })),
             ("modalities", json!(["text", "audio"]), json!(["text"])),
         ] {
             let error = with(name, bad).unwrap_err();
@@ -230,5 +230,22 @@ mod tests {
         assert_eq!(with("stream", json!("yes")).unwrap_err().param.as_deref(), Some("stream"));
         assert_eq!(with("user", json!(7)).unwrap_err().param.as_deref(), Some("user"));
         assert_eq!(read("[".repeat(100_000).as_bytes(), &limits()).unwrap_err().status.as_u16(), 400);
+    }
+
+    #[test]
+    fn what_a_conversation_is_called_stands_in_several_places() {
+        let names = |name: &str, value: Value| with(name, value).map(|chat| (chat.thread, chat.conversation)).unwrap();
+        assert_eq!(names("conversation", json!("c1")), (Some("c1".into()), None));
+        assert_eq!(names("conversation", json!({ "id": "c1" })), (Some("c1".into()), None));
+        assert_eq!(names("metadata", json!({ "thread_id": "t" })), (Some("t".into()), None));
+        assert_eq!(names("metadata", json!({ "chat_id": "t" })), (None, Some("t".into())));
+        assert_eq!(names("metadata", json!({ "chat_id": "" })), (None, None));
+    }
+
+    #[test]
+    fn the_digest_is_of_what_the_answer_depends_on() {
+        let digest = |name: &str, value: Value| with(name, value).unwrap().digest;
+        assert_eq!(digest("stream", json!(true)), digest("stream", json!(false)));
+        assert_ne!(digest("temperature", json!(1)), digest("temperature", json!(0)));
     }
 }

@@ -1,8 +1,8 @@
 //! A turn as the log tells it: from a user's message to what is answered. Pure.
 
 use kairo_core::event_json::EventJson;
-use kairo_proto::v1;
-use kairo_proto::words::OfferAction;
+use kairo_proto::v1::{self, ChatToolCall};
+use kairo_proto::words::{AnswerEnding, OfferAction};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -21,22 +21,69 @@ pub struct Turn {
     /// What the agent said so far, in order.
     said: Vec<String>,
     replied: bool,
+    /// How the last of it ended, and what the client is to call.
+    ending: AnswerEnding,
+    calls: Vec<ChatToolCall>,
+    /// Why there is no answer.
+    failed: Option<Failed>,
+    /// The last try that failed without another one, in the message that is taken in.
+    last_failed: Option<Failed>,
     undelivered: Option<String>,
     open: Vec<Question>,
     tokens: Tokens,
 }
+
+/// What a client gets of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub text: String,
+    pub ending: AnswerEnding,
+    /// Of the client's own tools.
+    pub calls: Vec<ChatToolCall>,
+}
+
+/// Why a turn has no answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failed {
+    /// As in `AgentFailed.kind`.
+    pub kind: String,
+    /// For people.
+    pub text: String,
+    /// 0 where nobody says.
+    pub retry_after_ms: u64,
+}
+
+/// How builds before epoch 10 begin the words by which they tell of a failure.
+const TOLD: [&str; 2] = ["I could not finish this: ", "I cannot do this: "];
+/// The kind of failure of a message whose thread has moved on.
+const MOVED_ON: &str = "thread_moved_on";
 
 /// What a turn took of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     pub input: u64,
     pub output: u64,
+    /// Of the input, what model servers read from a cache.
+    pub cached: u64,
+}
+
+impl Tokens {
+    #[must_use]
+    pub fn with(self, more: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(more.input),
+            output: self.output.saturating_add(more.output),
+            cached: self.cached.saturating_add(more.cached),
+        }
+    }
 }
 
 /// How it came out.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Replied,
+    /// It ended without an answer.
+    Failed(Failed),
     /// The agent waits for the user to answer something, which says what and how.
     Asked(String),
     /// No agent can receive the message.
@@ -52,13 +99,25 @@ struct Question {
 
 impl Turn {
     pub fn new(correlation: Uuid, message_id: String) -> Self {
-        let (said, open) = (Vec::new(), Vec::new());
-        Self { correlation, message_id, said, replied: false, undelivered: None, open, tokens: Tokens::default() }
+        Self {
+            correlation,
+            message_id,
+            said: Vec::new(),
+            replied: false,
+            ending: AnswerEnding::Complete,
+            calls: Vec::new(),
+            failed: None,
+            last_failed: None,
+            undelivered: None,
+            open: Vec::new(),
+            tokens: Tokens::default(),
+        }
     }
 
     /// Takes a message of the log in. Returns the input that was decided on, if it is a decision of this turn.
     pub fn take(&mut self, message: &Said) -> Option<Uuid> {
         let mut decided = None;
+        self.last_failed = None;
         for event in &message.events {
             self.settle(event);
             if event.correlation_id == self.correlation && !self.replied {
@@ -67,8 +126,7 @@ impl Turn {
             }
         }
         if decided.is_some() {
-            self.tokens.input += message.tokens.input;
-            self.tokens.output += message.tokens.output;
+            self.tokens = self.tokens.with(message.tokens);
         }
         decided
     }
@@ -76,6 +134,7 @@ impl Turn {
     /// How it came out, if it did.
     pub fn outcome(&self) -> Option<Outcome> {
         match &self.undelivered {
+            _ if self.failed.is_some() => self.failed.clone().map(Outcome::Failed),
             _ if self.replied => Some(Outcome::Replied),
             Some(reason) => Some(Outcome::Undelivered(reason.clone())),
             None if self.open.is_empty() => None,
@@ -86,6 +145,16 @@ impl Turn {
     /// What the turn's events carry.
     pub fn correlation(&self) -> Uuid {
         self.correlation
+    }
+
+    /// Whether it was refused since its thread has moved on: it is to be said elsewhere.
+    pub fn has_moved_on(&self) -> bool {
+        self.failed.as_ref().is_some_and(|failed| failed.kind == MOVED_ON)
+    }
+
+    /// How the reply ended, and the calls of the client's tools in it.
+    pub fn ending(&self) -> (AnswerEnding, &[ChatToolCall]) {
+        (self.ending.clone(), &self.calls)
     }
 
     pub fn said(&self) -> &[String] {
@@ -101,8 +170,12 @@ impl Turn {
         match event.type_name.as_str() {
             // What is said besides, such as by a reminder, answers nothing.
             v1::AgentAction::TYPE if text("type") == "say" && text("message_id") == self.message_id => {
-                self.said.push(event.text().to_owned());
-                self.replied = event.is_final_reply();
+                self.hear(event);
+            }
+            v1::AgentFailed::TYPE if event.payload.get("retried").and_then(Value::as_bool) != Some(true) => {
+                let retry_after_ms = number(event.payload.get("retry_after_ms"));
+                let (kind, text) = (text("kind").to_owned(), text("message").to_owned());
+                self.last_failed = Some(Failed { kind, text, retry_after_ms });
             }
             v1::AgentJoined::TYPE if text("message_id") == self.message_id => {
                 if let Ok(into) = Uuid::parse_str(text("into_correlation_id")) {
@@ -115,6 +188,32 @@ impl Turn {
             v1::UserMessageUndelivered::TYPE => self.undelivered = Some(event.text().to_owned()),
             _ => {}
         }
+    }
+
+    /// What the agent says to the message.
+    fn hear(&mut self, event: &EventJson) {
+        let field = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
+        let words = event.text();
+        let last_failed = self.last_failed.take().unwrap_or_default();
+        let kind = match field("failure") {
+            "" if TOLD.iter().any(|told| words.starts_with(told)) => last_failed.kind.clone(),
+            kind => kind.to_owned(),
+        };
+        if !kind.is_empty() {
+            let retry_after_ms = if last_failed.kind == kind { last_failed.retry_after_ms } else { 0 };
+            self.failed = Some(Failed { kind, text: words.to_owned(), retry_after_ms });
+            self.replied = true;
+            return;
+        }
+        self.calls = event.payload.get("client_calls").map(calls).unwrap_or_default();
+        if !words.is_empty() || self.calls.is_empty() {
+            self.said.push(words.to_owned());
+        }
+        self.ending = match field("ending") {
+            "" => AnswerEnding::Complete,
+            ending => AnswerEnding::from(ending),
+        };
+        self.replied = event.is_final_reply();
     }
 
     /// An answer of the user to what is open. It begins a chain of its own.
@@ -139,6 +238,20 @@ impl Turn {
         texts.push("This goes on when it is answered. The same message again gets what came of it.");
         texts.join("\n\n")
     }
+}
+
+/// In JSON, numbers of 64 bits are texts.
+fn number(value: Option<&Value>) -> u64 {
+    let read = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
+    value.and_then(read).unwrap_or_default()
+}
+
+fn calls(list: &Value) -> Vec<ChatToolCall> {
+    let call = |call: &Value| {
+        let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        ChatToolCall { call_id: text("call_id"), tool: text("tool"), arguments: text("arguments") }
+    };
+    list.as_array().map(|list| list.iter().map(call).collect()).unwrap_or_default()
 }
 
 fn suggested(event: &EventJson) -> Question {
@@ -204,7 +317,7 @@ mod tests {
     }
 
     fn decision(events: Vec<EventJson>) -> Said {
-        let tokens = Tokens { input: 10, output: 3 };
+        let tokens = Tokens { input: 10, output: 3, cached: 1 };
         Said { sequence: 1, subject: "kairo.agent.coach.decision".to_owned(), events, tokens }
     }
 
@@ -222,7 +335,45 @@ mod tests {
         turn.take(&decision(vec![say(TURN, "m", "It is 7.", true), say(TURN, "m", "and more", false)]));
         assert_eq!(turn.outcome(), Some(Outcome::Replied));
         assert_eq!(turn.said(), ["Let me see.", "It is 7."]);
-        assert_eq!(turn.tokens(), Tokens { input: 30, output: 9 });
+        assert_eq!(turn.tokens(), Tokens { input: 30, output: 9, cached: 3 });
+    }
+
+    #[test]
+    fn a_failure_is_no_answer() {
+        let failed = |kind: &str| {
+            let payload = json!({ "kind": kind, "message": "busy", "retried": false, "retry_after_ms": "4000" });
+            event(8, TURN, v1::AgentFailed::TYPE, payload)
+        };
+        let mut told = say(TURN, "m", "The endpoint is busy.", true);
+        told.payload["failure"] = json!("model_rate_limited");
+        let old = say(TURN, "m", "I could not finish this: busy (model_unavailable). Please try again later.", true);
+        let late = failed("summary");
+        for (events, expected) in [
+            (vec![failed("model_rate_limited"), told.clone()], Some(("model_rate_limited", 4_000))),
+            (vec![failed("other"), told], Some(("model_rate_limited", 0))),
+            (vec![failed("model_unavailable"), old.clone()], Some(("model_unavailable", 4_000))),
+            (vec![old], None),
+            (vec![late, say(TURN, "m", "It is 7.", true)], None),
+        ] {
+            let mut turn = turn();
+            turn.take(&decision(events));
+            let found = match turn.outcome().unwrap() {
+                Outcome::Failed(failed) => Some((failed.kind, failed.retry_after_ms)),
+                _ => None,
+            };
+            assert_eq!(found, expected.map(|(kind, ms)| (kind.to_owned(), ms)));
+        }
+    }
+
+    #[test]
+    fn calls_of_the_clients_tools_and_how_the_answer_ended_are_heard() {
+        let mut turn = turn();
+        let mut called = say(TURN, "m", "", true);
+        called.payload["client_calls"] = json!([{ "call_id": "c", "tool": "f", "arguments": "{}" }]);
+        turn.take(&decision(vec![called]));
+        let call = ChatToolCall { call_id: "c".into(), tool: "f".into(), arguments: "{}".into() };
+        assert_eq!((turn.outcome(), turn.said().len()), (Some(Outcome::Replied), 0));
+        assert_eq!(turn.ending(), (AnswerEnding::Complete, [call].as_slice()));
     }
 
     #[test]

@@ -6,14 +6,14 @@ use data_encoding::BASE64;
 use kairo_core::media;
 use serde_json::Value;
 
-use super::{
-    super::{
+use super::super::error::Error;
+use crate::{
+    config::GatewayConfig,
+    http::{
         messages::parts::{Content, Given},
         objects,
     },
-    error::Error,
 };
-use crate::config::GatewayConfig;
 
 /// Kinds of parts that are images, audio or video.
 const SHOWN: [&str; 4] = ["image_url", "input_audio", "video_url", "file"];
@@ -57,7 +57,26 @@ pub fn read(content: &Value, at: usize) -> Result<Told<'_>, Error> {
     Ok(Told { words: texts.join("\n"), shown })
 }
 
+/// Its texts alone, below each other, whatever else it shows.
+pub fn words(content: &Value, at: usize) -> Result<String, Error> {
+    match content {
+        Value::Null => Ok(String::new()),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str));
+            Ok(texts.collect::<Vec<_>>().join("\n"))
+        }
+        _ => read(content, at).map(|told| told.words),
+    }
+}
+
 impl Told<'_> {
+    /// The same, where only words will do.
+    pub fn in_words(&self) -> String {
+        let kinds = self.shown.iter().map(|(_, part)| part.get("type").and_then(Value::as_str).unwrap_or_default());
+        let kinds = kinds.map(|kind| format!("[{kind}]"));
+        std::iter::once(self.words.clone()).chain(kinds).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && self.shown.is_empty()
     }

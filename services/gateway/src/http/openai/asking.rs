@@ -1,0 +1,298 @@
+//! What a chat client says becomes a message to an agent: in which thread, and under which id.
+//!
+//! A request is sent again where its `Idempotency-Key` was there before, where the client's library says so, or where whoever sent the
+//! same lately went away without an answer. It gets the answer to what was said first, unless that turn failed. Any other request
+//! asks anew, whatever was said before: two callers never share a thread for saying the same.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use kairo_core::{ids::Name, threads};
+use kairo_proto::v1::{ChatRequest, UserMessage};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{
+    Error,
+    conversations::{Place, digest, extended},
+    growing::Growing,
+    identity,
+    request::{Chat, history},
+    turn::{Outcome, Turn},
+    waiting::{Presence, Waiting, of_turn},
+};
+use crate::{
+    auth::Caller,
+    http::{ingest, messages::Message, query},
+    problem::Problem,
+    recent::Found,
+    state::Gateway,
+};
+
+/// The same requests that are told apart within a window of time, and tries of one with a key.
+const NUMBERS: u32 = 4_096;
+const KEYED: u32 = 64;
+/// Threads that a message is put into one after the other, since somebody else was faster.
+const PLACES: usize = 3;
+
+/// A request that is to be answered.
+pub struct Asking<'a> {
+    pub gateway: &'a Gateway,
+    pub caller: &'a Caller,
+    pub user: Name,
+    pub agent: Name,
+    pub chat: &'a Chat,
+    pub traceparent: Option<String>,
+    /// The thread whose history Kairo keeps, if the client names one.
+    pub thread: Option<Name>,
+    /// What the client calls the conversation whose history it keeps itself.
+    pub conversation: Option<String>,
+    /// `Idempotency-Key`.
+    pub key: Option<String>,
+    /// Whether the client's library says that it sent the request before.
+    pub is_again: bool,
+    /// It is no turn of a conversation.
+    pub is_aside: bool,
+    /// Whether what models write is shown while they do.
+    pub streams: bool,
+    /// Who asks, as the log says it.
+    pub principal: String,
+    /// Whether messages may carry what chat clients bring.
+    pub may_bring: bool,
+}
+
+/// Where a message goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Spot {
+    /// A new thread, which begins with what the client says was said before.
+    New,
+    /// A thread that ends with this message.
+    Behind(Place),
+    /// A new thread, which goes on from within another one.
+    Fork(Place),
+    /// The thread that the client names, whatever is in it.
+    Named(String),
+}
+
+/// Whether a message of an id that is known is the one that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// Yes, unless its turn failed.
+    Yes,
+    /// As long as it is not answered.
+    Unanswered,
+    No,
+}
+
+impl Asking<'_> {
+    /// Says it and begins to wait. A turn that failed is asked for anew.
+    pub async fn begin(&self, limit: Duration) -> Result<Waiting, Error> {
+        let mut spot = self.spot();
+        for _ in 0..PLACES {
+            let mut waiting = self.say(&spot).await?;
+            waiting.begin(self.gateway, self.caller, limit).await?;
+            if !waiting.turn.has_moved_on() {
+                return Ok(waiting);
+            }
+            waiting.presence.is_served = true;
+            spot = match spot {
+                Spot::Behind(place) => Spot::Fork(place),
+                Spot::New | Spot::Fork(_) | Spot::Named(_) => Spot::New,
+            };
+        }
+        let detail = "others speak in this conversation at the same time; send the request again";
+        Err(Problem::unavailable(detail).into())
+    }
+
+    /// What tells apart whatever must not be the same.
+    fn whose(&self) -> Vec<&str> {
+        let named = self.thread.as_ref().map(Name::as_str).unwrap_or_default();
+        let conversation = self.conversation.as_deref().unwrap_or_default();
+        vec![&self.principal, self.user.as_str(), self.agent.as_str(), named, conversation]
+    }
+
+    /// Where it belongs by what the client says was said before.
+    fn spot(&self) -> Spot {
+        let named = || self.thread.as_ref().map(|thread| Spot::Named(thread.to_string()));
+        if self.is_aside {
+            return Spot::New;
+        }
+        if self.chat.history.is_empty() {
+            return named().unwrap_or(Spot::New);
+        }
+        let before = digest(&self.whose(), &self.chat.history);
+        match self.gateway.conversations.find(before) {
+            Some((place, true)) => Spot::Behind(place),
+            Some((place, false)) => Spot::Fork(place),
+            None => Spot::New,
+        }
+    }
+
+    /// Says it, if it was not said before, and begins to wait.
+    async fn say(&self, spot: &Spot) -> Result<Waiting, Error> {
+        let (mut number, again, window) = self.first_number(spot).await;
+        let most = if self.key.is_some() { KEYED } else { NUMBERS };
+        while number < most {
+            let message_id = self.message_id(window, number);
+            let (waiting, is_known) = self.enter(spot, message_id).await?;
+            let is_meant = match (waiting.turn.outcome(), again) {
+                _ if !is_known => true,
+                (Some(Outcome::Failed(_) | Outcome::Undelivered(_)), _) | (_, Again::No) => false,
+                (Some(Outcome::Replied), Again::Unanswered) => false,
+                (Some(Outcome::Replied | Outcome::Asked(_)) | None, _) => true,
+            };
+            if is_meant {
+                return Ok(waiting);
+            }
+            let mut waiting = waiting;
+            waiting.presence.is_served = true;
+            number += 1;
+        }
+        Err(Problem::too_many_at_once("as many of the same request as are told apart are under way").into())
+    }
+
+    fn message_id(&self, window: u64, number: u32) -> String {
+        let whose = self.whose();
+        match &self.key {
+            // A key is for one request, whichever conversation that is of.
+            Some(key) => identity::keyed(whose.get(..3).unwrap_or_default(), key, number),
+            None => identity::message_id(&whose, &self.chat.digest, window, number),
+        }
+    }
+
+    /// The number under which it is said, or was said before; whether it was; and the window of time that counts.
+    async fn first_number(&self, spot: &Spot) -> (u32, Again, u64) {
+        if self.key.is_some() {
+            return (0, Again::Yes, 0);
+        }
+        let now = identity::window(Timestamp::now(), self.gateway.config.openai_retry_ms);
+        let (here, before) = (self.last_number(now).await, self.last_number(now.saturating_sub(1)).await);
+        let last = here.map(|number| (number, now)).or(before.map(|number| (number, now.saturating_sub(1))));
+        let next = here.map_or(0, |number| number + 1);
+        let Some((number, window)) = last else { return (0, Again::Yes, now) };
+        let event_id = self.event_id(&self.message_id(window, number));
+        if self.gateway.conversations.take_unanswered(event_id) || self.is_again {
+            return (number, Again::Yes, window);
+        }
+        match spot {
+            // In a thread that the client names, the same words at once are one message.
+            Spot::Named(_) => (number, Again::Unanswered, window),
+            Spot::New | Spot::Behind(_) | Spot::Fork(_) => (next, Again::No, now),
+        }
+    }
+
+    /// The last of the same messages in a window, if there is one.
+    async fn last_number(&self, window: u64) -> Option<u32> {
+        let mut last = None;
+        for number in 0..NUMBERS {
+            if !self.is_known(&self.message_id(window, number)).await {
+                break;
+            }
+            last = Some(number);
+        }
+        last
+    }
+
+    fn event_id(&self, message_id: &str) -> Uuid {
+        ingest::event_id::<Message>(&self.user, message_id)
+    }
+
+    /// When a message can have been said first whose id is of this window or the one before.
+    fn since(&self) -> Option<Timestamp> {
+        let windows = Duration::from_millis(2 * self.gateway.config.openai_retry_ms);
+        let since = Timestamp::now().checked_sub(windows).unwrap_or(Timestamp::MIN);
+        self.key.is_none().then_some(since)
+    }
+
+    async fn is_known(&self, message_id: &str) -> bool {
+        match self.gateway.recent.find(self.event_id(message_id), self.since()) {
+            Found::At(_) => true,
+            Found::Never => false,
+            Found::Unknown => {
+                let known = self.gateway.read_model.message(self.user.as_str(), message_id);
+                query::at_once(self.gateway, known).await.flatten().is_some()
+            }
+        }
+    }
+
+    /// Puts a message into the log under this id, unless one is there. Returns whether one was.
+    async fn enter(&self, spot: &Spot, message_id: String) -> Result<(Waiting, bool), Error> {
+        let gateway = self.gateway;
+        // Before anything is said, so that nothing is missed.
+        let event_id = self.event_id(&message_id);
+        let log = gateway.tail.listen(of_turn(event_id, None)).into_stream().boxed();
+        let tokens = if self.streams { Some(gateway.tokens.of(event_id).await.map_err(Problem::from)?) } else { None };
+        let (message, thread) = self.message(spot, &message_id);
+        let accepted = ingest::enter(gateway, self.caller, self.traceparent.clone(), message).await?;
+        let conversations = gateway.conversations.clone();
+        let mut waiting = Waiting {
+            event_id,
+            turn: Turn::new(event_id, message_id),
+            log,
+            tokens,
+            deadline: Instant::now() + Duration::from_millis(gateway.config.openai_wait_ms),
+            thread,
+            conversation: (!self.is_aside).then(|| self.with_input()),
+            presence: Presence { conversations, event_id, is_served: false },
+            growing: Growing::default(),
+            ready: String::new(),
+        };
+        if accepted.is_known {
+            let stored = gateway.bus.at(accepted.sequence).await.map_err(Problem::from)?;
+            if let Some(stored) = UserMessage::of(&stored.body) {
+                waiting.thread.clone_from(&stored.thread_id);
+            }
+            waiting.catch_up(gateway, self.agent.clone(), accepted.sequence).await?;
+        } else {
+            gateway.conversations.note_message(&waiting.thread, event_id);
+        }
+        Ok((waiting, accepted.is_known))
+    }
+
+    /// The conversation with what is to be answered.
+    fn with_input(&self) -> Uuid {
+        let before = digest(&self.whose(), &self.chat.history);
+        self.chat.input.entries.iter().fold(before, extended)
+    }
+
+    /// The message, and the thread that it goes into.
+    fn message(&self, spot: &Spot, message_id: &str) -> (Message, String) {
+        // Without a word of what was said before, a thread that is known is better than none.
+        let thread = match spot {
+            Spot::Named(thread) => thread.clone(),
+            Spot::Behind(place) => place.thread.clone(),
+            Spot::New | Spot::Fork(_) => identity::new_thread(message_id),
+        };
+        let (input, user, agent) = (&self.chat.input, self.user.clone(), self.agent.clone());
+        let message = Message::new(user, agent, input.text.clone(), message_id.to_owned(), &thread);
+        let chat = self.may_bring.then(|| self.brings(spot));
+        (message.with(input.parts.clone()).said_since(self.since()).with_chat(chat), thread)
+    }
+
+    fn brings(&self, spot: &Spot) -> ChatRequest {
+        let Chat { instructions, history, input, tools, digest, .. } = self.chat;
+        let (after, fork_of) = match spot {
+            Spot::New | Spot::Named(_) => (String::new(), String::new()),
+            Spot::Behind(place) => (place.last.to_string(), String::new()),
+            Spot::Fork(place) => {
+                let thread = threads::of(self.agent.as_str(), self.user.as_str(), &place.thread);
+                (place.last.to_string(), thread)
+            }
+        };
+        let is_new = matches!(spot, Spot::New | Spot::Fork(_));
+        ChatRequest {
+            instructions: instructions.clone(),
+            history: if is_new { history::seed(history) } else { Vec::new() },
+            tools: tools.tools.clone(),
+            tool_choice: tools.tool_choice.clone(),
+            response_format: tools.response_format.clone(),
+            results: input.results.clone(),
+            is_aside: self.is_aside,
+            single_call: tools.single_call,
+            after,
+            fork_of,
+            digest: digest.clone(),
+        }
+    }
+}

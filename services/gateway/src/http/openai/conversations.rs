@@ -1,0 +1,192 @@
+//! Which thread a conversation goes on in that a chat client keeps itself.
+//!
+//! A client sends what was said before; the digest of that finds the thread that holds exactly this. The gateway remembers the
+//! conversations that it answered lately; of any other, and where two threads hold the same, a new thread begins with what the client
+//! sends. So no thread is ever shown to anybody who does not bring what was said in it.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use kairo_core::{
+    bus::{Bus, BusError},
+    ids,
+    vocabulary::ANSWERS,
+};
+use uuid::Uuid;
+
+use super::request::history::Entry;
+
+/// The digest of a conversation after these entries: `whose` tells apart what must never be one, whatever is said.
+pub fn digest(whose: &[&str], entries: &[Entry]) -> Uuid {
+    entries.iter().fold(ids::named("openai-conversation", whose), |digest, entry| extended(digest, entry))
+}
+
+/// The digest of a conversation that goes on with this entry.
+pub fn extended(digest: Uuid, entry: &Entry) -> Uuid {
+    let digest = digest.to_string();
+    let calls: Vec<&str> =
+        entry.message.calls.iter().flat_map(|call| [call.call_id.as_str(), call.tool.as_str()]).collect();
+    let parts = [digest.as_str(), &entry.message.role, entry.mark.trim(), &entry.message.call_id];
+    ids::named("openai-entry", &parts.into_iter().chain(calls).collect::<Vec<_>>())
+}
+
+/// Where a conversation stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The thread, as the user calls it.
+    pub thread: String,
+    /// The event of the last message of the user's in it.
+    pub last: Uuid,
+}
+
+#[derive(Clone)]
+pub struct Conversations {
+    remembered: Arc<Mutex<Remembered>>,
+    /// Whether the epoch was seen to allow what chat clients bring; it never falls.
+    is_new_enough: Arc<AtomicBool>,
+}
+
+/// Digests and names: some 200 bytes for each conversation.
+struct Remembered {
+    /// By digest; none where several threads hold the same.
+    places: Generations<Uuid, Option<Place>>,
+    /// The last message of a thread, as far as this gateway knows.
+    last: Generations<String, Uuid>,
+    /// Messages whose client went away before it got anything of the answer.
+    unanswered: Generations<Uuid, ()>,
+}
+
+impl Conversations {
+    /// Remembers up to `capacity` conversations.
+    pub fn new(capacity: usize) -> Self {
+        let remembered = Remembered {
+            places: Generations::new(capacity),
+            last: Generations::new(capacity),
+            unanswered: Generations::new(capacity),
+        };
+        Self { remembered: Arc::new(Mutex::new(remembered)), is_new_enough: Arc::default() }
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the one conversation of this digest stands, and whether nothing was said there since.
+    pub fn find(&self, digest: Uuid) -> Option<(Place, bool)> {
+        let remembered = self.remembered();
+        let place = remembered.places.get(&digest)?.clone()?;
+        let is_last = remembered.last.get(&place.thread).is_none_or(|last| *last == place.last);
+        Some((place, is_last))
+    }
+
+    /// Something was said in a thread.
+    pub fn note_message(&self, thread: &str, event_id: Uuid) {
+        self.remembered().last.put(thread.to_owned(), event_id);
+    }
+
+    /// A client was answered: the conversation of this digest stands there.
+    pub fn note_answer(&self, digest: Uuid, place: Place) {
+        let mut remembered = self.remembered();
+        let is_other = |known: &Option<Place>| known.as_ref().is_none_or(|known| known.thread != place.thread);
+        let is_ambiguous = remembered.places.get(&digest).is_some_and(is_other);
+        remembered.places.put(digest, (!is_ambiguous).then_some(place));
+    }
+
+    /// A client is gone that was not answered.
+    pub fn note_unanswered(&self, event_id: Uuid) {
+        self.remembered().unanswered.put(event_id, ());
+    }
+
+    /// Whether the client of this message is gone that was not answered; whoever asks takes its place.
+    pub fn take_unanswered(&self, event_id: Uuid) -> bool {
+        self.remembered().unanswered.remove(&event_id)
+    }
+
+    /// Whether messages may carry what chat clients bring.
+    pub async fn may_bring(&self, bus: &Bus) -> Result<bool, BusError> {
+        if !self.is_new_enough.load(Ordering::Relaxed) {
+            self.is_new_enough.store(bus.epoch().await? >= ANSWERS, Ordering::Relaxed);
+        }
+        Ok(self.is_new_enough.load(Ordering::Relaxed))
+    }
+}
+
+/// Two generations: when the younger one is full, the older one is forgotten.
+struct Generations<K, V> {
+    most: usize,
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+}
+
+impl<K: Eq + Hash, V> Generations<K, V> {
+    fn new(capacity: usize) -> Self {
+        Self { most: (capacity / 2).max(1), young: HashMap::new(), old: HashMap::new() }
+    }
+
+    fn get(&self, key: &K) -> Option<&V> {
+        self.young.get(key).or_else(|| self.old.get(key))
+    }
+
+    fn put(&mut self, key: K, value: V) {
+        if self.young.len() >= self.most && !self.young.contains_key(&key) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, value);
+    }
+
+    fn remove(&mut self, key: &K) -> bool {
+        let (young, old) = (self.young.remove(key), self.old.remove(key));
+        young.is_some() || old.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(thread: &str, last: u128) -> Place {
+        Place { thread: thread.to_owned(), last: Uuid::from_u128(last) }
+    }
+
+    #[test]
+    fn a_conversation_is_told_by_whose_it_is_and_by_all_that_was_said() {
+        let answers = |texts: &[&str]| texts.iter().map(|text| Entry::answered(text, Vec::new())).collect::<Vec<_>>();
+        let of = |whose: &str, texts: &[&str]| digest(&[whose, "coach"], &answers(texts));
+        assert_eq!(of("ann", &["a", "b"]), extended(of("ann", &["a"]), &Entry::answered(" b\n", Vec::new())));
+        assert_ne!(of("ann", &["a", "b"]), of("bob", &["a", "b"]));
+        assert_ne!(of("ann", &["a", "b"]), of("ann", &["ab"]));
+        assert_ne!(of("ann", &["a", "b"]), of("ann", &["b", "a"]));
+    }
+
+    #[test]
+    fn where_two_threads_hold_the_same_neither_is_found() {
+        let conversations = Conversations::new(10);
+        let same = Uuid::from_u128(1);
+        conversations.note_answer(same, place("t", 7));
+        assert_eq!(conversations.find(same), Some((place("t", 7), true)));
+        conversations.note_message("t", Uuid::from_u128(8));
+        assert_eq!(conversations.find(same), Some((place("t", 7), false)));
+        conversations.note_answer(same, place("u", 9));
+        conversations.note_answer(same, place("u", 9));
+        assert_eq!(conversations.find(same), None);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let conversations = Conversations::new(10);
+        for number in 0..100 {
+            conversations.note_answer(Uuid::from_u128(number), place("t", number));
+            conversations.note_unanswered(Uuid::from_u128(number));
+        }
+        assert!(conversations.find(Uuid::from_u128(99)).is_some() && conversations.find(Uuid::from_u128(1)).is_none());
+        assert!(
+            conversations.take_unanswered(Uuid::from_u128(99)) && !conversations.take_unanswered(Uuid::from_u128(99))
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! What a chat client wants of an answer: by its instructions, with tools that it carries out itself, in a form that it names.
+
+use kairo_events::ids;
+use kairo_proto::v1::{AgentAction, Completion, CompletionToolCall, Say, agent_action::Action, decided_event::Event};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Asked, Deliberation, Failure, Purpose, turn_request};
+use crate::{
+    answer::{Answer, AskedCall, json_in},
+    chat::Chat,
+    chat_completions::to_wire,
+    prompts,
+    request::{AnswerSchema, Message, ModelRequest, Tool, ToolChoice, short_id},
+    schema,
+    state::Turn,
+    thread::cut_to,
+};
+
+/// Tools of a client that are offered; the gateway takes no more.
+const TOOLS: usize = 128;
+/// Of a tool's description, so much is shown, in bytes.
+const DESCRIPTION_BYTES: usize = 8 * 1024;
+/// Longest id of a call that is kept as the model made it, in bytes.
+const CALL_ID_BYTES: usize = 64;
+
+/// The words by which a client says which tool is to be called; any other is the name of a tool.
+const AUTO: &str = "auto";
+const NONE: &str = "none";
+const REQUIRED: &str = "required";
+
+#[derive(Deserialize)]
+struct Offered {
+    function: Function,
+}
+
+#[derive(Deserialize)]
+struct Function {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    parameters: Value,
+}
+
+impl Chat {
+    /// The client's tools, as a model is offered them; those that may not be called now are left out.
+    fn offered(&self) -> Vec<Tool> {
+        if self.tool_choice == NONE || self.tools.is_empty() {
+            return Vec::new();
+        }
+        let all: Vec<Offered> = serde_json::from_str(&self.tools).unwrap_or_default();
+        let tools = all.into_iter().take(TOOLS).map(|offered| {
+            let Function { name, description, parameters } = offered.function;
+            let parameters =
+                if parameters.is_object() { parameters } else { json!({ "type": "object", "properties": {} }) };
+            Tool {
+                name: name.into(),
+                description: cut_to(&description, DESCRIPTION_BYTES).into(),
+                schema: parameters.to_string().into(),
+                needs_approval: false,
+                needs_approval_with: Vec::new(),
+                acts_outside: false,
+            }
+        });
+        tools.filter(|tool| self.named_tool().is_none_or(|named| *tool.name == *named)).collect()
+    }
+
+    /// The one tool that is to be called.
+    fn named_tool(&self) -> Option<&str> {
+        let is_word = self.tool_choice.is_empty() || [AUTO, NONE, REQUIRED].contains(&self.tool_choice.as_str());
+        (!is_word).then_some(self.tool_choice.as_str())
+    }
+
+    /// Whether the answer has to be a call of one of the client's tools.
+    fn must_call(&self) -> bool {
+        !self.has_results && (self.tool_choice == REQUIRED || self.named_tool().is_some())
+    }
+
+    /// What the agent is told of the client's wishes; the same as long as the client sends the same.
+    fn in_words(&self) -> Option<String> {
+        let instructions =
+            (!self.instructions.is_empty()).then(|| format!("{}\n{}", prompts::CLIENT_INSTRUCTIONS, self.instructions));
+        let form = match self.schema() {
+            Some(schema) => Some(format!("{} {schema}", prompts::CLIENT_SCHEMA)),
+            None => self.wants_json().then(|| prompts::CLIENT_JSON.to_owned()),
+        };
+        let words: Vec<String> = instructions.into_iter().chain(form).collect();
+        (!words.is_empty()).then(|| words.join("\n\n"))
+    }
+
+    fn wants_json(&self) -> bool {
+        !self.response_format.is_empty()
+    }
+
+    /// The JSON Schema of the answer.
+    fn schema(&self) -> Option<String> {
+        let format: Value = serde_json::from_str(&self.response_format).ok()?;
+        Some(format.get("json_schema")?.get("schema")?.to_string())
+    }
+
+    /// What is wrong with an answer that was to be JSON, or the JSON in it.
+    fn read_json(&self, text: &str) -> Result<String, String> {
+        let value = json_in(text)?;
+        let Value::Object(object) = &value else { return Err("a JSON object is expected".to_owned()) };
+        if let Some(schema) = self.schema() {
+            let mistakes = schema::mistakes(&schema, object);
+            if !mistakes.is_empty() {
+                return Err(mistakes.join("; "));
+            }
+        }
+        // To the letter where the whole answer is that.
+        let is_whole = serde_json::from_str::<Value>(text).is_ok();
+        Ok(if is_whole { text.to_owned() } else { value.to_string() })
+    }
+}
+
+impl Deliberation<'_> {
+    /// A request with what the client of this turn wants: its instructions behind the agent's own, its tools beside the agent's.
+    pub(super) fn with_client(turn: &Turn, may_call: bool, mut request: ModelRequest) -> ModelRequest {
+        let Some(chat) = &turn.chat else { return request };
+        if let (Some(words), Some(Message::System { text })) = (chat.in_words(), request.messages.first_mut()) {
+            *text =
+                [text.as_str(), &words].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+        }
+        if let Some(schema) = chat.schema().filter(|_| !request.analysis) {
+            request =
+                request.answered_as(AnswerSchema { name: "answer".into(), schema: schema.into(), is_strict: false });
+        }
+        if chat.is_aside || request.analysis {
+            return request;
+        }
+        // They stay in requests that may not call: endpoints want tools beside the calls of the conversation.
+        let offered = chat.offered();
+        if may_call && chat.must_call() && !offered.is_empty() {
+            request.tool_choice = match chat.named_tool() {
+                Some(named) => ToolChoice::Named(named.into()),
+                None => ToolChoice::Required,
+            };
+        }
+        // Of two tools that the model knows by one name, the client's is meant.
+        let is_other = |tool: &Tool| offered.iter().all(|own| to_wire(&own.name) != to_wire(&tool.name));
+        request.tools.retain(is_other);
+        request.tools.extend(offered);
+        request
+    }
+
+    /// Answers what is no turn of a conversation: by the client's instructions alone, without tools.
+    pub(super) fn answers_aside(&mut self, turn_id: Uuid) -> bool {
+        let Some(turn) = self.turn(turn_id).filter(|turn| turn.is_aside()) else { return false };
+        let request = turn_request::about(&self.mind, turn, prompts::ASIDE, &[]);
+        let request = Self::with_client(turn, false, request);
+        self.ask(turn_id, Purpose::Think { step: None }, request);
+        true
+    }
+
+    /// The answer as the client wants it, or what is wrong with it. What cannot be had in as many tries as there are is left as it
+    /// is: the client looks for itself.
+    pub(super) fn as_client_wants(&self, asked: &Asked, answer: Answer) -> Result<Answer, Failure> {
+        let Some(chat) = self.turn(asked.turn).and_then(|turn| turn.chat.as_ref()) else { return Ok(answer) };
+        let Answer::Say(text) = &answer else { return Ok(answer) };
+        let is_last = asked.question.attempt >= self.limits.tries || asked.question.request.analysis;
+        let offers = |tool: &Tool| asked.question.request.tools.iter().any(|other| other.name == tool.name);
+        let tools = if chat.must_call() { chat.offered() } else { Vec::new() };
+        if let Some(tool) = tools.iter().find(|tool| offers(tool)).filter(|_| !is_last) {
+            return Err(Failure::malformed(format!("a tool has to be called now, such as {}", tool.name)));
+        }
+        if !chat.wants_json() || asked.question.request.analysis {
+            return Ok(answer);
+        }
+        match chat.read_json(text) {
+            Ok(json) => Ok(Answer::Say(json)),
+            Err(_) if is_last => Ok(answer),
+            Err(wrong) => Err(Failure::malformed(format!("it is not the JSON that was asked for: {wrong}"))),
+        }
+    }
+
+    /// Hands calls of the client's tools to the client, which ends the turn. Where the agent's own tools are called as well, these
+    /// are left: they run first, and the model sees what came of them before it calls the client's again.
+    pub(super) fn hands_over(
+        &mut self,
+        turn_id: Uuid,
+        words: &str,
+        calls: &mut Vec<AskedCall>,
+        completion: &Completion,
+    ) -> bool {
+        let Some(turn) = self.turn(turn_id) else { return false };
+        let Some(chat) = &turn.chat else { return false };
+        let names: Vec<Tool> = chat.offered();
+        let is_clients = |tool: &str| names.iter().any(|own| *own.name == *tool);
+        let single = chat.single_call;
+        if calls.iter().any(|call| !is_clients(&call.tool)) {
+            calls.retain(|call| !is_clients(&call.tool));
+            return false;
+        }
+        let (user, message_id) = (turn.user.clone(), turn.message_id.clone());
+        let most = if single { 1 } else { calls.len() };
+        let mut handed: Vec<CompletionToolCall> = Vec::new();
+        for (at, call) in calls.iter().enumerate().take(most) {
+            let asked = completion.tool_calls.get(at).cloned().unwrap_or_default();
+            let call_id = self.call_id(turn_id, at, &asked.call_id, &handed);
+            let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+            handed.push(CompletionToolCall { call_id, tool, arguments, ..asked });
+        }
+        let say = Say {
+            text: words.to_owned(),
+            user,
+            message_id,
+            r#final: true,
+            client_calls: handed,
+            passed_back: completion.passed_back.clone(),
+            ..Say::default()
+        };
+        self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
+        true
+    }
+
+    /// The id of a call: the model's own where it may be one, else nine letters and digits, which every model server accepts.
+    fn call_id(&self, turn_id: Uuid, at: usize, own: &str, before: &[CompletionToolCall]) -> String {
+        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+        let thread = self.turn(turn_id).and_then(|turn| self.mind.threads.get(&turn.thread_id));
+        let is_used = || {
+            before.iter().any(|call| call.call_id == own) || thread.is_some_and(|thread| thread.has_client_call(own))
+        };
+        if (1..=CALL_ID_BYTES).contains(&own.len()) && own.bytes().all(is_fit) && !is_used() {
+            return own.to_owned();
+        }
+        short_id(ids::derived(self.decision_id, &format!("client-call/{at}")))
+    }
+}
+
+impl Turn {
+    /// Whether it is no turn of a conversation.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.chat.as_ref().is_some_and(|chat| chat.is_aside)
+    }
+}
