@@ -147,12 +147,14 @@ impl Deliberation<'_> {
         }
     }
 
-    /// Shortens a request that is larger than its model takes. False where nothing is left to shorten.
+    /// Shortens a request that is larger than its model takes. False where nothing is left to shorten, but for the first time: endpoints
+    /// say so of requests, too, that they take a moment later.
     fn is_shortened(&self, asked: &mut Asked, failure: &Failure) -> bool {
         asked.course.shortenings += 1;
         let told = usize::try_from(failure.context_tokens).ok().filter(|tokens| *tokens > 0);
         let request = Arc::make_mut(&mut asked.question.request);
-        asked.course.shortenings <= SHORTENINGS && fitting::shorten(request, told)
+        let is_first = asked.course.shortenings == 1;
+        asked.course.shortenings <= SHORTENINGS && (fitting::shorten(request, told) || is_first)
     }
 
     /// Asks once more, showing the model its mistake where it answered at all.
