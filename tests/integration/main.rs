@@ -88,6 +88,7 @@ mod summaries;
 mod team;
 mod teams_boundary;
 mod telemetry;
+mod templates;
 mod tickets;
 mod timers;
 mod tools;

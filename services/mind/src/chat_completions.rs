@@ -42,6 +42,8 @@ pub struct Takes {
     pub response_format: ResponseFormat,
     /// Whether there may be a system message; its words stand before the user's first ones otherwise, as with Gemma 2.
     pub system_message: bool,
+    /// Whether a message may hold several calls; they stand one after the other otherwise, each with its result, as Llama 3 wants it.
+    pub parallel_calls: bool,
     /// Whether calls keep their ids; they get ids of nine letters and digits otherwise, as Mistral wants of another model's calls.
     pub call_ids: bool,
 }
@@ -60,7 +62,7 @@ pub enum ResponseFormat {
 
 impl Default for Takes {
     fn default() -> Self {
-        Self { response_format: ResponseFormat::JsonSchema, system_message: true, call_ids: true }
+        Self { response_format: ResponseFormat::JsonSchema, system_message: true, parallel_calls: true, call_ids: true }
     }
 }
 
@@ -73,6 +75,8 @@ pub struct Body<'r> {
     tools: Option<&'r RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Format<'r>>,
     stream: bool,
@@ -210,6 +214,7 @@ pub fn request<'r>(
         messages: messages(&request.messages, &mut shown.iter(), takes),
         tools,
         tool_choice: tools.and_then(|_| choice(&request.tool_choice)),
+        parallel_tool_calls: tools.filter(|_| !takes.parallel_calls).map(|_| false),
         response_format: request.answer_schema.as_ref().and_then(|schema| format(schema, takes.response_format)),
         stream,
         stream_options: stream.then_some(StreamOptions { include_usage: true }),
@@ -239,15 +244,53 @@ fn format(schema: &AnswerSchema, takes: ResponseFormat) -> Option<Format<'_>> {
 }
 
 fn messages<'r>(messages: &'r [Message], shown: &mut Iter<'r, Shown>, takes: Takes) -> Vec<Said<'r>> {
-    match messages {
+    let mut said_all = Vec::with_capacity(messages.len());
+    let rest = match messages {
         [Message::System { text: system }, Message::User { text, parts }, rest @ ..] if !takes.system_message => {
             let first = content(Cow::Owned(format!("{system}\n\n{text}")), parts, shown);
-            std::iter::once(Said::User { content: first })
-                .chain(rest.iter().map(|message| said(message, shown, takes)))
-                .collect()
+            said_all.push(Said::User { content: first });
+            rest
         }
-        messages => messages.iter().map(|message| said(message, shown, takes)).collect(),
+        messages => messages,
+    };
+    for (at, message) in rest.iter().enumerate() {
+        match message {
+            Message::Assistant { calls, .. } if calls.len() > 1 && !takes.parallel_calls => {
+                let results = rest.get(at + 1..).unwrap_or_default();
+                said_all.extend(one_by_one(message, results, takes));
+            }
+            Message::Tool { .. } if !takes.parallel_calls && is_one_of_several(rest, at) => {}
+            message => said_all.push(said(message, shown, takes)),
+        }
     }
+    said_all
+}
+
+/// Whether the result at this place is of a message with several calls.
+fn is_one_of_several(messages: &[Message], at: usize) -> bool {
+    let before = messages.get(..at).unwrap_or_default().iter().rev();
+    let called = before.skip_while(|message| matches!(message, Message::Tool { .. })).take(1);
+    called.into_iter().any(|message| matches!(message, Message::Assistant { calls, .. } if calls.len() > 1))
+}
+
+/// Several calls of a message as messages of one call each, with its result behind it.
+fn one_by_one<'r>(message: &'r Message, results: &'r [Message], takes: Takes) -> Vec<Said<'r>> {
+    let Message::Assistant { text, calls, reasoning_details } = message else { return Vec::new() };
+    let mut all = Vec::with_capacity(calls.len() * 2);
+    for (number, call) in calls.iter().enumerate() {
+        let words = Some(text.as_str()).filter(|text| number == 0 && !text.is_empty());
+        all.push(Said::Assistant {
+            content: words,
+            tool_calls: vec![called(call, takes)],
+            reasoning_details: serde_json::from_str(reasoning_details).ok(),
+        });
+        let result = results.iter().find_map(|result| match result {
+            Message::Tool { call_id, text } if *call_id == call.id => Some(text),
+            _ => None,
+        });
+        all.extend(result.map(|text| Said::Tool { tool_call_id: id(&call.id, takes), content: text }));
+    }
+    all
 }
 
 fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>, takes: Takes) -> Said<'r> {

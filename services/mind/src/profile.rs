@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     caps::Caps,
-    composition::{Member, covers},
+    composition::{Member, covers, is_listed},
     environment::Perception,
     intrinsics,
     session::Bounds,
@@ -161,8 +161,7 @@ impl Profile {
         self.has(tool) || self.member_with(tool).is_some()
     }
 
-    /// Whether the agent has the tool itself: it is named, or a prefix with `*` covers it, or nothing is named at all, of
-    /// an agent that is not composed of others.
+    /// Whether the agent has the tool itself: its list covers it, or there is none, of an agent that is not composed of others.
     pub fn has(&self, tool: &str) -> bool {
         let is_named = |pattern: &String| covers(pattern, tool);
         if intrinsics::inner_state::is_of_inner_state(tool) {
@@ -170,6 +169,9 @@ impl Profile {
             let mut of_state = self.tools.iter().filter(|tool| tool.starts_with("state.")).peekable();
             return self.inner_state && (of_state.peek().is_none() || of_state.any(is_named));
         }
-        self.tools.is_empty() && self.members.is_empty() || self.tools.iter().any(is_named)
+        match self.tools.is_empty() {
+            true => self.members.is_empty(),
+            false => is_listed(tool, &self.tools),
+        }
     }
 }

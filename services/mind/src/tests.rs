@@ -20,6 +20,7 @@ mod overtaken;
 mod parts;
 mod reasoning;
 mod reflection;
+mod requests;
 mod sessions;
 mod submodules;
 mod summing_up;

@@ -18,7 +18,7 @@ use crate::{
     Error,
     client::{NewSubmodule, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
     event_lines::printable,
-    rows,
+    few_tools, rows,
     steps::one_line,
     table::table,
     terminal,
@@ -72,7 +72,8 @@ struct Define {
     /// What people are told it is
     #[arg(long, default_value = "", value_name = "TEXT")]
     description: String,
-    /// A tool it is offered, or a prefix followed by *; can be repeated, without it every tool is offered
+    /// A tool it is offered, or a prefix followed by *; can be repeated; ! before one takes out what it covers.
+    /// * is every tool; without it, few, see docs/agents.md
     #[arg(long = "tool", value_name = "NAME")]
     tools: Vec<String>,
     /// Model calls in one turn before it must answer
@@ -304,7 +305,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         agent: arguments.agent.to_string(),
         description: arguments.description,
         prompt,
-        tools: arguments.tools,
+        tools: few_tools::or_few(arguments.tools, !arguments.members.is_empty()),
         max_steps: arguments.max_steps,
         planning: arguments.planning,
         threads: arguments.threads,

@@ -190,11 +190,13 @@ fn up_to(max: usize, text: &str) -> Option<String> {
     (text.len() <= max).then(|| text.to_owned())
 }
 
-pub const TOOLS: &str = "a list of at most 256 names of tools, or of prefixes followed by *";
+pub const TOOLS: &str = "a list of at most 256 names of tools, or of prefixes followed by *, with ! before those that are \
+    taken out";
 
 pub fn tools(value: &Value) -> Option<Vec<String>> {
     let tools = value.as_array().filter(|tools| tools.len() <= MAX_TOOLS)?;
-    tools.iter().map(|tool| tool.as_str().filter(|tool| is_tool_pattern(tool)).map(str::to_owned)).collect()
+    let is_listed = |tool: &&str| is_tool_pattern(tool.strip_prefix('!').unwrap_or(tool));
+    tools.iter().map(|tool| tool.as_str().filter(is_listed).map(str::to_owned)).collect()
 }
 
 const COMMANDS: &str = "a list of at most 32 commands {value, label, help}, each with a value of its own: 1 to 32 of a-z, 0-9, _ \
