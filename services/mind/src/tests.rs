@@ -3,6 +3,7 @@
 mod background;
 mod bounds;
 mod chains;
+mod chat_clients;
 mod compacting;
 mod composition;
 mod environment;
