@@ -19,6 +19,7 @@ mod browser;
 mod bus;
 mod cancel;
 mod chaos;
+mod chat_clients;
 mod chats;
 mod choices;
 mod chromium;

@@ -83,6 +83,13 @@ fn chat(agent: &str, history: &[&str]) -> Value {
     json!({ "model": agent, "messages": history.iter().enumerate().map(message).collect::<Vec<_>>() })
 }
 
+/// The same request, as the library sends it again by itself.
+fn again(request: &Value) -> Value {
+    let mut request = request.clone();
+    request["extra_headers"]["x-stainless-retry-count"] = json!("1");
+    request
+}
+
 fn content(answer: &Value) -> String {
     let pieces = answer["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
     pieces.iter().map(|piece| piece.as_str().unwrap()).collect()
@@ -122,10 +129,11 @@ async fn every_agent_is_a_model_and_answers() {
     let parts = ["prompt_tokens", "completion_tokens"].map(|part| first["usage"][part].as_u64().unwrap());
     assert!(parts.iter().all(|part| *part > 0) && total == parts[0] + parts[1], "{first}");
 
-    // The same request is the same message; what is said next is in the same thread, a chat that begins otherwise is not.
-    let again = Client::ask(&world, "chat", &chat("coach", &["the time please"])).await.unwrap().answer().await;
-    assert_eq!((&again["id"], replied(&again), messages(&world).await), (&first["id"], replied(&first), 1));
-    assert_eq!(again["usage"], first["usage"]);
+    // The same request sent again is the same message; what is said next is in the same thread, another chat is not.
+    let same = again(&chat("coach", &["the time please"]));
+    let same = Client::ask(&world, "chat", &same).await.unwrap().answer().await;
+    assert_eq!((&same["id"], replied(&same), messages(&world).await), (&first["id"], replied(&first), 1));
+    assert_eq!(same["usage"], first["usage"]);
     let next = chat("coach", &["the time please", replied(&first), "thanks"]);
     let next = Client::ask(&world, "chat", &next).await.unwrap().answer().await;
     assert_eq!((replied(&next), &next["thread"]), ("You said: thanks", &first["thread"]));
@@ -173,14 +181,20 @@ async fn what_cannot_be_answered_is_an_error_of_the_api() {
     assert_eq!((&model["status"], &model["code"]), (&json!(404), &json!("model_not_found")), "{model}");
 
     let mut tools = chat("coach", &["hello"]);
-    tools["tools"] = json!([{ "type": "function", "function": { "name": "f", "parameters": {} } }]);
+    tools["tools"] = json!([{ "type": "function", "function": { "name": "a b", "parameters": {} } }]);
     let mut image = chat("coach", &[]);
     let part = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,AA==" } });
     image["messages"] = json!([{ "role": "user", "content": [part] }]);
-    for (request, param) in [(tools, "tools"), (image, "messages[0].content[0].image_url.url")] {
+    for (request, param) in [(tools, "tools[0].function.name"), (image, "messages[0].content[0].image_url.url")] {
         let answer = Client::ask(&world, "chat", &request).await.unwrap().answer().await;
         assert_eq!((&answer["status"], &answer["param"]), (&json!(400), &json!(param)), "{answer}");
         assert_eq!(answer["type"], "invalid_request_error");
+    }
+    for action in ["responses", "embeddings"] {
+        let asked = json!({ "model": "coach", "input": "hello" });
+        let answer = Client::ask(&world, action, &asked).await.unwrap().answer().await;
+        assert_eq!((&answer["status"], &answer["code"]), (&json!(404), &json!("unknown_url")), "{answer}");
+        assert!(answer["error"].as_str().unwrap().contains("served here"), "{answer}");
     }
     let (status, answer) = world.get("/v1/chat/completions").await;
     assert_eq!((status, &answer["error"]["code"]), (405, &json!("method_not_allowed")), "{answer}");
@@ -214,7 +228,7 @@ async fn what_is_streamed_is_what_is_committed() {
         }
         assert!(streamed["usage"]["completion_tokens"].as_u64().unwrap() > 0, "{streamed}");
 
-        let whole = Client::ask(&world, "chat", &chat("coach", &[words])).await.unwrap().answer().await;
+        let whole = Client::ask(&world, "chat", &again(&chat("coach", &[words]))).await.unwrap().answer().await;
         assert_eq!((replied(&whole), &whole["id"]), (content(&streamed).as_str(), &ids[0]));
         assert_eq!(whole["usage"]["total_tokens"], streamed["usage"]["total_tokens"]);
     }
@@ -252,7 +266,7 @@ async fn an_answer_outlives_the_replica_that_was_writing_it() {
         streamed.push_str(client.line().await["delta"].as_str().unwrap());
     }
     world.stack.kill9(Service::AgentRuntime, 0).await.unwrap();
-    let whole = Client::ask(&world, "chat", &chat("coach", &["look it up"])).await.unwrap();
+    let whole = Client::ask(&world, "chat", &again(&chat("coach", &["look it up"]))).await.unwrap();
     world.stack.restart(Service::AgentRuntime, 0).await.unwrap();
     let (streamed, whole) = (client.answer().await, whole.answer().await);
     let said = said(&world, whole["id"].as_str().unwrap()).await;
@@ -289,9 +303,9 @@ async fn a_chat_clients_image_is_stored_and_shown_to_the_model() {
     let shown = format!("image/png {} {digest};", bytes.len());
     assert_eq!(replied(&first), shown);
     assert_eq!(world.get(&format!("/v1/objects/{digest}")).await.0, 200);
-    // The same request again is the same message, another image is another one.
-    let again = Client::ask(&world, "chat", &question).await.unwrap().answer().await;
-    assert_eq!((replied(&again), messages(&world).await), (shown.as_str(), 1));
+    // The same request sent again is the same message, another image is another one.
+    let same = Client::ask(&world, "chat", &again(&question)).await.unwrap().answer().await;
+    assert_eq!((replied(&same), messages(&world).await), (shown.as_str(), 1));
     let other = b"\x89PNG\r\n\x1a\nsomething else";
     let other = asked(format!("data:image/png;base64,{}", STANDARD.encode(other)));
     let other = Client::ask(&world, "chat", &other).await.unwrap().answer().await;

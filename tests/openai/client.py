@@ -17,6 +17,10 @@ def asked(client, do, arguments):
     if do == "chat":
         answer = client.chat.completions.with_raw_response.create(**arguments)
         return {**answer.parse().model_dump(), "thread": answer.headers["kairo-thread"]}
+    if do == "responses":
+        return client.responses.create(**arguments).model_dump()
+    if do == "embeddings":
+        return client.embeddings.create(**arguments).model_dump()
     content, finish, usage, ids, roles = [], None, None, set(), []
     for chunk in client.chat.completions.create(stream=True, **arguments):
         ids.add(chunk.id)

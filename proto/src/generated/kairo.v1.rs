@@ -332,6 +332,10 @@ pub struct ChatRequest {
     /// Of the whole request: the same key with another digest is another request.
     #[prost(string, tag = "11")]
     pub digest: ::prost::alloc::string::String,
+    /// Of the conversation up to this message, as the client tells it: by this and the answer gateways find the thread in which it goes
+    /// on.
+    #[prost(string, tag = "12")]
+    pub conversation: ::prost::alloc::string::String,
 }
 impl ::prost::Name for ChatRequest {
     const NAME: &'static str = "ChatRequest";

@@ -18,7 +18,8 @@ use crate::{
     directory::Directory,
     forgetting,
     forks::Forks,
-    http, log_metrics,
+    http::{self, Conversations},
+    log_metrics,
     objects::{inventory::Inventory, sweep},
     recent::Recent,
     state::{Gateway, Parts},
@@ -53,7 +54,9 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let commands = DeclaredCommands::follow(&context.bus, config.gateway.known_commands, ending.clone());
     let said_again = Duration::from_millis(2 * config.gateway.openai_retry_ms);
     let recent = Recent::new(&context.bus, said_again, config.gateway.remembered_messages);
-    let Some(tail) = tail(&context.bus, &config.gateway, &directory, &recent, &ending).await else { return Ok(()) };
+    let conversations = Conversations::new(config.gateway.remembered_conversations);
+    let witnesses = (&directory, &recent, &conversations);
+    let Some(tail) = tail(&context.bus, &config.gateway, witnesses, &ending).await else { return Ok(()) };
     recent.look_back(config.gateway.stream_buffer, ending.clone());
     let objects = Objects::new(&context.bus);
     let inventory = Inventory::follow(&objects, ending.clone()).await;
@@ -66,7 +69,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         directory,
         commands,
         recent,
-        conversations: http::Conversations::new(config.gateway.remembered_conversations),
+        conversations,
         tail,
         tokens: Tokens::new(&context.bus),
         limits: Arc::new(limits),
@@ -134,15 +137,16 @@ fn ending(context: &Context, lame_duck: Duration) -> CancellationToken {
 async fn tail(
     bus: &Bus,
     config: &GatewayConfig,
-    directory: &Directory,
-    recent: &Recent,
+    (directory, recent, conversations): (&Directory, &Recent, &Conversations),
     ending: &CancellationToken,
 ) -> Option<Tail> {
     let follow = || {
-        let (directory, recent) = (directory.clone(), recent.clone());
+        let (directory, recent, conversations) = (directory.clone(), recent.clone(), conversations.clone());
+        let max_body = bus.limits.max_body_bytes;
         let witness = move |message: &_| {
             directory.witness(message);
             recent.witness(message);
+            conversations.witness(message, max_body);
         };
         Tail::follow(bus, config.stream_buffer, config.shared_messages, witness, ending.clone())
     };

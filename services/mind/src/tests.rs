@@ -4,6 +4,7 @@ mod background;
 mod bounds;
 mod caps;
 mod chains;
+mod chat_clients;
 mod compacting;
 mod composition;
 mod endings;

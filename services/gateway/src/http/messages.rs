@@ -50,7 +50,7 @@ pub struct Message {
     /// A JSON object, as text; empty for none.
     state: String,
     /// What a chat client sends beside the words.
-    chat: Option<ChatRequest>,
+    chat: Option<Box<ChatRequest>>,
 }
 
 impl Message {
@@ -76,7 +76,7 @@ impl Message {
 
     /// The message with what a chat client sends beside the words. The caller knows that the epoch allows it.
     pub fn with_chat(self, chat: Option<ChatRequest>) -> Self {
-        Self { chat, ..self }
+        Self { chat: chat.map(Box::new), ..self }
     }
 
     /// The message with these images and audio.
@@ -173,6 +173,7 @@ impl Ingest for Message {
         let agent = self.agent.as_ref().map(Name::to_string).unwrap_or_default();
         let (message_id, user) = (id.to_owned(), self.user.to_string());
         let (text, parts, environment, state, chat) = (self.text, self.parts, self.environment, self.state, self.chat);
+        let chat = chat.map(|chat| *chat);
         UserMessage { message_id, user, agent, text, thread_id, parts, environment, state, chat }.into()
     }
 
@@ -184,13 +185,12 @@ impl Ingest for Message {
         if parts(&stored.parts) != self.given.iter().map(Given::named).collect::<Vec<_>>() {
             return false;
         }
-        let digest = |chat: &Option<ChatRequest>| chat.as_ref().map(|chat| chat.digest.clone());
-        if let (Some(own), Some(other)) = (digest(&self.chat), digest(&stored.chat)) {
-            return own == other;
+        if let (Some(own), Some(other)) = (&self.chat, &stored.chat) {
+            return own.digest == other.digest;
         }
         let mut own = self.clone();
         if own.chat.is_some() || stored.chat.is_some() {
-            (own.thread_id, own.chat) = (Name::parse(&stored.thread_id).ok(), stored.chat.clone());
+            (own.thread_id, own.chat) = (Name::parse(&stored.thread_id).ok(), stored.chat.clone().map(Box::new));
         }
         let Body::UserMessage(own) = own.body(id) else { return false };
         UserMessage { parts: Vec::new(), ..own } == UserMessage { parts: Vec::new(), ..stored.clone() }

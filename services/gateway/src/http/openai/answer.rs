@@ -20,15 +20,11 @@ pub struct Answer {
 impl Answer {
     /// All of it.
     pub fn whole(&self, reply: &Reply, tokens: Tokens) -> Value {
-        let mut message = json!({ "role": "assistant", "content": reply.text, "refusal": null });
-        if reply.is_refusal() {
-            message["refusal"] = message["content"].take();
-        }
-        if !reply.calls.is_empty() {
-            message["tool_calls"] = reply.calls.iter().map(of_call).collect();
-            if reply.text.is_empty() {
-                message["content"] = Value::Null;
-            }
+        let text = Some(reply.text.as_str()).filter(|text| !text.is_empty() || reply.calls.is_empty());
+        let (content, refusal) = if reply.is_refusal() { (None, text) } else { (text, None) };
+        let mut message = json!({ "role": "assistant", "content": content, "refusal": refusal });
+        if let (Some(fields), false) = (message.as_object_mut(), reply.calls.is_empty()) {
+            fields.insert("tool_calls".to_owned(), reply.calls.iter().map(of_call).collect());
         }
         let finish_reason = reply.finish_reason();
         let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish_reason });
@@ -53,9 +49,11 @@ impl Answer {
     /// Calls of the client's tools.
     pub fn calls(&self, calls: &[ChatToolCall]) -> Value {
         let indexed = calls.iter().enumerate().map(|(at, call)| {
-            let mut call = of_call(call);
-            call["index"] = at.into();
-            call
+            let mut told = of_call(call);
+            if let Some(fields) = told.as_object_mut() {
+                fields.insert("index".to_owned(), at.into());
+            }
+            told
         });
         self.chunk(json!({ "tool_calls": indexed.collect::<Vec<_>>() }), None)
     }

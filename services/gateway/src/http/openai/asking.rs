@@ -169,16 +169,16 @@ impl Asking<'_> {
         let now = identity::window(Timestamp::now(), self.gateway.config.openai_retry_ms);
         let (here, before) = (self.last_number(now).await, self.last_number(now.saturating_sub(1)).await);
         let last = here.map(|number| (number, now)).or(before.map(|number| (number, now.saturating_sub(1))));
-        let next = here.map_or(0, |number| number + 1);
-        let Some((number, window)) = last else { return (0, Again::Yes, now) };
-        let event_id = self.event_id(&self.message_id(window, number));
-        if self.gateway.conversations.take_unanswered(event_id) || self.is_again {
-            return (number, Again::Yes, window);
-        }
+        let (number, window) = last.unwrap_or((0, now));
+        let was_left = || {
+            let event_id = self.event_id(&self.message_id(window, number));
+            self.gateway.conversations.take_unanswered(event_id)
+        };
         match spot {
+            _ if self.is_again || last.is_some() && was_left() => (number, Again::Yes, window),
             // In a thread that the client names, the same words at once are one message.
             Spot::Named(_) => (number, Again::Unanswered, window),
-            Spot::New | Spot::Behind(_) | Spot::Fork(_) => (next, Again::No, now),
+            Spot::New | Spot::Behind(_) | Spot::Fork(_) => (here.map_or(0, |number| number + 1), Again::No, now),
         }
     }
 
@@ -293,6 +293,7 @@ impl Asking<'_> {
             after,
             fork_of,
             digest: digest.clone(),
+            conversation: if self.is_aside { String::new() } else { self.with_input().to_string() },
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Which thread a conversation goes on in that a chat client keeps itself.
 //!
-//! A client sends what was said before; the digest of that finds the thread that holds exactly this. The gateway remembers the
-//! conversations that it answered lately; of any other, and where two threads hold the same, a new thread begins with what the client
-//! sends. So no thread is ever shown to anybody who does not bring what was said in it.
+//! A client sends what was said before; the digest of that finds the thread that holds exactly this. A gateway remembers the
+//! conversations that any gateway answered while it ran, since the log tells of them; of any other, and where two threads hold the
+//! same, a new thread begins with what the client sends. So no thread is ever shown to anybody who does not bring what was said in it.
 
 use std::{
     collections::HashMap,
@@ -18,13 +18,23 @@ use kairo_core::{
     ids,
     vocabulary::ANSWERS,
 };
+use kairo_core::{
+    record::Raw,
+    subjects::{AGENT_DECISION, USER_MESSAGE},
+};
+use kairo_proto::v1::UserMessage;
 use uuid::Uuid;
 
-use super::request::history::Entry;
+use super::{
+    growing::BETWEEN,
+    request::history::Entry,
+    turn::{Outcome, Turn},
+};
+use crate::tail::Said;
 
 /// The digest of a conversation after these entries: `whose` tells apart what must never be one, whatever is said.
 pub fn digest(whose: &[&str], entries: &[Entry]) -> Uuid {
-    entries.iter().fold(ids::named("openai-conversation", whose), |digest, entry| extended(digest, entry))
+    entries.iter().fold(ids::named("openai-conversation", whose), extended)
 }
 
 /// The digest of a conversation that goes on with this entry.
@@ -58,8 +68,17 @@ struct Remembered {
     places: Generations<Uuid, Option<Place>>,
     /// The last message of a thread, as far as this gateway knows.
     last: Generations<String, Uuid>,
+    /// Turns of chat clients that are not answered yet.
+    open: Generations<Uuid, Open>,
     /// Messages whose client went away before it got anything of the answer.
     unanswered: Generations<Uuid, ()>,
+}
+
+/// A turn that is not answered yet.
+struct Open {
+    conversation: Uuid,
+    thread: String,
+    turn: Turn,
 }
 
 impl Conversations {
@@ -68,6 +87,7 @@ impl Conversations {
         let remembered = Remembered {
             places: Generations::new(capacity),
             last: Generations::new(capacity),
+            open: Generations::new(capacity),
             unanswered: Generations::new(capacity),
         };
         Self { remembered: Arc::new(Mutex::new(remembered)), is_new_enough: Arc::default() }
@@ -83,6 +103,36 @@ impl Conversations {
         let place = remembered.places.get(&digest)?.clone()?;
         let is_last = remembered.last.get(&place.thread).is_none_or(|last| *last == place.last);
         Some((place, is_last))
+    }
+
+    /// Takes in a message of the log: what chat clients say by way of any gateway, and what they are answered.
+    pub fn witness(&self, message: &Raw, max_body: usize) {
+        let Some((event_id, correlation)) = message.ids() else { return };
+        if USER_MESSAGE.is(&message.subject) {
+            let record = message.read(max_body);
+            let said = record.as_ref().ok().and_then(|record| UserMessage::of(&record.body));
+            let Some((said, chat)) = said.and_then(|said| Some((said, said.chat.as_ref()?))) else { return };
+            if let Ok(conversation) = Uuid::parse_str(&chat.conversation) {
+                let turn = Turn::new(event_id, said.message_id.clone());
+                self.note_message(&said.thread_id, event_id);
+                self.remembered().open.put(event_id, Open { conversation, thread: said.thread_id.clone(), turn });
+            }
+        } else if AGENT_DECISION.is(&message.subject) {
+            let Some(mut open) = self.remembered().open.remove(&correlation) else { return };
+            open.turn.take(&Said::read(message, max_body));
+            match open.turn.outcome() {
+                Some(Outcome::Replied) => self.note_reply(correlation, &open),
+                Some(Outcome::Failed(_) | Outcome::Undelivered(_)) => {}
+                Some(Outcome::Asked(_)) | None => self.remembered().open.put(correlation, open),
+            }
+        }
+    }
+
+    fn note_reply(&self, event_id: Uuid, open: &Open) {
+        let (_, calls) = open.turn.ending();
+        let answered = Entry::answered(&open.turn.said().join(BETWEEN), calls.to_vec());
+        let place = Place { thread: open.thread.clone(), last: event_id };
+        self.note_answer(extended(open.conversation, &answered), place);
     }
 
     /// Something was said in a thread.
@@ -105,7 +155,7 @@ impl Conversations {
 
     /// Whether the client of this message is gone that was not answered; whoever asks takes its place.
     pub fn take_unanswered(&self, event_id: Uuid) -> bool {
-        self.remembered().unanswered.remove(&event_id)
+        self.remembered().unanswered.remove(&event_id).is_some()
     }
 
     /// Whether messages may carry what chat clients bring.
@@ -140,9 +190,9 @@ impl<K: Eq + Hash, V> Generations<K, V> {
         self.young.insert(key, value);
     }
 
-    fn remove(&mut self, key: &K) -> bool {
+    fn remove(&mut self, key: &K) -> Option<V> {
         let (young, old) = (self.young.remove(key), self.old.remove(key));
-        young.is_some() || old.is_some()
+        young.or(old)
     }
 }
 

@@ -92,7 +92,7 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<Chat, Error> {
 /// The thread that a request names: `metadata.thread_id`, or OpenAI's `conversation`, a text or an object with an id.
 fn thread(given: &Map<String, Value>) -> Option<String> {
     let conversation = given.get("conversation");
-    let id = conversation.and_then(|conversation| conversation.as_str().or(conversation.get("id")?.as_str()));
+    let id = conversation.and_then(|conversation| conversation.as_str().or_else(|| conversation.get("id")?.as_str()));
     named(given.get("metadata"), &["thread_id"]).or(id.filter(|id| !id.is_empty()).map(str::to_owned))
 }
 

@@ -140,8 +140,13 @@ impl Waiting {
             self.go_on(gateway, caller).await?;
         }
         let reply = self.reply();
-        self.presence.is_served = true;
+        self.presence.is_served = !self.is_asked();
         reply
+    }
+
+    /// Whether the answer is a question: the same request again gets what comes of it.
+    fn is_asked(&self) -> bool {
+        matches!(self.turn.outcome(), Some(Outcome::Asked(_)))
     }
 
     /// Sends the answer while it grows; what goes wrong is sent, too.
@@ -170,7 +175,7 @@ impl Waiting {
         };
         match ended.and_then(|reply| Ok((self.rest(&reply)?, reply))) {
             Ok((rest, reply)) => {
-                self.presence.is_served = true;
+                self.presence.is_served = !self.is_asked();
                 if !rest.is_empty() {
                     let is_refusal = self.growing.is_nothing_shown() && reply.is_refusal();
                     send(if is_refusal { answer.refusal(&rest) } else { answer.piece(&rest) }).await;
