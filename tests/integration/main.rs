@@ -18,6 +18,7 @@ mod bench;
 mod browser;
 mod bus;
 mod cancel;
+mod caps;
 mod chaos;
 mod chat_clients;
 mod chats;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce},
+    bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce, fence::Fence},
     envelope::Origin,
     hash_chain::Content,
     ids::Name,
@@ -17,6 +17,7 @@ use kairo_core::{
 };
 use kairo_mind::{
     basis,
+    caps::CAP_REACHED,
     deliberation::{
         Deliberation, LATE, Limits, Next, Question, decision_id, with_cost_of_given_up, with_given_up, with_link,
         without_words,
@@ -47,6 +48,7 @@ pub struct Thinker {
     catalogue: CatalogueInForce,
     epoch: EpochInForce,
     drafts: Drafts,
+    fence: Fence,
     limits: Limits,
     retry_pause: Duration,
     /// Decisions that are being made at once.
@@ -92,11 +94,18 @@ impl Thinker {
             catalogue,
             epoch,
             drafts,
+            fence: Fence::default(),
             limits: Limits { secret_key: own.secret_key_bytes(), ..basis::limits(basis) },
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             room: Semaphore::new(own.decisions_at_once),
             work_room: Semaphore::new(own.work_at_once),
         }
+    }
+
+    /// The same, which asks no models while this fence says so.
+    #[must_use]
+    pub fn within(self, fence: Fence) -> Self {
+        Self { fence, ..self }
     }
 
     /// Decides on an input in this state. Waits for room first, in the order in which it was asked, and says when it has
@@ -215,6 +224,9 @@ impl Thinker {
             lease.young().await;
         };
         turn.unless_stopping(ready).await?;
+        if let Some(reason) = self.fence.reason() {
+            return Some(not_asked(question, reason));
+        }
         self.bus.standing.count_model_request();
         if question.attempt > 1 {
             measures::retried(&self.bus.metrics, question.request.tier);
@@ -260,6 +272,18 @@ impl Thinker {
         let (written, content) = self.bus.commit(&event, guard).await?;
         let Outgoing { subject, envelope, body } = event;
         Ok((Record { sequence: written.sequence, subject, envelope, body }, content))
+    }
+}
+
+/// The completion of a call that is not made, since the cap of the installation is reached.
+fn not_asked(question: &Question, message: String) -> Completion {
+    let error = CompletionError { kind: CAP_REACHED.to_owned(), message, transient: false, ..Default::default() };
+    Completion {
+        tier: question.request.tier.to_owned(),
+        request_digest: question.request.digest(),
+        module: question.module.clone(),
+        error: Some(error),
+        ..Completion::default()
     }
 }
 

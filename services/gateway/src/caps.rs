@@ -3,6 +3,7 @@
 //! of agents are kept by the agents themselves.
 
 pub mod config;
+pub mod fencing;
 pub mod spending;
 
 use std::collections::BTreeSet;
