@@ -254,8 +254,9 @@ mod tests {
 
     #[test]
     fn one_huge_message_is_cut_in_the_middle_and_keeps_its_context() {
-        let text = format!("begin {} end{CONTEXT}\nnow\n</kairo:context>", "word ".repeat(5_000));
+        let text = format!("begin {} end", "word ".repeat(5_000));
         let mut request = ModelRequest::of("heavy", "be brief", text);
+        request.conversation().context("now");
         assert!(fit(&mut request, 500));
         let Some(Message::User { text, .. }) = request.messages.last() else { panic!("no words") };
         assert!(text.starts_with("begin word") && text.contains("bytes left out"), "{text}");
