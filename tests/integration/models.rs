@@ -36,9 +36,9 @@ rules:
 /// What is said, how the answers fail (the kind of `agent.failed`), and whether the last try succeeds.
 const CASES: [(&str, &[&str], bool); 19] = [
     ("busy once", &["model_unavailable"], true),
-    ("busy always", &["model_unavailable", "model_unavailable", "model_unavailable"], false),
-    ("limited once", &["model_unavailable"], true),
-    ("refused always", &["model_refused"], false),
+    ("busy always", &["model_overloaded", "model_overloaded", "model_overloaded"], false),
+    ("limited once", &["model_rate_limited"], true),
+    ("refused always", &["model_unauthorized"], false),
     ("long once", &["context_too_long"], true),
     ("long always", &["context_too_long", "context_too_long"], false),
     ("hang once", &["model_timeout"], true),

@@ -52,8 +52,8 @@ impl Sum {
     fn add(&mut self, calls: &ModelUsage, prices: &Prices) {
         self.calls += calls.calls;
         self.failed += calls.failed;
-        self.input_tokens += calls.input_tokens;
-        self.output_tokens += calls.output_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(calls.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(calls.output_tokens);
         self.latency_ms += calls.latency_ms;
         self.cost = self.cost.zip(cost(calls, prices)).map(|(sum, cost)| sum.plus(cost));
     }

@@ -51,7 +51,7 @@ impl Answer {
 
     fn of(&self, object: &str, choices: Value, tokens: Option<Tokens>) -> Value {
         let usage = tokens.map(|Tokens { input, output }| {
-            json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output })
+            json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input.saturating_add(output) })
         });
         json!({
             "id": format!("chatcmpl-{}", self.event_id),
