@@ -51,7 +51,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 fn lines(agent: &Name, answer: &ListThoughtsResponse, zone: &TimeZone) -> Vec<String> {
     let row = |row: &ThoughtRow| {
         let who = row.module.as_deref().unwrap_or(agent.as_str());
-        let (tokens, took) = match row.input_tokens + row.output_tokens {
+        let (tokens, took) = match row.input_tokens.saturating_add(row.output_tokens) {
             0 if row.latency_ms == 0 => (String::new(), String::new()),
             tokens => (tokens.to_string(), format!("{} ms", row.latency_ms)),
         };

@@ -55,7 +55,7 @@ impl Snapshot {
             let decision = record.as_ref().and_then(|record| AgentDecision::of(&record.body));
             let completions = decision.map_or(&[][..], |decision| &decision.completions);
             let sum = completions.iter().fold((0, 0), |(read, written), completion| {
-                (read + completion.input_tokens, written + completion.output_tokens)
+                (read.saturating_add(completion.input_tokens), written.saturating_add(completion.output_tokens))
             });
             tokens.insert(row.sequence, sum);
         }

@@ -31,10 +31,9 @@ pub fn interaction(turn: &TurnEvents) -> Option<InteractionRow> {
             false => message.iter().for_each(|event| told.happened(event)),
         }
     }
-    let (input_tokens, output_tokens) = told
-        .steps
-        .iter()
-        .fold((0, 0), |(read, written), step| (read + step.input_tokens, written + step.output_tokens));
+    let (input_tokens, output_tokens) = told.steps.iter().fold((0, 0), |(read, written), step| {
+        (read.saturating_add(step.input_tokens), written.saturating_add(step.output_tokens))
+    });
     Some(InteractionRow {
         turn_id: first.correlation_id.to_string(),
         intent: told.intent,
@@ -107,7 +106,7 @@ impl Told {
             ..step(first, &kind)
         };
         let says_something = step.reasoning.is_some() || step.content.is_some() || step.error.is_some();
-        if says_something || input_tokens + output_tokens > 0 {
+        if says_something || input_tokens > 0 || output_tokens > 0 {
             self.steps.push(step);
         }
         events.iter().for_each(|event| self.decided_on(event));
