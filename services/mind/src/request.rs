@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use self::conversation::LEFT_OUT;
 pub use self::{
-    block::{CLOSE, OPEN, block, blocks, defuse},
+    block::{CLOSE, OPEN, beginning, block, blocks, defuse},
     conversation::{Conversation, check, short_id},
 };
 
@@ -314,7 +314,7 @@ impl ModelRequest {
 /// A message without the blocks with which it ends, where anything is left, and these blocks.
 fn parted(message: &Message) -> (Option<Message>, &str) {
     let (Message::User { text, .. } | Message::Tool { text, .. }) = message else { return (Some(message.clone()), "") };
-    let (words, facts) = text.split_at(block::beginning(text));
+    let (words, facts) = text.split_at(beginning(text));
     let is_bare = words.is_empty() && matches!(message, Message::User { parts, .. } if parts.is_empty());
     let bare = match message {
         Message::Tool { call_id, .. } => Message::Tool { call_id: call_id.clone(), text: words.to_owned() },

@@ -150,6 +150,10 @@ impl Deliberation<'_> {
     /// Shortens a request that is larger than its model takes. False where nothing is left to shorten, but for the first time: endpoints
     /// say so of requests, too, that they take a moment later.
     fn is_shortened(&self, asked: &mut Asked, failure: &Failure) -> bool {
+        // What there is of an answer that is gone on with is worth more than one to less of the question.
+        if !asked.course.words.is_empty() {
+            return false;
+        }
         asked.course.shortenings += 1;
         let told = usize::try_from(failure.context_tokens).ok().filter(|tokens| *tokens > 0);
         let request = Arc::make_mut(&mut asked.question.request);

@@ -6,12 +6,10 @@ use serde_json::json;
 use super::Deliberation;
 use crate::{
     models::told_context,
-    request::{Message, ModelRequest},
+    request::{Message, ModelRequest, beginning},
     tokens,
 };
 
-/// Where a block of context begins that stands behind the words of a message: it stays whole.
-const CONTEXT: &str = "\n\n<kairo:context>";
 /// What is left of a text that is cut for a request, at least, in tokens.
 const LEAST_TOKENS: usize = 32;
 /// Rounds of cutting: what a text takes in tokens is known only once it is cut.
@@ -157,9 +155,9 @@ fn cut_message(message: &mut Message, length: usize) {
     }
 }
 
-/// A text without the block of context behind it.
+/// A text without the blocks of context behind it, which stay whole.
 fn words(text: &str) -> &str {
-    text.rfind(CONTEXT).and_then(|at| text.get(..at)).unwrap_or(text)
+    text.get(..beginning(text)).unwrap_or(text)
 }
 
 /// Cuts the middle out of a text that takes more than so many tokens, and says so.

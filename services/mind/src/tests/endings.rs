@@ -4,6 +4,7 @@ use kairo_proto::v1::{DecidedEvent, Say, ToolError};
 use serde_json::json;
 
 use super::{background::queues, chains::kinds, *};
+use crate::request::check;
 
 /// An answer that ended like this.
 pub(super) fn ended(ending: &str, completion: Completion) -> Completion {
@@ -304,6 +305,9 @@ proptest! {
         }
         let is_open = |turn: &crate::state::Turn| turn.due.is_some() && turn.waiting.is_empty();
         prop_assert!(!agent.mind.state.turns.values().any(is_open));
+        for request in &agent.asked {
+            prop_assert_eq!(check(&request.messages), Ok(()), "{:#?}", request.messages);
+        }
         agent.is_replayed();
     }
 }

@@ -1,7 +1,7 @@
 //! Model calls that fail: who is asked again, what people are told, and what models are.
 
 use super::{endings::ended, *};
-use crate::tokens;
+use crate::{request::check, tokens};
 
 fn error(kind: &str, transient: bool) -> CompletionError {
     CompletionError { kind: kind.into(), message: "<html>no</html>".into(), transient, ..Default::default() }
@@ -127,6 +127,9 @@ proptest! {
                     false => ended("complete", says("ok")),
                 }
             });
+            for request in &agent.asked {
+                prop_assert_eq!(check(&request.messages), Ok(()));
+            }
             let acts = acts(&decided.unwrap());
             prop_assert_eq!(acts.last().map(String::as_str), Some("ok"));
         }
