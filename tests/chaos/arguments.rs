@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
-use kairo_model_sim::Delay;
+use kairo_model_sim::{Delay, Misbehaviour};
 use kairo_tests::chaos::{
     Outcome,
     builds::Builds,
@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Milliseconds the model takes for an answer: a number, or a range from which each is drawn
     #[arg(long, value_name = "MS|LEAST-MOST", default_value_t = Delay::default())]
     model_delay: Delay,
+    /// The share of the model's answers that come in another form or fail, such as 0.2: what Kairo must survive by itself
+    #[arg(long, value_name = "SHARE", default_value_t = Misbehaviour::default())]
+    misbehave: Misbehaviour,
     /// The folder of an older build of all services and of `kairo`: every replica is replaced by one of this build, back and
     /// there again, one at a time, and the fleet is promoted
     #[arg(long, value_name = "DIR")]
@@ -64,6 +67,7 @@ impl Arguments {
         Settings {
             servers: if self.servers == "3" { 3 } else { 1 },
             model_delay: self.model_delay,
+            misbehaviour: self.misbehave,
             course: self.course(),
             other_words: self.other_words,
             ..Settings::new(Duration::from_secs(self.seconds), self.seed, usize::from(self.replicas))

@@ -2,7 +2,7 @@
 //!
 //! Every answer says the number of its request, and a decision holds the completions it was made from: so it is known of
 //! every request whether it was needed. One that was not is excused if it was given up for a newer message, where its
-//! agent wants that, or if it was about what an agent works on beside its conversations: that is prepared on the state that
+//! agent wants that, if the simulator let it fail, or if it was about what an agent works on beside its conversations: that is prepared on the state that
 //! there was, and once more where another one has come about. One that was unsettled when the run was over has no decision that it could be
 //! in. The others may be no more than were unsettled in what was killed or frozen: asked for, and in no decision yet.
 
@@ -42,6 +42,9 @@ pub struct Request {
     #[serde(default)]
     pub rule: Option<String>,
     pub text: String,
+    /// Whether the simulator let it fail.
+    #[serde(default)]
+    failed: bool,
     begun_us: i64,
     ended_us: i64,
     pub outcome: String,
@@ -66,6 +69,8 @@ pub struct Calls {
     pub given_up: usize,
     /// Made for work, which was then prepared once more.
     pub prepared_again: usize,
+    /// That the simulator let fail: no decision could hold an answer to them.
+    pub failed: usize,
     /// Unsettled when the run was over.
     pub open: usize,
     /// None of these.
@@ -153,6 +158,10 @@ impl Bill<'_> {
             let is_struck = in_struck(request);
             calls.in_struck += usize::from(is_struck);
             if settled.contains_key(&request.number) {
+                continue;
+            }
+            if request.failed {
+                calls.failed += 1;
                 continue;
             }
             if self.is_given_up(request, &inputs) {

@@ -161,6 +161,7 @@ async fn simulator(folder: &Path, settings: &Settings, oracle: &Oracle) -> Outco
     let mut stack = stack(folder, 0, &StackOptions::bin_dir_of_this_build()?);
     let simulator = stack.simulator(&file);
     simulator.arg("--delay").arg(settings.model_delay.to_string()).arg("--seed").arg(settings.seed.to_string());
+    simulator.arg("--misbehave").arg(settings.misbehaviour.to_string());
     simulator.arg("--number-answers").arg("--journal").arg(requests(folder).display().to_string());
     stack.start(Service::ModelSim).await?;
     Ok(stack)

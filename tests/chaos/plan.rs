@@ -10,7 +10,7 @@ mod trials;
 use std::time::Duration;
 
 use kairo_local::Service;
-use kairo_model_sim::Delay;
+use kairo_model_sim::{Delay, Misbehaviour};
 use serde::Serialize;
 
 use super::{builds::Build, random::Random};
@@ -58,6 +58,8 @@ pub struct Settings {
     pub servers: usize,
     /// What the model takes for an answer.
     pub model_delay: Delay,
+    /// The share of its answers that come in another form or fail, as those of real endpoints do.
+    pub misbehaviour: Misbehaviour,
     pub course: Course,
     /// Whether models may have been asked in other words than this build would ask them in: another one asked, too.
     pub other_words: bool,
@@ -98,7 +100,8 @@ impl Settings {
     /// With one server, and a model that answers at once.
     pub fn new(time: Duration, seed: u64, replicas: usize) -> Self {
         let (servers, model_delay, course) = (1, Delay::default(), Course::default());
-        Self { time, seed, replicas, servers, model_delay, course, other_words: false }
+        let misbehaviour = Misbehaviour::default();
+        Self { time, seed, replicas, servers, model_delay, misbehaviour, course, other_words: false }
     }
 
     /// When the fleet is to be promoted: beyond the end where it is not.

@@ -39,6 +39,7 @@ pub struct Report {
     model_requests_needed: usize,
     model_requests_given_up: usize,
     model_requests_prepared_again: usize,
+    model_requests_failed: usize,
     /// Unsettled when the run was over.
     model_requests_open: usize,
     model_requests_extra: usize,
@@ -130,6 +131,7 @@ impl Report {
             model_requests_needed: verdict.calls.needed,
             model_requests_given_up: verdict.calls.given_up,
             model_requests_prepared_again: verdict.calls.prepared_again,
+            model_requests_failed: verdict.calls.failed,
             model_requests_open: verdict.calls.open,
             model_requests_extra: verdict.calls.extra,
             model_requests_in_struck: verdict.calls.in_struck,
@@ -289,6 +291,7 @@ impl fmt::Display for Report {
         line("  by so many decisions", &self.decisions_with_model)?;
         line("  given up for a message", &self.model_requests_given_up)?;
         line("  for work, once more", &self.model_requests_prepared_again)?;
+        line("  that the model let fail", &self.model_requests_failed)?;
         line("  open in the end", &self.model_requests_open)?;
         line("  extra", &self.model_requests_extra)?;
         line("  allowed: in struck ones", &self.model_requests_in_struck)?;

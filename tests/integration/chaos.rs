@@ -1,4 +1,4 @@
-//! A short run of `scripts/chaos`, with a seed that is always the same.
+//! A short run of `scripts/chaos`, with a seed that is always the same and a model that misbehaves.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use kairo_tests::chaos::{self, builds::Builds, plan::Settings};
 
 #[tokio::test]
 async fn everything_is_done_once_while_everything_is_killed() {
-    let settings = Settings::new(Duration::from_secs(15), 3, 2);
+    let misbehaviour = "0.2".parse().unwrap();
+    let settings = Settings { misbehaviour, ..Settings::new(Duration::from_secs(15), 3, 2) };
     let builds = Builds::this().unwrap();
     let report = chaos::run(&settings, &builds, false, |text| println!("{text}")).await.unwrap();
     assert!(report.passed(), "{report}");

@@ -39,8 +39,8 @@ const PURE: &[&str] = &[
     "services/router/src/outside.rs",
     "services/agent-runtime/src/effects/plan.rs",
     "services/agent-runtime/src/models/parts.rs",
-    "services/agent-runtime/src/models/thinking.rs",
-    "services/agent-runtime/src/models/wire.rs",
+    "services/agent-runtime/src/models/capabilities.rs",
+    "services/completion/src",
     "services/tool-runner/src/plan.rs",
     "services/tool-runner/src/arrivals/event.rs",
     "services/tool-runner/src/catalogue.rs",
@@ -126,7 +126,7 @@ const IMPURE: &[&str] = &[
 ];
 
 /// Crates that are pure as a whole.
-const PURE_CRATES: &[&str] = &["kairo-events", "kairo-mind", "kairo-replay"];
+const PURE_CRATES: &[&str] = &["kairo-completion", "kairo-events", "kairo-mind", "kairo-replay"];
 
 /// What a pure crate does not depend on, at any depth: what waits, listens, connects or stores. A name stands for those
 /// that continue it, too, such as `tokio-util`.
@@ -169,6 +169,7 @@ const NOT_SIMULATED: &[&str] = &[
     "services/core/src/bus/objects.rs",
     "services/core/src/bus/objects/keeping.rs",
     "services/core/src/bus/provision",
+    "services/agent-runtime/src/models",
     "services/tool-runner/src/arrivals",
     "services/tool-runner/src/builtin/http_get.rs",
     "services/tool-runner/src/builtin/mail",

@@ -46,6 +46,8 @@ pub struct Wanted {
     monitored: bool,
     unprivileged: bool,
     fallbacks: Vec<String>,
+    /// Whether the heavy model is away, so that its fallbacks are all there is.
+    only_fallbacks: bool,
     servers: usize,
 }
 
@@ -86,6 +88,7 @@ impl Wanted {
             postgres: None,
             monitored: false,
             fallbacks: Vec::new(),
+            only_fallbacks: false,
             unprivileged: false,
             servers: 1,
         }
@@ -129,7 +132,13 @@ impl Wanted {
 
     /// With a heavy model that is away, and these of the simulator in its place.
     pub fn fallbacks(self, models: &[&str]) -> Self {
-        Self { fallbacks: models.iter().map(|model| (*model).to_owned()).collect(), ..self }
+        let fallbacks = models.iter().map(|model| (*model).to_owned()).collect();
+        Self { fallbacks, only_fallbacks: true, ..self }
+    }
+
+    /// With a further model of the simulator, which is asked where the heavy one cannot answer.
+    pub fn spare(self, model: &str) -> Self {
+        Self { fallbacks: vec![model.to_owned()], ..self }
     }
 
     pub fn env(mut self, service: Service, name: &str, value: impl Into<String>) -> Self {
@@ -204,7 +213,7 @@ impl Wanted {
         stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
         let fallback = |name: &String| json!({ "base_url": model, "model": name });
         let fallbacks: Vec<_> = self.fallbacks.iter().map(fallback).collect();
-        let heavy = if fallbacks.is_empty() { model.clone() } else { "http://127.0.0.1:1/v1".to_owned() };
+        let heavy = if !self.only_fallbacks { model.clone() } else { "http://127.0.0.1:1/v1".to_owned() };
         // The gateway's are asked by forks alone.
         for service in [Service::AgentRuntime, Service::Gateway] {
             let settings = stack.service(service);

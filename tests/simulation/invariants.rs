@@ -115,8 +115,8 @@ fn of_the_epoch(world: &World) -> Vec<String> {
 /// Times that an agent may begin a decision anew because another message came, if it is one that does.
 const RESTARTS: u32 = 3;
 
-/// Times that the same may be asked again because the answer could not be used.
-const AGAIN: u32 = 2;
+/// Times that the same may be asked again because the answer could not be used, or there was none: tries of each kind but the first.
+const AGAIN: u32 = 2 + 7;
 
 /// A model is asked once for each answer that a decision was made of, and once more for what was lost with whoever was
 /// disturbed.

@@ -38,7 +38,7 @@ const TRIES: usize = 4;
 
 /// Something that is about to be said, or to happen.
 pub enum Said {
-    Message(UserMessage),
+    Message(Box<UserMessage>),
     /// A verdict or an order about some action there is by then; the number tells them apart.
     Verdict(usize),
     Order(usize),
@@ -150,9 +150,9 @@ pub fn drawn(chance: &mut Chance) -> VecDeque<Said> {
     for number in 0..1 + chance.below(MESSAGES) {
         let message = message(number, chance);
         if chance.permille(100) {
-            said.push_back(Said::Message(message.clone()));
+            said.push_back(Said::Message(Box::new(message.clone())));
         }
-        said.push_back(Said::Message(message));
+        said.push_back(Said::Message(Box::new(message)));
         let rates: [(u64, Saying); 5] =
             [(150, Said::Verdict), (500, Said::Order), (400, Said::Reply), (350, Said::Mail), (350, Said::Outside)];
         for (rate, what) in rates {
@@ -203,7 +203,7 @@ fn say(world: &mut World, said: Said) {
         Said::Message(message) => {
             world.note(&message.user, || format!("says {:?}", message.text));
             let envelope = entering("message", &[&message.user, &message.message_id], now);
-            let event = Outgoing::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, message);
+            let event = Outgoing::new(&USER_MESSAGE, &name(&message.user.clone()), envelope, *message);
             world.enter(&event);
         }
         Said::Verdict(number) => {

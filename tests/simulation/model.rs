@@ -53,18 +53,45 @@ pub fn answer(request: &ModelRequest, attempt: u32, seed: u64) -> Completion {
         ..Default::default()
     };
     match chance.below(20) {
-        0 => {
-            let kind = "model_unavailable".to_owned();
-            let error =
-                CompletionError { kind, message: "come back later".to_owned(), transient: true, ..Default::default() };
-            Completion { error: Some(error), ..completion }
-        }
-        // Empty: no answer at all.
-        1 => completion,
-        _ => {
+        0 => Completion { error: Some(error(&mut chance)), ..completion },
+        // No answer at all.
+        1 => ended(completion, "empty"),
+        2 => ended(Completion { text: "I will not do that".to_owned(), ..completion }, REFUSALS[chance.below(2)]),
+        drawn => {
             let (text, tool_calls) = script::answer(request, attempt > MOST, &mut chance);
             let reasoning = if chance.permille(100) { "hm".to_owned() } else { String::new() };
-            Completion { text, tool_calls, reasoning, ..completion }
+            let ending = if drawn == 3 && chance.permille(500) { "cut" } else { "complete" };
+            ended(Completion { text, tool_calls, reasoning, ..completion }, ending)
         }
     }
+}
+
+/// How an answer ends that says no.
+const REFUSALS: [&str; 2] = ["refused", "filtered"];
+
+/// How an endpoint fails: the kind, and whether it is asked again.
+const FAILURES: [(&str, bool); 12] = [
+    ("model_unavailable", true),
+    ("model_unavailable", true),
+    ("model_unavailable", true),
+    ("model_overloaded", true),
+    ("model_rate_limited", true),
+    ("model_timeout", true),
+    ("malformed_answer", true),
+    ("context_too_long", false),
+    ("model_unauthorized", false),
+    ("model_out_of_credit", false),
+    ("model_filtered", false),
+    ("model_refused", false),
+];
+
+fn error(chance: &mut Chance) -> CompletionError {
+    let (kind, transient) = FAILURES[chance.below(FAILURES.len())];
+    let retry_after_ms = if kind == "model_rate_limited" { 1_500 } else { 0 };
+    let message = "as endpoints fail".to_owned();
+    CompletionError { kind: kind.to_owned(), message, transient, retry_after_ms, ..Default::default() }
+}
+
+fn ended(completion: Completion, ending: &str) -> Completion {
+    Completion { ending: ending.to_owned(), ..completion }
 }

@@ -62,6 +62,8 @@ impl Personal for v1::ChatRequest {
         visit(Value::Text(&mut self.tools));
         visit(Value::Text(&mut self.response_format));
         self.results.iter_mut().for_each(|it| it.personal(visit));
+        visit(Value::Text(&mut self.digest));
+        visit(Value::Text(&mut self.conversation));
     }
 }
 
@@ -230,6 +232,7 @@ impl Personal for v1::Say {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.text));
         self.client_calls.iter_mut().for_each(|it| it.personal(visit));
+        visit(Value::Text(&mut self.passed_back));
     }
 }
 

@@ -8,9 +8,9 @@ use kairo_core::{
     ids::Name,
     prices::Price,
     subjects::{BASIS, Service},
-    vocabulary::TEAMS,
+    vocabulary::{ANSWERS, TEAMS},
 };
-use kairo_mind::basis;
+use kairo_mind::{basis, deliberation::Limits, prices::PriceList};
 use kairo_proto::{
     Body,
     v1::{BasisModel, DecisionBasis},
@@ -25,7 +25,9 @@ const RACES: u32 = 16;
 /// is.
 pub fn of(config: &Config, epoch: u32) -> DecisionBasis {
     let models = config.models.tiers().map(|(tier, model)| asked(tier, model, epoch)).to_vec();
-    basis::of(&config.agent_runtime.limits(), models, env!("KAIRO_COMMIT"))
+    // Builds of older epochs take all answers of a tier to cost what its first model does.
+    let prices = if epoch >= ANSWERS { config.models.prices() } else { PriceList::default() };
+    basis::of(&Limits { prices, ..config.agent_runtime.limits() }, models, env!("KAIRO_COMMIT"))
 }
 
 fn asked(tier: &str, config: &ModelConfig, epoch: u32) -> BasisModel {
@@ -70,11 +72,12 @@ async fn write(bus: &Bus, basis: &DecisionBasis) -> Result<(), BusError> {
     let mut conflict = Ok(());
     for _ in 0..RACES {
         // All that were ever written, which are few: builds side by side take turns in being the newest.
+        // What bounds of money rest on is what the newest one says, so one that was in force before is written again.
         let (mut last, mut known) = (0, false);
         bus.read_all(&subject, 0, |raw| {
             last = raw.sequence;
             let body = raw.standing().read(bus.limits.max_body_bytes).map(|record| record.body);
-            known |= matches!(body, Ok(Body::DecisionBasis(written)) if written.digest == basis.digest);
+            known = matches!(body, Ok(Body::DecisionBasis(written)) if written.digest == basis.digest);
         })
         .await?;
         if known {
@@ -103,6 +106,24 @@ mod tests {
     fn prices(models: Value) -> Vec<Option<BasisPrice>> {
         let config = Config { models: serde_json::from_value(models).unwrap(), ..Config::default() };
         of(&config, TEAMS).models.into_iter().map(|model| model.price).collect()
+    }
+
+    #[test]
+    fn from_epoch_10_on_it_says_what_every_model_costs_that_may_be_asked() {
+        let other = json!({ "model": "b", "price": { "input": 3, "output": 4, "cached": 1 } });
+        let heavy =
+            json!({ "model": "a", "price": { "input": 1, "output": 2 }, "fallbacks": [other, { "model": "c" }] });
+        let models = json!({ "heavy": heavy, "fallback_price": { "input": 9, "output": 9 } });
+        let config = Config { models: serde_json::from_value(models).unwrap(), ..Config::default() };
+        let basis = of(&config, ANSWERS);
+        let told = basis.prices.iter().map(|it| (it.tier.as_str(), it.model.as_str(), it.price.is_some()));
+        let each = [("a", true), ("b", true), ("c", false)];
+        let expected = ["heavy", "fast", "light"].map(|tier| each.map(|(model, priced)| (tier, model, priced)));
+        assert_eq!(told.collect::<Vec<_>>(), expected.concat());
+        assert_eq!(basis.prices[1].price.unwrap().cached, Some(1_000_000));
+        assert_eq!(basis.fallback_price.unwrap().input, 9_000_000);
+        let before = of(&config, ANSWERS - 1);
+        assert!(before.prices.is_empty() && before.fallback_price.is_none());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use kairo_core::{
     service::section,
     service_config,
 };
-use kairo_mind::deliberation::Limits;
+use kairo_mind::{deliberation::Limits, prices::PriceList};
 use serde::{Deserialize, Serialize};
 
 /// What models with vocabularies of their own count for a token of o200k_base.
@@ -40,7 +40,8 @@ pub struct AgentRuntimeConfig {
     pub model_tries: u32,
     /// Tries of one model call that finds its endpoint away, overloaded or busy, the first included. Default 8.
     pub outage_tries: u32,
-    /// Pause before the second try, in milliseconds; it doubles for each further one. Default 250.
+    /// Pause before the second try, in milliseconds; it doubles for each further one, up to 16 seconds, and is shortened by up to
+    /// half by chance. An endpoint that says how long to wait is waited for that long. Default 250.
     pub retry_pause_ms: u64,
     /// Tools an agent may call at once. Default 8.
     pub parallel_tools: usize,
@@ -83,6 +84,9 @@ pub struct ModelsConfig {
     pub fast: Option<ModelConfig>,
     /// The model that completes parameters and judges conditions: `agent.decide`. Unset: as fast.
     pub light: Option<ModelConfig>,
+    /// What bounds of money count for a model that has no `price`: `{ input, output, cached }`, as there. Choose it so high that no
+    /// model costs more. Default none: money cannot be bounded where a model has no price.
+    pub fallback_price: Option<Price>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -97,12 +101,22 @@ pub struct ModelConfig {
     pub model: String,
     /// Whether to ask for streaming. Default true.
     pub stream: bool,
-    /// Longest wait for a whole answer, in milliseconds. Default 120000.
+    /// Longest wait for the first piece of an answer that is streamed, in milliseconds; comments that keep the connection open
+    /// are none. Default 120000.
+    pub first_token_ms: u64,
+    /// Longest wait for the next piece of an answer that is streamed, in milliseconds; comments are none. Default 60000.
+    pub idle_ms: u64,
+    /// Longest wait for a whole answer, in milliseconds, however many pieces arrive. Default 600000.
     pub timeout_ms: u64,
+    /// Longest wait that an endpoint may ask for before another try, in milliseconds; one that asks for a longer one is not asked
+    /// again. Default 60000.
+    pub max_retry_after_ms: u64,
+    /// Longest answer, in bytes as it is sent. Default 16777216.
+    pub max_answer_bytes: usize,
     /// Longest answer, in tokens; 0 leaves it to the endpoint. Default 0.
     pub max_output_tokens: u32,
     /// What is kept of the reasoning of one answer, in bytes; of more it is said how much was left out. All of it is shown
-    /// live. Default 65536.
+    /// live. So much is also kept of the fields that its endpoint wants back with its calls, or none of them. Default 65536.
     pub max_reasoning_bytes: usize,
     /// Whether its answers begin within a `<think>` block that its prompt template has opened: up to `</think>` they are
     /// reasoning. Default false.
@@ -128,11 +142,12 @@ pub struct ModelConfig {
     /// How many tokens it counts where o200k_base, by which requests are counted, counts one: for models with vocabularies
     /// of their own. Default 1.2, and 1.0 for models whose names begin with gpt- or o.
     pub token_factor: Option<f64>,
-    /// Models that are asked in its place when it is away or refuses, in order; each as a model is configured. Whose answer
+    /// Models that are asked in its place when it has no answer, in order; each as a model is configured. Whose answer
     /// it is, is said with it. Default none.
     pub fallbacks: Vec<ModelConfig>,
-    /// What a million of its tokens cost: `{ input, output }`, in units of the currency that `gateway.currency` names, with
-    /// at most 6 decimal places. It is recorded with what decisions rest on. Default none: the price is not known.
+    /// What a million of its tokens cost: `{ input, output, cached }`, in units of the currency that `gateway.currency` names,
+    /// with at most 6 decimal places. `cached` is that of input which the endpoint reads from its cache, and may be left out: it
+    /// then costs what other input does. It is recorded with what decisions rest on. Default none: the price is not known.
     pub price: Option<Price>,
 }
 
@@ -166,7 +181,11 @@ impl Default for ModelConfig {
             api_key: Secret::default(),
             model: "simulator".to_owned(),
             stream: true,
-            timeout_ms: 120_000,
+            first_token_ms: 120_000,
+            idle_ms: 60_000,
+            timeout_ms: 600_000,
+            max_retry_after_ms: 60_000,
+            max_answer_bytes: 16 * 1024 * 1024,
             max_output_tokens: 0,
             max_reasoning_bytes: 64 * 1024,
             thinks_first: false,
@@ -185,6 +204,15 @@ impl Default for ModelConfig {
 }
 
 impl ModelsConfig {
+    /// What every model costs that may be asked, those that are asked in place of others too.
+    pub fn prices(&self) -> PriceList {
+        let listed = |(tier, model): (&str, &ModelConfig)| {
+            let all = std::iter::once(model).chain(&model.fallbacks);
+            all.map(|it| (tier.to_owned(), it.model.clone(), it.price)).collect::<Vec<_>>()
+        };
+        PriceList::listing(self.tiers().into_iter().flat_map(listed).collect(), self.fallback_price)
+    }
+
     /// The model of each tier, or the one that stands for it.
     pub fn tiers(&self) -> [(&'static str, &ModelConfig); 3] {
         let fast = self.fast.as_ref().unwrap_or(&self.heavy);
@@ -205,7 +233,8 @@ impl ModelConfig {
         (f64::from(counted) * self.factor()).ceil() as u64
     }
 
-    fn factor(&self) -> f64 {
+    /// How many tokens it counts where one is counted here.
+    pub fn factor(&self) -> f64 {
         let is_known = self.model.starts_with("gpt-") || self.model.starts_with('o');
         self.token_factor.unwrap_or(if is_known { 1.0 } else { OTHER_VOCABULARIES })
     }
@@ -225,7 +254,7 @@ impl AgentRuntimeConfig {
             parallel_tools: self.parallel_tools,
             chain_steps: self.chain_steps,
             secret_key: self.secret_key_bytes(),
-            prices: BTreeMap::new(),
+            prices: PriceList::default(),
             context_tokens: BTreeMap::new(),
             basis: String::new(),
         }
@@ -274,7 +303,11 @@ impl Validate for ModelsConfig {
 impl Validate for ModelConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
+        check(&mut mistakes, "first_token_ms", self.first_token_ms, 100..=3_600_000, "milliseconds");
+        check(&mut mistakes, "idle_ms", self.idle_ms, 100..=3_600_000, "milliseconds");
         check(&mut mistakes, "timeout_ms", self.timeout_ms, 100..=3_600_000, "milliseconds");
+        check(&mut mistakes, "max_retry_after_ms", self.max_retry_after_ms, 0..=3_600_000, "milliseconds");
+        check(&mut mistakes, "max_answer_bytes", self.max_answer_bytes, 1_024..=1_000_000_000, "bytes");
         check(&mut mistakes, "max_reasoning_bytes", self.max_reasoning_bytes, 0..=131_072, "bytes");
         check(&mut mistakes, "max_in_flight", self.max_in_flight, 1..=100_000, "calls");
         check(&mut mistakes, "max_parts", self.max_parts, 0..=1_000, "images and pieces of audio");
@@ -323,12 +356,14 @@ mod tests {
     #[test]
     fn a_price_has_both_numbers_and_a_mistake_names_the_one_that_is_wrong() {
         assert_eq!(told(r#"{"input":1.25,"output":"10"}"#), [""; 0]);
+        assert_eq!(told(r#"{"input":1.25,"output":"10","cached":0.125}"#), [""; 0]);
         for (price, key) in [
             (r#"{"input":-1,"output":10}"#, "models.fast.price.input"),
             (r#"{"input":1,"output":0.0000001}"#, "models.fast.price.output"),
             (r#"{"input":1,"output":"ten"}"#, "models.fast.price.output"),
             (r#"{"input":1}"#, "models.fast.price"),
-            (r#"{"input":1,"output":1,"cached":1}"#, "models.fast.price"),
+            (r#"{"input":1,"output":1,"cached":"ten"}"#, "models.fast.price.cached"),
+            (r#"{"input":1,"output":1,"reasoning":1}"#, "models.fast.price"),
             ("cheap", "models.fast.price"),
         ] {
             let told = told(price).join("\n");

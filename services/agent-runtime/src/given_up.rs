@@ -5,10 +5,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::{Completion, GivenUpCall};
 use tokio::time::Instant;
 
 use crate::{
+    estimate,
     received::{Received, SoFar},
     turn::Lane,
 };
@@ -39,7 +41,7 @@ struct Calls {
 #[derive(Debug)]
 struct UnderWay {
     lane: Lane,
-    tier: String,
+    request: Arc<ModelRequest>,
     begun: Instant,
     received: Received,
 }
@@ -67,12 +69,12 @@ impl GivenUp {
     }
 
     /// A call begins; unless it is answered, it counts as given up.
-    pub fn asking(&self, tier: &str) -> Asking {
+    pub fn asking(&self, request: &Arc<ModelRequest>) -> Asking {
         let received = Received::default();
         let mut calls = self.calls();
         calls.begun += 1;
-        let (tier, begun) = (tier.to_owned(), Instant::now());
-        let under_way = UnderWay { lane: self.lane, tier, begun, received: received.clone() };
+        let (request, begun) = (request.clone(), Instant::now());
+        let under_way = UnderWay { lane: self.lane, request, begun, received: received.clone() };
         let number = calls.begun;
         calls.under_way.insert(number, under_way);
         Asking { given_up: self.clone(), number, received }
@@ -155,12 +157,18 @@ impl Drop for Asking {
 
 /// An answer of which nobody waited for the rest.
 fn interrupted(call: UnderWay) -> GivenUpCall {
-    let UnderWay { tier, begun, received, .. } = call;
+    let UnderWay { request, begun, received, .. } = call;
     let received = received.get();
-    let (output_tokens, estimated) = received.answered();
-    let SoFar { model, bytes, pieces, input_tokens, .. } = received;
+    let (output_tokens, is_guess) = received.answered();
+    // Whoever has begun to answer has read the request.
+    let input_tokens = match received.input_tokens {
+        0 if received.bytes > 0 => estimate::of_request(&request, 1.0),
+        said => said,
+    };
+    let estimated = is_guess || input_tokens != received.input_tokens;
+    let SoFar { model, bytes, pieces, .. } = received;
     GivenUpCall {
-        tier,
+        tier: request.tier.to_owned(),
         model,
         input_tokens,
         output_tokens,
@@ -183,6 +191,8 @@ pub fn unused(answer: &Completion) -> GivenUpCall {
         output_tokens: answer.output_tokens,
         latency_ms: answer.latency_ms,
         reason: UNUSED.to_owned(),
+        cached_tokens: answer.cached_tokens,
+        estimated: answer.is_estimate,
         ..Default::default()
     }
 }
@@ -191,10 +201,14 @@ pub fn unused(answer: &Completion) -> GivenUpCall {
 mod tests {
     use super::*;
 
+    fn asking(given_up: &GivenUp, tier: &'static str) -> Asking {
+        given_up.asking(&Arc::new(ModelRequest::with(tier, Vec::new())))
+    }
+
     #[test]
     fn a_call_that_is_interrupted_counts_at_once_and_once() {
         let given_up = GivenUp::default();
-        let (asking, late) = (given_up.asking("heavy"), given_up.asking("light"));
+        let (asking, late) = (asking(&given_up, "heavy"), asking(&given_up, "light"));
         given_up.interrupt();
         // Their tasks notice only now; one was just being answered.
         assert_eq!(given_up.all().len(), 2);
@@ -209,7 +223,7 @@ mod tests {
     fn what_is_given_up_in_one_lane_goes_on_in_the_other() {
         let foreground = GivenUp::default();
         let work = foreground.of_work();
-        let (acknowledging, working) = (foreground.asking("fast"), work.asking("heavy"));
+        let (acknowledging, working) = (asking(&foreground, "fast"), asking(&work, "heavy"));
         foreground.interrupt();
         assert_eq!(work.all().iter().map(|call| call.tier.as_str()).collect::<Vec<_>>(), ["fast"]);
         assert!(working.answered() && !acknowledging.answered());
@@ -218,9 +232,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_is_given_up_unless_it_is_answered_and_forgotten_once_it_stands_in_a_decision() {
         let given_up = GivenUp::default();
-        assert!(given_up.asking("heavy").answered());
+        assert!(asking(&given_up, "heavy").answered());
         assert!(given_up.is_empty());
-        let asking = given_up.asking("light");
+        let asking = asking(&given_up, "light");
         tokio::time::advance(std::time::Duration::from_millis(40)).await;
         drop(asking);
         let all = given_up.all();
@@ -236,7 +250,7 @@ mod tests {
     #[test]
     fn a_call_that_is_cut_short_says_what_had_arrived_and_what_is_a_guess() {
         let given_up = GivenUp::default();
-        let drop_after = |so_far: SoFar| given_up.asking("heavy").received().note(&so_far);
+        let drop_after = |so_far: SoFar| asking(&given_up, "heavy").received().note(&so_far);
         drop_after(SoFar { model: "m".into(), bytes: 10, pieces: 3, ..SoFar::default() });
         drop_after(SoFar { input_tokens: 70, ..SoFar::default() });
         drop_after(SoFar { bytes: 10, pieces: 3, input_tokens: 70, output_tokens: 5, ..SoFar::default() });

@@ -12,11 +12,13 @@ mod catalogue;
 mod config;
 mod drafts;
 pub mod effects;
+mod estimate;
 mod given_up;
 mod handed_over;
 mod live;
 mod measures;
 mod models;
+mod pauses;
 mod received;
 mod resident;
 mod shard;
@@ -28,7 +30,7 @@ mod turn;
 use std::sync::{Arc, atomic::AtomicUsize};
 
 use kairo_core::{
-    bus::{consume::consume, epoch::EpochInForce, objects::Objects, retrying::Retries},
+    bus::{consume::consume, epoch::EpochInForce, fence::Fence, objects::Objects, retrying::Retries},
     ownership::member,
     service::{Context, ServiceError},
     subjects::Consumer,
@@ -38,6 +40,7 @@ use tokio::sync::Semaphore;
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
 pub use live::Live;
 pub use models::{Answers, Found, Models, NoParts, Parts, Stored};
+pub use pauses::Pauses;
 pub use received::{Received, SoFar};
 pub use snapshots::{FORMAT as SNAPSHOT_FORMAT, decode as decode_snapshot, key as snapshot_key};
 pub use thinking::answered;
@@ -59,9 +62,10 @@ pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>
     let catalogue = catalogue::CatalogueInForce::follow(&bus, shutdown.clone());
     let epoch = EpochInForce::follow(&bus, shutdown.clone())?;
     let drafts = drafts::Drafts::default();
+    let fence = Fence::follow(&bus, shutdown.clone()).await;
     let shards = Arc::new(shard::Shards {
         bus: bus.clone(),
-        thinker: thinking::Thinker::new(&bus, &config, &basis, models, catalogue, epoch, drafts.clone()),
+        thinker: thinking::Thinker::new(&bus, &config, &basis, models, catalogue, epoch, drafts.clone()).within(fence),
         loads: Semaphore::new(config.agent_runtime.loads_at_once),
         bytes: AtomicUsize::new(0),
         config: config.agent_runtime,

@@ -66,6 +66,13 @@ impl<'a> Live<'a> {
         }
     }
 
+    /// Another answer begins, in the place of this one: who watches drops the pieces of the other call.
+    pub fn begin_again(&mut self) {
+        self.call_id.clear();
+        self.held.clear();
+        (self.index, self.pieces, self.reasoning, self.words) = (0, 0, false, None);
+    }
+
     /// Says what is held. To be called before anything is waited for.
     pub async fn flush(&mut self) {
         self.pieces = 0;

@@ -8,8 +8,9 @@ use kairo_core::{
     ids::Name,
     metrics::{
         Metrics, Values,
-        table::{COST, DECISION, MODEL_ABANDONED, MODEL_CALLS, MODEL_RETRIES, TOKENS, WAKE_UPS},
+        table::{COST, DECISION, MODEL_ABANDONED, MODEL_CALLS, MODEL_RETRIES, TOKENS, UNPRICED, WAKE_UPS},
     },
+    prices::Usage,
     record::Record,
     telemetry::current_traceparent,
 };
@@ -86,15 +87,20 @@ pub fn called(metrics: &Metrics, config: &ModelConfig, tier: &str, completion: &
     let model = config.model.as_str();
     let error = completion.error.as_ref().map_or("", |error| error.kind.as_str());
     metrics.took_in(current_traceparent().as_deref(), &MODEL_CALLS, took, &[CHAT, PROVIDER, model, tier, error]);
-    if completion.error.is_some() {
+    // Of a call that failed there are some only where a part of an answer was paid for.
+    if completion.input_tokens == 0 && completion.output_tokens == 0 {
         return;
     }
     for (tokens, of) in [(completion.input_tokens, "input"), (completion.output_tokens, "output")] {
         metrics.note(&TOKENS, tokens as f64, &[CHAT, PROVIDER, model, tier, of]);
     }
-    if let Some(price) = config.price {
-        let cost = price.cost(completion.input_tokens, completion.output_tokens).units() as f64 / COST_UNITS;
-        metrics.count(&COST, cost, &[model, tier]);
+    let Completion { input_tokens, cached_tokens, output_tokens, .. } = *completion;
+    match config.price {
+        Some(price) => {
+            let cost = price.cost_of(Usage { input_tokens, cached_tokens, output_tokens }).units() as f64 / COST_UNITS;
+            metrics.count(&COST, cost, &[model, tier]);
+        }
+        None => metrics.count(&UNPRICED, input_tokens.saturating_add(output_tokens) as f64, &[model, tier]),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce},
+    bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce, fence::Fence},
     envelope::Origin,
     hash_chain::Content,
     ids::Name,
@@ -17,9 +17,13 @@ use kairo_core::{
 };
 use kairo_mind::{
     basis,
-    deliberation::{Deliberation, LATE, Limits, Next, Question, decision_id, with_given_up, with_link, without_words},
+    caps::CAP_REACHED,
+    deliberation::{
+        Deliberation, LATE, Limits, Next, Question, decision_id, with_cost_of_given_up, with_given_up, with_link,
+        without_words,
+    },
     log::Input,
-    state::AgentState,
+    state::{AgentState, Profile},
 };
 use kairo_proto::v1::{AgentDecision, Completion, CompletionError, DecisionBasis};
 use tokio::sync::Semaphore;
@@ -28,9 +32,11 @@ use crate::{
     catalogue::CatalogueInForce,
     config::Config,
     drafts::Drafts,
+    estimate,
     live::Live,
     measures,
     models::Answers,
+    pauses::Pauses,
     received::{Received, SoFar},
     turn::{Paid, Stage, Turn},
 };
@@ -42,6 +48,7 @@ pub struct Thinker {
     catalogue: CatalogueInForce,
     epoch: EpochInForce,
     drafts: Drafts,
+    fence: Fence,
     limits: Limits,
     retry_pause: Duration,
     /// Decisions that are being made at once.
@@ -87,11 +94,18 @@ impl Thinker {
             catalogue,
             epoch,
             drafts,
+            fence: Fence::default(),
             limits: Limits { secret_key: own.secret_key_bytes(), ..basis::limits(basis) },
             retry_pause: Duration::from_millis(own.retry_pause_ms),
             room: Semaphore::new(own.decisions_at_once),
             work_room: Semaphore::new(own.work_at_once),
         }
+    }
+
+    /// The same, which asks no models while this fence says so.
+    #[must_use]
+    pub fn within(self, fence: Fence) -> Self {
+        Self { fence, ..self }
     }
 
     /// Decides on an input in this state. Waits for room first, in the order in which it was asked, and says when it has
@@ -113,6 +127,7 @@ impl Thinker {
             Err(error) => return Thought::Failed(error),
         };
         let writing = self.drafts.of(agent, input.record.envelope.id);
+        let pauses = Pauses::default();
         let Some((mut deliberation, mut next)) = Deliberation::begin(&state, input, &catalogue, &self.limits) else {
             return Thought::Nothing;
         };
@@ -123,7 +138,7 @@ impl Thinker {
                     let thread_id = deliberation.thread_id();
                     let asked = questions.iter().map(async |question| {
                         let live = || Live::new(&self.bus, agent, &input.record.envelope, &thread_id, &writing);
-                        self.ask(question, live, &paid, lease, turn).await
+                        self.ask(question, live, &pauses, &paid, lease, turn).await
                     });
                     let completions: Option<Vec<_>> = join_all(asked).await.into_iter().collect();
                     let Some(completions) = completions else {
@@ -139,12 +154,12 @@ impl Thinker {
         let thread_id = deliberation.thread_id();
         drop(deliberation);
         let completions = decision.completions.clone();
-        let decision = self.to_be_written(decision, &paid, turn);
+        let decision = self.to_be_written(decision, &state, &paid, turn);
         match self.commit(agent, &state, &input.record, &thread_id, decision).await {
             Err(BusError::TooLarge { .. }) => {
                 let instead = Deliberation::too_large(&state, input, &catalogue, &self.limits, completions);
                 let Some(instead) = instead else { return Thought::Nothing };
-                let instead = self.to_be_written(instead, &paid, turn);
+                let instead = self.to_be_written(instead, &state, &paid, turn);
                 told(self.commit_what_fits(agent, &state, &input.record, &thread_id, instead).await)
             }
             outcome => told(outcome),
@@ -153,9 +168,13 @@ impl Thinker {
 
     /// The decision, which says what was spent in vain before it, and is tied to what stands before it. Where the one before is, the
     /// epoch is there, whether or not this replica has heard of it.
-    fn to_be_written(&self, decision: AgentDecision, paid: &Paid, turn: &Turn) -> AgentDecision {
+    fn to_be_written(&self, decision: AgentDecision, state: &AgentState, paid: &Paid, turn: &Turn) -> AgentDecision {
         let (given_up, epoch) = (paid.given_up(&decision), self.epoch.current());
         let decision = with_given_up(decision, given_up, epoch);
+        let decision = match state.profile.as_ref().is_some_and(Profile::tells_cost) {
+            true => with_cost_of_given_up(decision, &self.limits.prices, epoch),
+            false => decision,
+        };
         let decision = match turn.is_chained || epoch >= HASH_CHAINS {
             true => with_link(decision, turn.link.clone()),
             false => decision,
@@ -186,28 +205,33 @@ impl Thinker {
         &self,
         question: &Question,
         live: impl FnOnce() -> Live<'l>,
+        pauses: &Pauses,
         paid: &Paid,
         lease: &Lease,
         turn: &Turn,
     ) -> Option<Completion> {
         let failure = || paid.failure(&question.request, question.attempt).filter(|_| turn.stage != Stage::Whole);
         if let Some(completion) = failure().or_else(|| paid.answer(&question.request)) {
+            pauses.note(question, &completion);
             return Some(completion);
         }
         if turn.stage == Stage::Commit {
             return None;
         }
         let ready = async {
-            self.pause(question.attempt).await;
+            self.pause(question, pauses).await;
             self.bus.writes.flowing().await;
             lease.young().await;
         };
         turn.unless_stopping(ready).await?;
+        if let Some(reason) = self.fence.reason() {
+            return Some(not_asked(question, reason));
+        }
         self.bus.standing.count_model_request();
         if question.attempt > 1 {
             measures::retried(&self.bus.metrics, question.request.tier);
         }
-        let asking = paid.given_up.asking(question.request.tier);
+        let asking = paid.given_up.asking(&question.request);
         let live = question.speaks.then(live);
         let mut completion = answered(self.models.as_ref(), question, asking.received(), live).await;
         if !asking.answered() {
@@ -220,14 +244,16 @@ impl Thinker {
         if self.epoch.current() < ANSWERS {
             without_new_fields(&mut completion);
         }
+        pauses.note(question, &completion);
         paid.keep(&completion, question.attempt);
         Some(completion)
     }
 
-    /// Waits before another try of a model call, longer each time.
-    async fn pause(&self, attempt: u32) {
-        if attempt > 1 {
-            tokio::time::sleep(self.retry_pause.saturating_mul(1 << (attempt - 2).min(10))).await;
+    /// Waits before another try of a model call.
+    async fn pause(&self, question: &Question, pauses: &Pauses) {
+        if question.attempt > 1 {
+            let [.., high, low] = *self.bus.new_id().as_bytes();
+            tokio::time::sleep(pauses.before(question, self.retry_pause, u16::from_be_bytes([high, low]))).await;
         }
     }
 
@@ -246,6 +272,18 @@ impl Thinker {
         let (written, content) = self.bus.commit(&event, guard).await?;
         let Outgoing { subject, envelope, body } = event;
         Ok((Record { sequence: written.sequence, subject, envelope, body }, content))
+    }
+}
+
+/// The completion of a call that is not made, since the cap of the installation is reached.
+fn not_asked(question: &Question, message: String) -> Completion {
+    let error = CompletionError { kind: CAP_REACHED.to_owned(), message, transient: false, ..Default::default() };
+    Completion {
+        tier: question.request.tier.to_owned(),
+        request_digest: question.request.digest(),
+        module: question.module.clone(),
+        error: Some(error),
+        ..Completion::default()
     }
 }
 
@@ -275,16 +313,14 @@ async fn within<T>(deadline_ms: Option<u32>, what: impl Future<Output = T>) -> O
 fn late(question: &Question, received: SoFar) -> Completion {
     let limit = question.deadline_ms.unwrap_or_default();
     let message = format!("no answer within {limit} ms");
-    Completion {
+    let completion = Completion {
         tier: question.request.tier.to_owned(),
         request_digest: question.request.digest(),
-        output_tokens: received.answered().0,
-        model: received.model,
-        input_tokens: received.input_tokens,
         latency_ms: limit,
         error: Some(CompletionError { kind: LATE.to_owned(), message, transient: false, ..Default::default() }),
         ..Completion::default()
-    }
+    };
+    estimate::counted(completion, &question.request, &received, 1.0)
 }
 
 /// Takes out what builds before epoch 10 would lose: what is decided rests on what all of them read.

@@ -16,6 +16,7 @@ mod error;
 pub mod event_lines;
 pub mod example;
 pub mod exchange;
+mod few_tools;
 mod lapse;
 mod models;
 mod objects;

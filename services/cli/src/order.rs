@@ -139,9 +139,12 @@ impl Order {
         if let Some(question) = Question::of(event) {
             return Some(Outcome::Asked { question });
         }
-        event.is_final_reply().then(|| match self.failure.take() {
-            Some(reason) => Outcome::Failed { reason },
-            None => Outcome::Done { text },
+        event.is_final_reply().then(|| {
+            let failure = self.failure.take();
+            match event.tells_of_failure(failure.is_some()) {
+                true => Outcome::Failed { reason: failure.unwrap_or(text) },
+                false => Outcome::Done { text },
+            }
         })
     }
 
@@ -272,7 +275,9 @@ mod tests {
         assert_eq!(outcome(Awaited::Words, &[failed("not_in_doubt")]), refused);
         assert_eq!(outcome(Awaited::Words, &[failed("model_timeout")]), None);
         let failure = Some(Outcome::Failed { reason: "model_timeout: no".into() });
-        assert_eq!(outcome(Awaited::Words, &[failed("model_timeout"), say()]), failure);
+        let mut told = say();
+        told.payload["failure"] = json!("model_timeout");
+        assert_eq!(outcome(Awaited::Words, &[failed("model_timeout"), told]), failure);
     }
 
     /// An event of the message's turn that goes on, decided because the agent was told.

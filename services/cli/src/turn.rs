@@ -71,10 +71,13 @@ impl Turn {
                 None
             }
             v1::ThreadSuggested::TYPE | v1::ApprovalRequested::TYPE => Question::of(event).map(Change::Asked),
-            _ if event.is_final_reply() && !is_unasked(event) => Some(Change::Ended(match self.failure.take() {
-                Some(reason) => Ending::Failed { reply: text, reason },
-                None => Ending::Replied { reply: text },
-            })),
+            _ if event.is_final_reply() && !is_unasked(event) => {
+                let failure = self.failure.take();
+                Some(Change::Ended(match event.tells_of_failure(failure.is_some()) {
+                    true => Ending::Failed { reply: text, reason: failure.unwrap_or(event.failure().to_owned()) },
+                    false => Ending::Replied { reply: text },
+                }))
+            }
             _ => None,
         }
     }
@@ -134,8 +137,15 @@ mod tests {
     fn a_failure_that_was_retried_is_none() {
         let replied = Ending::Replied { reply: "noon".into() };
         assert_eq!(ending(&[failed(true), say("noon", true)]), Some(replied));
-        let failure = Ending::Failed { reply: "sorry".into(), reason: "model_timeout: too slow".into() };
-        assert_eq!(ending(&[failed(true), failed(false), say("sorry", true)]), Some(failure));
+        let sorry = "I could not finish this: too slow";
+        let failure = Ending::Failed { reply: sorry.into(), reason: "model_timeout: too slow".into() };
+        assert_eq!(ending(&[failed(true), failed(false), say(sorry, true)]), Some(failure.clone()));
+        let mut told = say("it takes too long", true);
+        told.payload["failure"] = json!("model_timeout");
+        let marked = Ending::Failed { reply: "it takes too long".into(), reason: "model_timeout: too slow".into() };
+        assert_eq!(ending(&[failed(false), told]), Some(marked));
+        let replied = Ending::Replied { reply: "noon".into() };
+        assert_eq!(ending(&[failed(false), say("noon", true)]), Some(replied), "what failed was not needed for it");
     }
 
     #[test]

@@ -285,16 +285,30 @@ fn payload(body: &Body) -> Value {
 
 fn acted(action: &Action) -> Value {
     match action {
-        Action::Say(say) => json!({
-            "type": "say",
-            "text": say.text,
-            "user": say.user,
-            "message_id": say.message_id,
-            "final": say.r#final,
-        }),
+        Action::Say(say) => say_payload(say),
         Action::ToolCall(call) => tool_call(call),
         Action::Ask(ask) => asked(ask),
     }
+}
+
+fn say_payload(say: &v1::Say) -> Value {
+    let mut payload = json!({
+        "type": "say",
+        "text": say.text,
+        "user": say.user,
+        "message_id": say.message_id,
+        "final": say.r#final,
+    });
+    for (name, word) in [("ending", &say.ending), ("failure", &say.failure)] {
+        if !word.is_empty() {
+            payload[name] = json!(word);
+        }
+    }
+    if !say.client_calls.is_empty() {
+        let call = |call: &v1::CompletionToolCall| json!({ "call_id": call.call_id, "tool": call.tool, "args": nested(&call.arguments) });
+        payload["client_calls"] = say.client_calls.iter().map(call).collect();
+    }
+    payload
 }
 
 fn asked(ask: &v1::Ask) -> Value {
@@ -377,10 +391,25 @@ fn nested(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
+/// How builds before epoch 10 began to tell people of a failure.
+const OLD_FAILURES: [&str; 2] = ["I could not finish this", "I cannot "];
+
 impl EventJson {
     /// What it says to people.
     pub fn text(&self) -> &str {
         self.payload.get("text").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Why the turn failed, where it is words that tell people of it; empty for an answer.
+    pub fn failure(&self) -> &str {
+        self.payload.get("failure").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether it is words that tell people that the turn failed. Builds before epoch 10 did not mark them: `after_failure` says
+    /// whether the turn has failed at something that was not tried again, and how they began is known.
+    pub fn tells_of_failure(&self, after_failure: bool) -> bool {
+        let is_old = || OLD_FAILURES.iter().any(|beginning| self.text().starts_with(beginning));
+        !self.failure().is_empty() || after_failure && is_old()
     }
 
     /// Whether this is the reply that ends the turn.

@@ -114,7 +114,8 @@ fn of_service(service: Service) -> Permissions {
             .reads(&bucket(SNAPSHOTS_BUCKET))
             .writes(HOOKS_BUCKET, &[">"])
             .reads(HOOKS_STREAM)
-            .hears([TAILS])
+            // And whether the cap of the installation is reached.
+            .hears([TAILS.to_owned(), format!("$KV.{CONGESTION_BUCKET}.CAP")])
             .publishes(["kairo.timer.set.*.*".to_owned(), api("STREAM.MSG.DELETE", TIMERS_STREAM)])
             .reads(TIMERS_STREAM)
             .reads_objects(),
@@ -145,6 +146,8 @@ fn gateway(own: Permissions) -> Permissions {
         .reads(&bucket(CONGESTION_BUCKET))
         .reads(&bucket(SNAPSHOTS_BUCKET))
         .makes_again(CONGESTION_BUCKET)
+        // That the cap of the installation is reached.
+        .writes(CONGESTION_BUCKET, &["CAP"])
         .publishes([api("STREAM.MSG.DELETE", &bucket(DATA_KEYS_BUCKET))])
         .watches(&bucket(DATA_KEYS_BUCKET))
         .writes(KEYS_BUCKET, &[">"])

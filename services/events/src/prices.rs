@@ -14,10 +14,22 @@ pub type Prices = BTreeMap<String, Price>;
 pub struct Price {
     pub input: Amount,
     pub output: Amount,
+    /// Of input that the model server reads from its cache; as other input where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Amount>,
+}
+
+/// What a call of a model took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub input_tokens: u64,
+    /// Of the input tokens, those that the model server read from its cache; no more than these count.
+    pub cached_tokens: u64,
+    pub output_tokens: u64,
 }
 
 /// An amount of money, in millionths of the currency's unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount(u64);
 
 /// Decimal places of an amount, and of a cost: prices are those of a million tokens.
@@ -54,17 +66,39 @@ impl Price {
 
     /// As the log has it.
     pub fn recorded(self) -> BasisPrice {
-        BasisPrice { input: self.input.0, output: self.output.0, cached: None }
+        BasisPrice { input: self.input.0, output: self.output.0, cached: self.cached.map(|Amount(cached)| cached) }
     }
 
     /// As the log said it.
     pub fn known(recorded: &BasisPrice) -> Self {
-        Self { input: Amount(recorded.input), output: Amount(recorded.output) }
+        let cached = recorded.cached.map(Amount);
+        Self { input: Amount(recorded.input), output: Amount(recorded.output), cached }
     }
 
     pub fn cost(self, input_tokens: u64, output_tokens: u64) -> Cost {
+        self.cost_of(Usage { input_tokens, cached_tokens: 0, output_tokens })
+    }
+
+    /// What so much costs, with what came from a cache at its own price.
+    pub fn cost_of(self, usage: Usage) -> Cost {
+        let Usage { input_tokens, cached_tokens, output_tokens } = usage;
+        let cached_tokens = cached_tokens.min(input_tokens);
         let cost = |tokens: u64, Amount(price)| u128::from(tokens) * u128::from(price);
-        Cost(cost(input_tokens, self.input) + cost(output_tokens, self.output))
+        let input = cost(input_tokens - cached_tokens, self.input);
+        let cached = cost(cached_tokens, self.cached.unwrap_or(self.input));
+        // Three products of 64 and of 40 bits.
+        Cost(input + cached + cost(output_tokens, self.output))
+    }
+
+    /// Of two prices, the higher one of each part.
+    #[must_use]
+    pub fn dearer(self, other: Self) -> Self {
+        let [own, others] = [self, other].map(|price| price.cached.unwrap_or(price.input));
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cached: Some(own.max(others)),
+        }
     }
 }
 
@@ -199,8 +233,55 @@ mod tests {
         assert_eq!(tenth.cost(1, 0).to_string(), "0.0000001");
         assert_eq!(Price::of(&prices(), "gpt-5").unwrap().cost(1_000_000, 2_000_000).to_string(), "21.25");
         assert_eq!(Cost::default().to_string(), "0");
-        let dear = Price { input: Amount(MOST * 1_000_000), output: Amount(MOST * 1_000_000) };
+        let dear = Price { input: Amount(MOST * 1_000_000), output: Amount(MOST * 1_000_000), cached: None };
         assert_eq!(dear.cost(u64::MAX, 0).to_string(), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn cached_input_has_a_price_of_its_own_and_is_a_part_of_the_input() {
+        let price: Price = serde_json::from_value(json!({ "input": 2, "output": 8, "cached": "0.5" })).unwrap();
+        let cost = |input_tokens, cached_tokens| {
+            price.cost_of(Usage { input_tokens, cached_tokens, output_tokens: 0 }).to_string()
+        };
+        assert_eq!([cost(1_000_000, 0), cost(1_000_000, 400_000), cost(1_000_000, 1_000_000)], ["2", "1.4", "0.5"]);
+        assert_eq!(cost(1_000_000, u64::MAX), "0.5", "no more is cached than there was");
+        let alike = Price { cached: None, ..price };
+        let usage = Usage { input_tokens: 10, cached_tokens: 4, output_tokens: 3 };
+        assert_eq!(alike.cost_of(usage), alike.cost(10, 3));
+        assert_eq!(Price::known(&price.recorded()), price);
+        let dearer = price.dearer(alike);
+        assert_eq!((dearer.input, dearer.cached), (Amount::of(2), Some(Amount::of(2))));
+    }
+
+    /// Numbers from everywhere between 0 and the largest there is, the same each time.
+    fn numbers() -> impl Iterator<Item = u64> {
+        let step =
+            |number: &u64| Some(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        std::iter::successors(Some(7), step).map(|number| number >> (number % 64))
+    }
+
+    #[test]
+    fn the_parts_cost_what_the_sum_does_and_no_sum_overflows() {
+        let largest = Amount(MOST * 1_000_000);
+        let price = Price { input: largest, output: Amount(1), cached: Some(Amount(999_999)) };
+        let mut numbers = numbers();
+        for _ in 0..2_000 {
+            let mut next = || numbers.next().unwrap_or_default();
+            let [one, other] = [(); 2].map(|()| {
+                let input_tokens = next() / 2;
+                Usage { input_tokens, cached_tokens: next().min(input_tokens), output_tokens: next() / 2 }
+            });
+            let sum = Usage {
+                input_tokens: one.input_tokens + other.input_tokens,
+                cached_tokens: one.cached_tokens + other.cached_tokens,
+                output_tokens: one.output_tokens + other.output_tokens,
+            };
+            assert_eq!(price.cost_of(one).plus(price.cost_of(other)), price.cost_of(sum), "{one:?} {other:?}");
+            assert!(price.cost_of(sum).units() >= price.cost_of(one).units(), "a part costs more than all: {one:?}");
+        }
+        let most = Usage { input_tokens: u64::MAX, cached_tokens: u64::MAX, output_tokens: u64::MAX };
+        let all = (0..1_000).fold(Cost::default(), |sum, _| sum.plus(price.cost_of(most)));
+        assert_eq!(all.units(), u64::MAX);
     }
 
     #[test]

@@ -8,6 +8,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// What whoever brings an API key is known by.
+const API_KEY: &str = "api_key";
+
 /// Whoever an event was entered by, as the gateway knew them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
@@ -20,7 +23,12 @@ pub struct Principal {
 impl Principal {
     /// Whoever brought the API key of this id.
     pub fn api_key(id: &str) -> Self {
-        Self::new("api_key", id)
+        Self::new(API_KEY, id)
+    }
+
+    /// Whether it is whoever has an API key.
+    pub fn is_api_key(&self) -> bool {
+        self.kind == API_KEY
     }
 
     /// Somebody on the gateway's own machine, where no key is required.

@@ -57,6 +57,12 @@ pub fn measure(schema: &Value) -> Result<Extent, Immense> {
     Ok(measuring.extent)
 }
 
+/// The place within a schema that a `$ref` names.
+pub fn pointed_at<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
+    root.pointer(&pointer)
+}
+
 /// What a value in a schema is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -120,9 +126,7 @@ impl<'s> Measuring<'s> {
 
     fn follow(&mut self, reference: &str, levels: usize) -> Result<(), Immense> {
         let elsewhere = || Immense::Elsewhere(reference.chars().take(100).collect());
-        let pointer = reference.strip_prefix('#').ok_or_else(elsewhere)?;
-        let pointer = percent_decode_str(pointer).decode_utf8().map_err(|_| elsewhere())?;
-        let place = self.root.pointer(&pointer).ok_or_else(elsewhere)?;
+        let place = pointed_at(self.root, reference).ok_or_else(elsewhere)?;
         if self.open.iter().any(|open| std::ptr::eq(*open, place)) {
             self.extent.returns += 1;
             self.extent.values += 1;

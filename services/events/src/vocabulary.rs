@@ -156,6 +156,7 @@ pub fn of_profile(profile: &AgentProfile) -> u32 {
         !submodules.is_empty() || [max_submodules, history_cutoff, history_window].into_iter().any(|it| *it > 0);
     let is_in_team = team.is_some() || [mission, owner, lead].into_iter().any(|it| !it.is_empty());
     match () {
+        () if profile.caps.is_some() => ANSWERS,
         () if has_voices => SUBMODULES,
         () if !members.is_empty() || !environment.is_empty() => COMPOSITES,
         () if session.is_some() || *guesses_goal || *max_reflections > 0 || *summary_after > 0 => REFLECTION,
@@ -230,7 +231,13 @@ fn has_answers(decision: &AgentDecision) -> bool {
         _ => false,
     };
     let mut events = decision.events.iter().filter_map(|event| event.event.as_ref());
-    decision.completions.iter().any(is_marked) || events.any(is_new)
+    decision.completions.iter().any(is_marked) || events.any(is_new) || has_unknown_cost(decision)
+}
+
+/// Whether it says of some of what it took that the price is not known, or what calls cost that were given up.
+fn has_unknown_cost(decision: &AgentDecision) -> bool {
+    let AgentDecision { unpriced_tokens, given_up_cost, given_up_unpriced_tokens, .. } = decision;
+    [unpriced_tokens, given_up_cost, given_up_unpriced_tokens].into_iter().any(|number| *number > 0)
 }
 
 /// Whether only agents that are composed of others ask for it.

@@ -134,6 +134,7 @@ fn as_it_was(mut config: kairo_agent_runtime::Config, basis: Option<&DecisionBas
             None => model.clone(),
         }
     });
-    config.models = ModelsConfig { heavy, fast: Some(fast), light: Some(light) };
+    let models = std::mem::take(&mut config.models);
+    config.models = ModelsConfig { heavy, fast: Some(fast), light: Some(light), ..models };
     config
 }

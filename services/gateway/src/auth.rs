@@ -20,7 +20,7 @@ use kairo_proto::words;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::problem::Problem;
+use crate::{caps::Caps, problem::Problem};
 use oidc::claims::Token;
 use secret::Hash;
 
@@ -76,6 +76,9 @@ pub struct Key {
     pub created: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// What may be spent on models for what is sent with it; none for any amount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caps: Option<Caps>,
 }
 
 /// In the log, whoever has `gateway.admin_key`; no id of a key.
@@ -115,6 +118,14 @@ impl Caller {
             Self::Holder(held) => Some(&held.key.rights),
             Self::Bearer(token) => Some(&token.rights),
             Self::Anyone | Self::Administrator => None,
+        }
+    }
+
+    /// The API key that was brought, if it is one of those that were made.
+    pub fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Holder(held) => Some(&held.key),
+            Self::Anyone | Self::Administrator | Self::Bearer(_) => None,
         }
     }
 

@@ -7,14 +7,14 @@ use kairo_backup::past::ArchiveConfig;
 use kairo_core::{
     config::{Mistake, Secret, Validate, check},
     ids::Name,
-    prices::{Amount, Prices},
+    prices::{Amount, Price, Prices},
     service_config,
 };
 use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::auth::oidc::config::OidcConfig;
+use crate::{auth::oidc::config::OidcConfig, caps::config::CapsConfig};
 
 service_config! {
     /// Everything the gateway is configured with.
@@ -203,9 +203,15 @@ pub struct GatewayConfig {
     /// Longest answer of the read model where the client can be answered without it, in milliseconds: whether a
     /// message is known, and how far the read model is. Default 250.
     pub lookup_timeout_ms: u64,
-    /// What models cost, by name, or by the beginning of names followed by `*`: `{ input, output }`, in units of `currency`
-    /// for a million tokens, with at most 6 decimal places. Default none: usage is told without cost.
+    /// What models cost, by name, or by the beginning of names followed by `*`: `{ input, output, cached }`, in units of `currency`
+    /// for a million tokens, with at most 6 decimal places; `cached` may be left out where it costs what other input does. Default
+    /// none: usage is told without cost.
     pub prices: Prices,
+    /// What caps in money count for a model that `prices` does not name. Default none: such a model's cost is not known, and a cap
+    /// in money counts as reached.
+    pub fallback_price: Option<Price>,
+    /// What users and the installation may spend on models. Default any amount.
+    pub caps: CapsConfig,
     /// What the prices are in. Default USD.
     pub currency: String,
     /// How often JetStream and the read model are asked for what `/metrics` says of the log, its consumers and consents, in
@@ -332,6 +338,8 @@ impl Default for GatewayConfig {
             freshness_wait_ms: 2_000,
             lookup_timeout_ms: 250,
             prices: Prices::new(),
+            fallback_price: None,
+            caps: CapsConfig::default(),
             currency: CURRENCY.to_owned(),
             metrics_interval_ms: 15_000,
             log_limit_bytes: 0,
@@ -407,6 +415,7 @@ impl Validate for GatewayConfig {
             let advice = "name a model, or the beginning of names followed by *";
             found.push(Mistake::new("prices", format!("{model:?} can be no model"), advice));
         }
+        self.caps.check(found, &self.prices, self.fallback_price);
         let named = (1..=MAX_CURRENCY).contains(&self.currency.len());
         if !named || !self.currency.bytes().all(|byte| byte.is_ascii_graphic()) {
             let advice = "say 1 to 16 printable characters, such as EUR";
@@ -480,6 +489,18 @@ mod tests {
             let mistakes = config(model, currency);
             assert_eq!(mistakes.iter().map(|mistake| mistake.key.as_str()).collect::<Vec<_>>(), [key], "{model}");
         }
+    }
+
+    #[test]
+    fn money_is_bounded_where_something_has_a_price() {
+        let config = |more: &str| {
+            let text = format!(r#"{{ "caps": {{ "installation": {{ "cost_per_day": 5 }} }}{more} }}"#);
+            let mistakes = serde_json::from_str::<GatewayConfig>(&text).unwrap().mistakes();
+            mistakes.into_iter().map(|mistake| mistake.key).collect::<Vec<_>>()
+        };
+        assert_eq!(config(""), ["caps.installation"]);
+        assert!(config(r#", "fallback_price": { "input": 1, "output": 1 }"#).is_empty());
+        assert!(config(r#", "prices": { "*": { "input": 1, "output": 1 } }"#).is_empty());
     }
 
     #[test]

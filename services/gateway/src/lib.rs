@@ -8,9 +8,11 @@
 //! ([`dispatch`]), pieces of answers from those who are writing them ([`live`], [`tokens`]), and for those who come
 //! [`tail_merge`] what processes wrote before; who asks is told how far turns are ([`turn_status`]). What was seen of the log is remembered where it saves asking: agents
 //! ([`directory`]) and messages ([`recent`]). People look at all of it with the [`console`]. Images and audio that nobody names are removed again ([`objects`]), and users forgotten ([`forgetting`]).
+//! What may be spent on models is looked at where messages enter ([`caps`]).
 //! Agents go on apart from the log in [`forks`], whose services run in the gateway's memory.
 
 mod auth;
+mod caps;
 mod config;
 mod connections;
 mod console;

@@ -150,6 +150,14 @@ impl Problem {
         Self { retry_after: Some(RETRY_AFTER), ..problem }
     }
 
+    /// A cap on what may be spent on models is reached. `anew` says in how many seconds it begins anew, if it does by itself.
+    pub fn cap_reached(detail: String, anew: Option<i64>) -> Self {
+        let (kind, title) = ("urn:kairo:problem:cap-reached", "a cap on spending is reached");
+        let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
+        let seconds = anew.and_then(|seconds| u32::try_from(seconds.saturating_add(1)).ok());
+        Self { retry_after: seconds.and_then(NonZeroU32::new), ..problem }
+    }
+
     /// More waits in a queue than is taken on.
     pub fn congested(queue: &Queue, Congestion { pending, limit }: Congestion) -> Self {
         let Queue { agent, user } = queue;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{limits::Limits, oidc::Oidc, shares::Shares, store::Keys, tickets::Tickets},
+    caps::{fencing, spending::Spending},
     config::{Config, GatewayConfig},
     connections,
     directory::Directory,
@@ -64,6 +65,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         keys,
         oidc,
         congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
+        spending: Spending::default(),
         directory,
         commands,
         recent,
@@ -89,6 +91,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     .into();
     tokio::spawn(sweep::run(gateway.clone()));
     tokio::spawn(log_metrics::run(gateway.clone()));
+    tokio::spawn(fencing::run(gateway.clone()));
     tokio::spawn(forgetting::carrying_out::run(gateway.clone()));
     tokio::spawn(forgetting::forks::run(gateway.clone()));
     let app = http::routes(gateway, &context.readiness);

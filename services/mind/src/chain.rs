@@ -44,6 +44,9 @@ pub struct Chain {
     /// What triggered it, as `{event.…}`.
     pub data: Value,
     pub steps: Vec<StepRun>,
+    /// What the model server wants back with its calls: a JSON object as text. Empty where no model made them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub passed_back: String,
 }
 
 /// Where a chain comes from.
@@ -68,6 +71,12 @@ pub enum Origin {
 pub struct StepRun {
     pub step: Step,
     pub state: StepState,
+    /// The id by which the model knows the call; empty where no model made it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub call_id: String,
+    /// What the model server wants back with it: a JSON object as text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub passed_back: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,7 +163,8 @@ impl Origin {
 }
 
 impl Chain {
-    /// After a step that failed or was stopped, the next thinking step sees it; what stands between is passed over.
+    /// After a step that failed or was stopped, the next thinking step sees it; what stands between is passed over. Of calls that a
+    /// model made at once none depends on another.
     pub fn next(&self) -> Move {
         if self.steps.iter().any(|step| step.state.is_under_way()) {
             let ruled = |step: &StepRun| matches!(step.state, StepState::Approved { .. } | StepState::Rejected { .. });
@@ -165,7 +175,7 @@ impl Chain {
         let may_start = |run: &StepRun| {
             run.state == StepState::Pending
                 && thought.is_none_or(|group| run.step.group > group)
-                && (!went_wrong || run.step.event == THINK)
+                && (!went_wrong || self.origin == Origin::Calls || run.step.event == THINK)
         };
         let Some(first) = self.steps.iter().find(|run| may_start(run)) else { return Move::End };
         Move::Start(self.positions(|run| run.step.group == first.step.group && may_start(run)))

@@ -63,6 +63,12 @@ pub struct ClientCall {
     pub call_id: String,
     pub tool: String,
     pub arguments: String,
+    /// As in `CompletionToolCall.passed_back`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub passed_back: String,
+    /// With the first call of an answer, as in `Completion.passed_back`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub answer_back: String,
     /// Absent while the client has not sent it.
     pub result: Option<String>,
 }
@@ -208,7 +214,7 @@ fn with_calls(turn: Uuid, message: &ChatMessage, results: &mut VecDeque<(&str, &
     let calls = message.calls.iter().map(|call| {
         let result = results.iter().find(|(id, _)| *id == call.call_id).map(|(_, text)| cut(text));
         let (call_id, tool, arguments) = (call.call_id.clone(), call.tool.clone(), object(&call.arguments));
-        ClientCall { call_id, tool, arguments, result }
+        ClientCall { call_id, tool, arguments, passed_back: String::new(), answer_back: String::new(), result }
     });
     let entry = Entry::Client { turn, text: cut(&message.text), calls: calls.collect() };
     results.clear();
@@ -225,17 +231,22 @@ fn object(arguments: &str) -> String {
 
 /// What stands in the thread for what was said.
 pub(super) fn entry_of(turn: Uuid, say: &Say) -> Entry {
-    let text = cut(&say.text);
     if say.client_calls.is_empty() {
-        return Entry::Said { turn, text };
+        return Entry::of_words(turn, say);
     }
     let call = |call: &CompletionToolCall| ClientCall {
         call_id: call.call_id.clone(),
         tool: call.tool.clone(),
         arguments: call.arguments.clone(),
+        passed_back: call.passed_back.clone(),
+        answer_back: String::new(),
         result: None,
     };
-    Entry::Client { turn, text, calls: say.client_calls.iter().map(call).collect() }
+    let mut calls: Vec<ClientCall> = say.client_calls.iter().map(call).collect();
+    if let Some(first) = calls.first_mut() {
+        first.answer_back.clone_from(&say.passed_back);
+    }
+    Entry::Client { turn, text: cut(&say.text), calls }
 }
 
 /// For whom only words will do.

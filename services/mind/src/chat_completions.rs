@@ -2,12 +2,20 @@
 
 use std::{borrow::Cow, slice::Iter};
 
-use kairo_events::media;
+use kairo_events::{ids, media};
 use kairo_proto::v1::Part;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
-use super::request::{Message, ModelRequest, Tool, ToolCall, add_line, in_place_of};
+use super::{
+    request::{AnswerSchema, Message, ModelRequest, Tool, ToolCall, ToolChoice, add_line, in_place_of, short_id},
+    schema,
+};
+
+/// Longest name of a tool, in characters.
+const NAME_CHARS: usize = 64;
+/// Of these, what tells names apart that are too long.
+const DIGEST_CHARS: usize = 9;
 
 /// What becomes of one part of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,13 +26,44 @@ pub enum Shown {
     Told(&'static str),
 }
 
-/// What of a request the model's configuration says.
+/// What of a request the model's configuration says, and what is known of its endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'r> {
     pub model: &'r str,
     pub stream: bool,
     /// 0 for what the endpoint takes.
     pub max_output_tokens: u32,
+    pub takes: Takes,
+}
+
+/// What an endpoint takes. Most take all of it; what one refuses is left out or put differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Takes {
+    pub response_format: ResponseFormat,
+    /// Whether there may be a system message; its words stand before the user's first ones otherwise, as with Gemma 2.
+    pub system_message: bool,
+    /// Whether a message may hold several calls; they stand one after the other otherwise, each with its result, as Llama 3 wants it.
+    pub parallel_calls: bool,
+    /// Whether calls keep their ids; they get ids of nine letters and digits otherwise, as Mistral wants of another model's calls.
+    pub call_ids: bool,
+}
+
+/// How an endpoint is told that an answer is to be JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseFormat {
+    /// By a JSON Schema.
+    #[default]
+    JsonSchema,
+    /// That it is an object.
+    JsonObject,
+    /// By the words of the prompt alone.
+    None,
+}
+
+impl Default for Takes {
+    fn default() -> Self {
+        Self { response_format: ResponseFormat::JsonSchema, system_message: true, parallel_calls: true, call_ids: true }
+    }
 }
 
 /// The body of a request. It borrows what it can: conversations and schemas are long, and every turn sends them.
@@ -34,11 +73,47 @@ pub struct Body<'r> {
     messages: Vec<Said<'r>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<&'r RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Format<'r>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Choice {
+    Word(&'static str),
+    Function {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        function: Named,
+    },
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'r> {
+    JsonObject,
+    JsonSchema { json_schema: JsonSchema<'r> },
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'r> {
+    name: &'r str,
+    schema: &'r RawValue,
+    strict: bool,
 }
 
 #[derive(Serialize)]
@@ -61,9 +136,11 @@ enum Said<'r> {
         tool_calls: Vec<Called<'r>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_details: Option<&'r RawValue>,
+        #[serde(flatten)]
+        passed_back: Map<String, Value>,
     },
     Tool {
-        tool_call_id: &'r str,
+        tool_call_id: Cow<'r, str>,
         content: &'r str,
     },
 }
@@ -98,8 +175,10 @@ struct InputAudio<'r> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]
 struct Called<'r> {
-    id: &'r str,
+    id: Cow<'r, str>,
     function: Arguments<'r>,
+    #[serde(flatten)]
+    passed_back: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -118,9 +197,7 @@ pub struct WireTool<'r> {
 struct Signature<'r> {
     name: String,
     description: &'r str,
-    /// Left out where the schema is no JSON: the endpoint would refuse the whole request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<&'r RawValue>,
+    parameters: Value,
 }
 
 /// What is sent to the endpoint. `shown` says what becomes of each of the request's parts, in their order.
@@ -130,34 +207,121 @@ pub fn request<'r>(
     shown: &'r [Shown],
     settings: Settings<'r>,
 ) -> Body<'r> {
-    let mut shown = shown.iter();
-    let Settings { model, stream, max_output_tokens } = settings;
+    let Settings { model, stream, max_output_tokens, takes } = settings;
+    let tools = (!request.tools.is_empty()).then_some(tools);
     Body {
         model,
-        messages: request.messages.iter().map(|message| said(message, &mut shown)).collect(),
-        tools: (!request.tools.is_empty()).then_some(tools),
+        messages: messages(&request.messages, &mut shown.iter(), takes),
+        tools,
+        tool_choice: tools.and_then(|_| choice(&request.tool_choice)),
+        parallel_tool_calls: tools.filter(|_| !takes.parallel_calls).map(|_| false),
+        response_format: request.answer_schema.as_ref().and_then(|schema| format(schema, takes.response_format)),
         stream,
         stream_options: stream.then_some(StreamOptions { include_usage: true }),
         max_completion_tokens: (max_output_tokens > 0).then_some(max_output_tokens),
     }
 }
 
-fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>) -> Said<'r> {
+fn choice(choice: &ToolChoice) -> Option<Choice> {
+    match choice {
+        ToolChoice::Free => None,
+        ToolChoice::None => Some(Choice::Word("none")),
+        ToolChoice::Required => Some(Choice::Word("required")),
+        ToolChoice::Named(tool) => Some(Choice::Function { kind: "function", function: Named { name: to_wire(tool) } }),
+    }
+}
+
+fn format(schema: &AnswerSchema, takes: ResponseFormat) -> Option<Format<'_>> {
+    let AnswerSchema { name, schema, is_strict } = schema;
+    match takes {
+        ResponseFormat::None => None,
+        ResponseFormat::JsonObject => Some(Format::JsonObject),
+        ResponseFormat::JsonSchema => {
+            let schema = serde_json::from_str(schema).ok()?;
+            Some(Format::JsonSchema { json_schema: JsonSchema { name, schema, strict: *is_strict } })
+        }
+    }
+}
+
+fn messages<'r>(messages: &'r [Message], shown: &mut Iter<'r, Shown>, takes: Takes) -> Vec<Said<'r>> {
+    let mut said_all = Vec::with_capacity(messages.len());
+    let rest = match messages {
+        [Message::System { text: system }, Message::User { text, parts }, rest @ ..] if !takes.system_message => {
+            let first = content(Cow::Owned(format!("{system}\n\n{text}")), parts, shown);
+            said_all.push(Said::User { content: first });
+            rest
+        }
+        messages => messages,
+    };
+    for (at, message) in rest.iter().enumerate() {
+        match message {
+            Message::Assistant { calls, .. } if calls.len() > 1 && !takes.parallel_calls => {
+                let results = rest.get(at + 1..).unwrap_or_default();
+                said_all.extend(one_by_one(message, results, takes));
+            }
+            Message::Tool { .. } if !takes.parallel_calls && is_one_of_several(rest, at) => {}
+            message => said_all.push(said(message, shown, takes)),
+        }
+    }
+    said_all
+}
+
+/// Whether the result at this place is of a message with several calls.
+fn is_one_of_several(messages: &[Message], at: usize) -> bool {
+    let before = messages.get(..at).unwrap_or_default().iter().rev();
+    let called = before.skip_while(|message| matches!(message, Message::Tool { .. })).take(1);
+    called.into_iter().any(|message| matches!(message, Message::Assistant { calls, .. } if calls.len() > 1))
+}
+
+/// Several calls of a message as messages of one call each, with its result behind it.
+fn one_by_one<'r>(message: &'r Message, results: &'r [Message], takes: Takes) -> Vec<Said<'r>> {
+    let Message::Assistant { text, calls, reasoning_details } = message else { return Vec::new() };
+    let mut all = Vec::with_capacity(calls.len() * 2);
+    for (number, call) in calls.iter().enumerate() {
+        let words = Some(text.as_str()).filter(|text| number == 0 && !text.is_empty());
+        all.push(Said::Assistant {
+            content: words,
+            tool_calls: vec![called(call, takes)],
+            reasoning_details: serde_json::from_str(reasoning_details).ok(),
+        });
+        let result = results.iter().find_map(|result| match result {
+            Message::Tool { call_id, text } if *call_id == call.id => Some(text),
+            _ => None,
+        });
+        all.extend(result.map(|text| Said::Tool { tool_call_id: id(&call.id, takes), content: text }));
+    }
+    all
+}
+
+fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>, takes: Takes) -> Said<'r> {
     match message {
         Message::System { text } => Said::System { content: text },
-        Message::User { text, parts } => Said::User { content: content(text, parts, shown) },
-        Message::Tool { call_id, text } => Said::Tool { tool_call_id: call_id, content: text },
-        Message::Assistant { text, calls, reasoning_details } => Said::Assistant {
+        Message::User { text, parts } => Said::User { content: content(Cow::Borrowed(text), parts, shown) },
+        Message::Tool { call_id, text } => Said::Tool { tool_call_id: id(call_id, takes), content: text },
+        Message::Assistant { text, calls, reasoning_details, passed_back } => Said::Assistant {
             content: (calls.is_empty() || !text.is_empty()).then_some(text),
-            tool_calls: calls.iter().map(called).collect(),
+            tool_calls: calls.iter().map(|call| called(call, takes)).collect(),
             reasoning_details: serde_json::from_str(reasoning_details).ok(),
+            passed_back: fields(
+                passed_back,
+                &[&["role", "content", "tool_calls"], own_details(reasoning_details)].concat(),
+            ),
         },
     }
 }
 
+/// The id of a call as the endpoint takes it.
+fn id(id: &str, takes: Takes) -> Cow<'_, str> {
+    let is_short = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match takes.call_ids || is_short {
+        true => Cow::Borrowed(id),
+        false => Cow::Owned(short_id(ids::named("call", &[id]))),
+    }
+}
+
 /// Words, with those that stand for what is not shown, and behind them what is.
-fn content<'r>(text: &'r str, parts: &[Part], shown: &mut Iter<'r, Shown>) -> Content<'r> {
-    let (mut words, mut pieces) = (Cow::Borrowed(text), Vec::new());
+fn content<'r>(mut words: Cow<'r, str>, parts: &[Part], shown: &mut Iter<'r, Shown>) -> Content<'r> {
+    let mut pieces = Vec::new();
     for (part, shown) in parts.iter().zip(shown) {
         match shown {
             Shown::Told(why) => add_line(words.to_mut(), &in_place_of(part, why)),
@@ -192,28 +356,59 @@ fn piece<'r>(media_type: &str, base64: &'r str) -> Piece<'r> {
     }
 }
 
-fn called(call: &ToolCall) -> Called<'_> {
-    Called { id: &call.id, function: Arguments { name: to_wire(&call.tool), arguments: &call.arguments } }
+fn called(call: &ToolCall, takes: Takes) -> Called<'_> {
+    Called {
+        id: id(&call.id, takes),
+        function: Arguments { name: to_wire(&call.tool), arguments: &call.arguments },
+        passed_back: fields(&call.passed_back, &["id", "type", "function"]),
+    }
 }
 
-/// Tools as an endpoint is told of them.
+/// The field that details of reasoning take, where there are any.
+fn own_details(details: &str) -> &'static [&'static str] {
+    if details.is_empty() { &[] } else { &["reasoning_details"] }
+}
+
+/// Fields that go back to the model server as it sent them, but for those that a request has of its own.
+fn fields(passed_back: &str, own: &[&str]) -> Map<String, Value> {
+    let mut fields: Map<String, Value> = serde_json::from_str(passed_back).unwrap_or_default();
+    own.iter().for_each(|name| _ = fields.remove(*name));
+    fields
+}
+
+/// Tools as an endpoint is told of them. What the strictest provider refuses of a schema is put differently.
 pub fn tools(tools: &[Tool]) -> Vec<WireTool<'_>> {
     tools.iter().map(|tool| WireTool { function: signature(tool) }).collect()
 }
 
 fn signature(tool: &Tool) -> Signature<'_> {
-    let parameters = serde_json::from_str(&tool.schema).ok();
-    Signature { name: to_wire(&tool.name), description: &tool.description, parameters }
+    Signature { name: to_wire(&tool.name), description: &tool.description, parameters: schema::for_wire(&tool.schema) }
 }
 
-/// Names on the wire may not hold dots.
+/// A tool's name as every endpoint takes it: letters, digits, `_` and `-`, at most 64 of them. Dots become two underscores; a name
+/// that is too long, or has other characters, ends in a digest of the whole.
 pub fn to_wire(tool: &str) -> String {
-    tool.replace('.', "__")
+    let dotless = tool.replace('.', "__");
+    if is_wire_name(&dotless) {
+        return dotless;
+    }
+    let kept = dotless.chars().map(|c| if is_wire_char(c) { c } else { '_' }).take(NAME_CHARS - 1 - DIGEST_CHARS);
+    let digest = short_id(ids::named("tool", &[tool]));
+    format!("{}_{digest}", kept.collect::<String>())
+}
+
+/// Whether every endpoint takes it as a tool's name.
+pub fn is_wire_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_CHARS && name.chars().all(is_wire_char)
+}
+
+fn is_wire_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json, value::to_raw_value};
+    use serde_json::{json, value::to_raw_value};
 
     use super::*;
 
@@ -224,7 +419,12 @@ mod tests {
 
     #[test]
     fn a_request_is_what_the_format_says() {
-        let call = ToolCall { id: "c1".into(), tool: "tools.now".into(), arguments: "{}".into() };
+        let call = ToolCall {
+            id: "c1".into(),
+            tool: "tools.now".into(),
+            arguments: "{}".into(),
+            passed_back: r#"{"extra_content":{"google":{"thought_signature":"SIG"}},"id":"other"}"#.into(),
+        };
         let asked = ModelRequest {
             tier: "heavy",
             messages: vec![
@@ -234,6 +434,7 @@ mod tests {
                     text: String::new(),
                     calls: vec![call],
                     reasoning_details: r#"[{"type":"reasoning.encrypted","data":"x"}]"#.into(),
+                    passed_back: r#"{"reasoning_content":"hm","role":"user","reasoning_details":[]}"#.into(),
                 },
                 Message::Tool { call_id: "c1".into(), text: "noon".into() },
                 Message::answered("Noon."),
@@ -248,33 +449,36 @@ mod tests {
                     acts_outside: false,
                 })
                 .into(),
-            analysis: false,
-            is_work: false,
+            ..ModelRequest::default()
         };
-        let settings = Settings { model: "m", stream: true, max_output_tokens: 9 };
+        let settings = Settings { model: "m", stream: true, max_output_tokens: 9, takes: Takes::default() };
         let function = json!({ "name": "tools__now", "arguments": "{}" });
+        let nothing = json!({ "type": "object", "properties": {} });
         let expected = json!({
             "model": "m",
             "messages": [
                 { "role": "system", "content": "Be brief." },
                 { "role": "user", "content": "What time is it?" },
                 { "role": "assistant", "content": null,
-                  "tool_calls": [{ "type": "function", "id": "c1", "function": function }],
+                  "tool_calls": [{ "type": "function", "id": "c1", "function": function,
+                                   "extra_content": { "google": { "thought_signature": "SIG" } } }],
+                  "reasoning_content": "hm",
                   "reasoning_details": [{ "type": "reasoning.encrypted", "data": "x" }] },
                 { "role": "tool", "tool_call_id": "c1", "content": "noon" },
                 { "role": "assistant", "content": "Noon." },
             ],
             "tools": [
                 { "type": "function", "function": {
-                    "name": "tools__now", "description": "The time", "parameters": { "type": "object" } } },
-                { "type": "function", "function": { "name": "tools__now", "description": "The time" } },
+                    "name": "tools__now", "description": "The time", "parameters": nothing } },
+                { "type": "function", "function": {
+                    "name": "tools__now", "description": "The time", "parameters": nothing } },
             ],
             "stream": true,
             "stream_options": { "include_usage": true },
             "max_completion_tokens": 9,
         });
         assert_eq!(sent(&asked, &[], settings), expected);
-        let plain = Settings { model: "m", stream: false, max_output_tokens: 0 };
+        let plain = Settings { model: "m", stream: false, max_output_tokens: 0, takes: Takes::default() };
         let nothing = json!({ "model": "m", "messages": [], "stream": false });
         let empty = ModelRequest::with("heavy", Vec::new());
         assert_eq!(sent(&empty, &[], plain), nothing);
@@ -303,7 +507,8 @@ mod tests {
             Shown::Told("gone"),
             data("image/gif"),
         ];
-        let sent = sent(&asked, &shown, Settings { model: "m", stream: false, max_output_tokens: 0 });
+        let sent =
+            sent(&asked, &shown, Settings { model: "m", stream: false, max_output_tokens: 0, takes: Takes::default() });
         let content: Vec<&Value> =
             sent["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
         let image = |media_type: &str| json!({ "type": "image_url", "image_url": { "url": format!("data:{media_type};base64,Ynl0ZXM=") } });

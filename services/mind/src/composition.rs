@@ -105,6 +105,14 @@ pub fn covers(pattern: &str, tool: &str) -> bool {
     }
 }
 
+/// Whether a list covers a tool: of names, of prefixes with `*`, and of either behind a `!`, which takes out what it covers. A list
+/// that only takes out covers everything else.
+pub fn is_listed(tool: &str, patterns: &[String]) -> bool {
+    let is_taken_out = patterns.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|out| covers(out, tool));
+    let mut named = patterns.iter().filter(|pattern| !pattern.starts_with('!')).peekable();
+    !is_taken_out && (named.peek().is_none() || named.any(|pattern| covers(pattern, tool)))
+}
+
 /// Whether others may call a tool of a member. What a mind does itself is in its own decisions, and what is about actions and
 /// processes is about those of whoever calls it.
 fn is_passed_on(tool: &str) -> bool {
@@ -189,7 +197,8 @@ impl AgentState {
     pub(super) fn spend_on_request(&mut self, turn: Option<Uuid>, decision: &AgentDecision) {
         let requested = turn.and_then(|id| self.turns.get_mut(&id)).and_then(Turn::requested_mut);
         if let Some(requested) = requested {
-            let amount = Amount { tokens: tokens(&decision.completions), cost: decision.cost };
+            let tokens = tokens(&decision.completions);
+            let amount = Amount { tokens, cost: decision.cost, unpriced: decision.unpriced_tokens };
             requested.spent = requested.spent.plus(amount);
         }
     }

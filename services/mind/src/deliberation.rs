@@ -6,6 +6,9 @@
 //!
 //! * [`matching`]: which thread a message belongs to
 //! * [`thinking`]: the heavy model's answers, and what they mean; [`turn_request`] what it is asked
+//! * [`calling`]: calls that a model makes
+//! * [`fitting`]: requests that their models take
+//! * [`endings`]: how an answer ended, and what follows; [`failing`] what follows where there is none
 //! * [`compacting`]: summing up what is too long
 //! * [`planning`]: from a plan to a chain
 //! * [`reflecting`]: what a message is after, and whether what is about to be said answers it
@@ -16,16 +19,21 @@
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
 //! * [`client_tools`]: what chat clients want of an answer
-//! * [`bounds`]: what may be open at once
+//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent
 
 mod asked;
 mod bounds;
 mod broadcasting;
+mod calling;
+mod capping;
 mod client_tools;
 mod compacting;
 mod composing;
 mod deciding;
+mod endings;
+mod failing;
 mod firing;
+mod fitting;
 mod limits;
 mod matching;
 mod perceiving;
@@ -35,6 +43,7 @@ mod saying;
 mod stepping;
 mod summing_up;
 mod teaming;
+mod telling;
 mod thinking;
 mod thinking_along;
 mod turn_request;
@@ -49,25 +58,27 @@ use std::{
 
 use kairo_events::{ids, record::Record, vocabulary};
 use kairo_proto::v1::{AgentDecision, Completion};
-use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
-use serde_json::Value;
+use kairo_proto::words::ChainOutcome;
 use uuid::Uuid;
 
-use self::asked::{Asked, Failure, Purpose};
+use self::{
+    asked::{Asked, Course, Purpose},
+    failing::Failure,
+};
 pub use self::{
+    calling::Back,
     limits::Limits,
     thinking_along::LATE,
-    words_left_out::{is_without_words, with_given_up, with_link, without_words},
+    words_left_out::{is_without_words, with_cost_of_given_up, with_given_up, with_link, without_words},
 };
 use super::{
+    caps::Reached,
     log::Input,
-    request::{Catalogue, Message, ModelRequest, Tool},
+    request::{Catalogue, ModelRequest, Tool},
     state::{AgentState, Cause, Order, Turn},
     team::Amount,
 };
 
-/// What a model says that is asked too much at once: it is asked once more with less.
-const TOO_MUCH: &str = "context_too_long";
 /// What is said in place of an answer that is too large to be written.
 const TOO_LONG: &str = "I could not finish this: my answer was too long. Please ask for a smaller piece.";
 
@@ -107,6 +118,8 @@ pub struct Deliberation<'a> {
     /// Turns to go on with.
     work: VecDeque<Uuid>,
     asked: Vec<Asked>,
+    /// Questions that are not asked, since a cap is reached.
+    unasked: VecDeque<(Asked, Reached)>,
     /// Chains begun.
     chains: u32,
     /// What the agent has spent and told nobody of, before this decision.
@@ -175,6 +188,7 @@ impl<'a> Deliberation<'a> {
             },
             work: VecDeque::new(),
             asked: Vec::new(),
+            unasked: VecDeque::new(),
             chains: 0,
             spent_before: state.team.spent,
             compacted: BTreeSet::new(),
@@ -197,9 +211,9 @@ impl<'a> Deliberation<'a> {
             if let Some(chain) = &turn.chain {
                 instead.end_chain(*turn_id, chain.id, &ChainOutcome::Failed, "what it came to is too large");
             }
-            instead.fail(*turn_id, "malformed_answer", "the answer was larger than an event may be", 1, false);
+            instead.fail(*turn_id, failing::MALFORMED, "the answer was larger than an event may be", 1, false);
             instead.join(*turn_id);
-            instead.conclude_for_good(*turn_id, TOO_LONG);
+            instead.conclude_for_good(*turn_id, TOO_LONG, failing::MALFORMED);
         }
         if state.work.begins() == Some(input.record.sequence) {
             instead.pass_over_next(TOO_LONG);
@@ -230,7 +244,7 @@ impl<'a> Deliberation<'a> {
 
     /// Works until an answer is needed or nothing is left to do.
     fn go_on(mut self) -> (Self, Next) {
-        while let Some(turn_id) = self.work.pop_front() {
+        while let Some(turn_id) = self.next_work() {
             // Answers of the same turn are taken together: what it does next may depend on any of them.
             if !self.asked.iter().any(|asked| asked.turn == turn_id) {
                 self.advance(turn_id);
@@ -276,24 +290,11 @@ impl<'a> Deliberation<'a> {
             return self.work.push_back(asked.turn);
         }
         let outcome = match &completion.error {
-            Some(error) => {
-                Err(Failure { kind: error.kind.clone(), message: error.message.clone(), mendable: error.transient })
-            }
+            Some(error) => Err(Failure::of(error)),
             None => self.understand(&asked, &completion),
         };
-        let Err(failure) = outcome else { return };
-        // The user's answer neither waits for a summary nor fails with it.
-        if matches!(asked.purpose, Purpose::Summarize { .. }) {
-            return self.work.push_back(asked.turn);
-        }
-        let attempt = asked.question.attempt;
-        let is_shorter = failure.kind == TOO_MUCH && attempt == 1;
-        let mendable = failure.mendable || is_shorter || may_be_told_in_words(&asked, &failure);
-        let again = attempt < self.limits.tries && mendable;
-        self.fail(asked.turn, &failure.kind, &failure.message, attempt, again);
-        match again {
-            true => self.ask_again(asked, &completion, &failure),
-            false => self.give_up(asked, &failure),
+        if let Err(failure) = outcome {
+            self.fail_to_answer(asked, &completion, failure);
         }
     }
 
@@ -310,6 +311,9 @@ impl<'a> Deliberation<'a> {
 
     /// What an answer means, and what follows from it.
     fn understand(&mut self, asked: &Asked, completion: &Completion) -> Result<(), Failure> {
+        if !matches!(asked.purpose, Purpose::Think { .. }) {
+            endings::usable(&asked.purpose, completion)?;
+        }
         match &asked.purpose {
             Purpose::Match => self.matched(asked.turn, &completion.text),
             Purpose::Think { step } => self.thought_out(asked, *step, completion),
@@ -327,68 +331,10 @@ impl<'a> Deliberation<'a> {
         }
     }
 
-    /// What follows when there is no usable answer.
-    fn give_up(&mut self, asked: Asked, failure: &Failure) {
-        let Failure { kind, message, .. } = failure;
-        match asked.purpose {
-            Purpose::Match => self.stay(asked.turn),
-            Purpose::Think { .. } | Purpose::Plan(_) => {
-                self.settle();
-                self.close_chain(asked.turn, &ChainOutcome::Failed, message);
-                let text = match kind.as_str() {
-                    "invalid_chain" => format!(
-                        "I could not finish this: my plan cannot be carried out as it is ({message}). Please put it \
-                         differently, or ask for less at once."
-                    ),
-                    _ => format!("I could not finish this: {message} ({kind}). Please try again later."),
-                };
-                self.conclude(asked.turn, &text, &TaskStatus::Failed);
-            }
-            Purpose::Decide(deciding) => {
-                self.end_step(asked.turn, deciding.step, &Ended::Failed, Value::Null, message);
-                self.work.push_back(asked.turn);
-            }
-            Purpose::Complete(completing) => {
-                self.end_step(asked.turn, completing.step, &Ended::Failed, Value::Null, message);
-                self.work.push_back(asked.turn);
-            }
-            Purpose::Compact(of) => self.go_on_without_summary(asked.turn, of),
-            Purpose::Goal => {
-                self.settle();
-                self.think(asked.turn, None);
-            }
-            // What nobody could review is said.
-            Purpose::Reflect { draft } => {
-                self.settle();
-                self.conclude(asked.turn, &draft, &TaskStatus::Completed);
-            }
-            Purpose::Judge(judging) => self.unclear(asked.turn, judging),
-            Purpose::Learn { thread_id } => self.learned_nothing(asked.turn, &thread_id, message),
-            Purpose::Summarize { .. } | Purpose::Voice(_) => {}
-        }
-    }
-
-    /// Asks once more, showing the model its mistake where it answered at all.
-    fn ask_again(&mut self, mut asked: Asked, completion: &Completion, failure: &Failure) {
-        if may_be_told_in_words(&asked, failure) {
-            Arc::make_mut(&mut asked.question.request).put_in_words("you cannot be shown it");
-        }
-        if failure.kind == TOO_MUCH {
-            Arc::make_mut(&mut asked.question.request).shorten();
-        }
-        if completion.error.is_none() {
-            let messages = &mut Arc::make_mut(&mut asked.question.request).messages;
-            messages.push(Message::answered(completion.text.trim()));
-            let text = format!("That answer could not be used: {}. Try again.", failure.message);
-            messages.push(Message::said(text));
-        }
-        asked.question.attempt += 1;
-        self.asked.push(asked);
-    }
-
     fn ask(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
         let is_work = self.decision.work_input != 0;
-        let request = ModelRequest { is_work, ..request };
+        let mut request = ModelRequest { is_work, ..request };
+        self.fit_to_model(&mut request);
         // Whoever watches sees the answer to the input, not those of tasks that run at the same time.
         let answers = || self.mind.due(self.input.sequence).is_some_and(|(id, _)| *id == turn);
         let speaks = matches!(purpose, Purpose::Think { .. })
@@ -402,14 +348,14 @@ impl<'a> Deliberation<'a> {
         };
         let question = Question { request: Arc::new(request), attempt: 1, speaks, deadline_ms, module };
         let chain = self.chain_of(turn);
-        self.asked.push(Asked { turn, chain, purpose, question });
+        self.put(Asked { turn, chain, purpose, question, course: Course::default() });
     }
 
     /// What was asked for cannot be done. Whoever said it in words is answered in words.
     fn refuse(&mut self, turn_id: Uuid, kind: &str, message: &str) {
         self.fail(turn_id, kind, message, 1, false);
         if self.turn(turn_id).is_some_and(|turn| !turn.message_id.is_empty()) {
-            self.say(turn_id, &format!("I cannot do this: {message}."), true);
+            self.say_failure(turn_id, &format!("I cannot do this: {message}."), kind);
         }
     }
 
@@ -465,9 +411,4 @@ impl<'a> Deliberation<'a> {
     fn plans(&self) -> bool {
         self.mind.profile.as_ref().is_some_and(|profile| profile.plans)
     }
-}
-
-/// Whether the model may have refused images or audio, which words can stand for.
-fn may_be_told_in_words(asked: &Asked, failure: &Failure) -> bool {
-    failure.kind == "model_refused" && asked.question.request.parts().next().is_some()
 }

@@ -16,11 +16,12 @@ use uuid::Uuid;
 
 use super::{
     chain::{Chain, Origin, RESULT_BYTES, Step, StepRun, StepState, THINK},
+    deliberation::Back,
     in_flight::InFlight,
     outside::Provenance,
     state::{AgentState, Cause, Offer, Turn},
     tasks::{Trigger, kept},
-    thread::{Call, Entry, cut},
+    thread::{Call, Entry, WithCalls, cut},
 };
 
 /// Something that hooks may wait for.
@@ -137,6 +138,8 @@ impl AgentState {
                 decide: (!step.decide.is_empty()).then(|| step.decide.clone()),
             },
             state: StepState::Pending,
+            call_id: step.call_id.clone(),
+            passed_back: step.passed_back.clone(),
         };
         let Some(turn) = self.turns.get_mut(&turn_id) else { return };
         let data = turn.chain.take().map_or(Value::Null, |before| before.data);
@@ -146,6 +149,7 @@ impl AgentState {
             task: Uuid::parse_str(&started.task_id).ok(),
             data,
             steps: started.steps.iter().map(step).collect(),
+            passed_back: started.passed_back.clone(),
         });
     }
 
@@ -163,6 +167,7 @@ impl AgentState {
             Ended::Stopped => StepState::Stopped { reason },
             _ => StepState::Failed { reason },
         };
+        let back = self.back_of_step(turn_id, ended.step).unwrap_or_default();
         let Some(step) = self.set_step(turn_id, ended.step, state).filter(|_| !self.perceives(turn_id)) else { return };
         self.see_outside(&event.thread_id, turn_id, &ended.outside);
         let limit = self.keeping();
@@ -188,8 +193,11 @@ impl AgentState {
             since: record.envelope.time,
             after: self.cursor,
             result: Some(cut(&shown)),
+            call_id: back.call_id,
+            passed_back: back.passed_back,
         };
-        thread.push_call(record.sequence, turn_id, call, "", limit);
+        let with = WithCalls { reasoning_details: "", passed_back: &back.answer_passed_back };
+        thread.push_call(record.sequence, turn_id, call, with, limit);
     }
 
     fn chain_ended(&mut self, turn_id: Uuid, ended: &ChainEnded) {
@@ -222,6 +230,7 @@ impl AgentState {
             task: Some(id),
             data: serde_json::from_str(&fired.data).unwrap_or(Value::Null),
             steps: Vec::new(),
+            passed_back: String::new(),
         };
         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id);
         let mut turn = Turn::new(Cause::Task(id), correlation, &thread_id, &user);
@@ -233,6 +242,18 @@ impl AgentState {
             self.threads.entry(thread_id.clone()).or_insert_with(|| thread.into());
         }
         self.see_outside(&thread_id, turn_id, &fired.outside);
+    }
+
+    /// What belongs to the call of a step; none of a step that is not there.
+    pub(super) fn back_of_step(&self, turn_id: Uuid, step: u32) -> Option<Back> {
+        let chain = self.turns.get(&turn_id)?.chain.as_ref()?;
+        let run = chain.steps.get(usize::try_from(step).ok()?)?;
+        Some(Back {
+            call_id: run.call_id.clone(),
+            passed_back: run.passed_back.clone(),
+            answer_passed_back: chain.passed_back.clone(),
+            reasoning_details: String::new(),
+        })
     }
 
     /// Changes a step's state; returns the step as it was written.

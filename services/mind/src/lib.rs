@@ -11,12 +11,14 @@
 //!   for one
 //! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
 //! * [`tokens`]: how much that is
-//! * [`answer`]: what a model's answer means
+//! * [`answer`]: what a model's answer means; [`answer_forms`] those that are JSON
 //! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
 
 pub mod answer;
+pub mod answer_forms;
 mod apply_message;
 pub mod basis;
+pub mod caps;
 pub mod chain;
 pub mod chat;
 pub mod chat_completions;
@@ -34,8 +36,10 @@ pub mod inner_state;
 pub mod intrinsics;
 pub mod log;
 pub mod memories;
+mod models;
 pub mod outside;
 mod owning;
+pub mod prices;
 pub mod profile;
 pub mod prompts;
 mod reflection;

@@ -4,7 +4,8 @@ use kairo_proto::{v1::AgentProfile, words};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    composition::{Member, covers},
+    caps::Caps,
+    composition::{Member, covers, is_listed},
     environment::Perception,
     intrinsics,
     session::Bounds,
@@ -89,6 +90,9 @@ pub struct Profile {
     /// So many answers in a conversation after which it is summed up; 0 for never by itself.
     #[serde(default, skip_serializing_if = "is_none")]
     pub summary_after: u32,
+    /// What it may spend on models.
+    #[serde(default, skip_serializing_if = "Caps::is_nothing")]
+    pub caps: Caps,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -139,6 +143,7 @@ impl Profile {
             max_submodules: profile.max_submodules,
             cutoff: Cutoff { entries: profile.history_cutoff, seconds: profile.history_window },
             summary_after: profile.summary_after,
+            caps: Caps::of(profile.caps.as_ref()),
         }
     }
 
@@ -156,8 +161,7 @@ impl Profile {
         self.has(tool) || self.member_with(tool).is_some()
     }
 
-    /// Whether the agent has the tool itself: it is named, or a prefix with `*` covers it, or nothing is named at all, of
-    /// an agent that is not composed of others.
+    /// Whether the agent has the tool itself: its list covers it, or there is none, of an agent that is not composed of others.
     pub fn has(&self, tool: &str) -> bool {
         let is_named = |pattern: &String| covers(pattern, tool);
         if intrinsics::inner_state::is_of_inner_state(tool) {
@@ -165,6 +169,9 @@ impl Profile {
             let mut of_state = self.tools.iter().filter(|tool| tool.starts_with("state.")).peekable();
             return self.inner_state && (of_state.peek().is_none() || of_state.any(is_named));
         }
-        self.tools.is_empty() && self.members.is_empty() || self.tools.iter().any(is_named)
+        match self.tools.is_empty() {
+            true => self.members.is_empty(),
+            false => is_listed(tool, &self.tools),
+        }
     }
 }

@@ -377,7 +377,11 @@ impl Replay {
                 Cow::Borrowed(known.ok_or_else(|| Unmade::NoCatalogue(version.to_owned()))?)
             }
         };
-        let assumed = || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), ..Limits::default() };
+        // Builds that said no basis knew of no endings.
+        let is_new = decision.completions.iter().any(|completion| !completion.ending.is_empty());
+        let outage_tries = if is_new { Limits::default().outage_tries } else { 0 };
+        let assumed =
+            || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), outage_tries, ..Limits::default() };
         let limits = self.bases.get(&decision.basis).map_or_else(|| Cow::Owned(assumed()), Cow::Borrowed);
         Ok(Making { state, input, catalogue, limits: changes.limits(limits) })
     }
@@ -392,7 +396,14 @@ fn of(agent: Name, sequence: u64) -> Replayed {
 /// A decision as it comes out when it is made again: without what was spent in vain before it, and what ties it to what stands
 /// before it.
 pub fn as_made(decision: &AgentDecision) -> AgentDecision {
-    AgentDecision { given_up: Vec::new(), link: None, reader: vocabulary::FIRST, ..decision.clone() }
+    AgentDecision {
+        given_up: Vec::new(),
+        given_up_cost: 0,
+        given_up_unpriced_tokens: 0,
+        link: None,
+        reader: vocabulary::FIRST,
+        ..decision.clone()
+    }
 }
 
 impl Making<'_> {

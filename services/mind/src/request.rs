@@ -1,12 +1,21 @@
 //! What a model is asked, built from the state alone, so that the request need not be kept.
 
+mod block;
+mod conversation;
+
 use std::sync::Arc;
 
 use kairo_events::{consent, ids, media};
-use kairo_proto::v1::{Part, RequestDigests, ToolArgument, ToolSpec};
+use kairo_proto::v1::{Completion, Part, RequestDigests, ToolArgument, ToolSpec};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+
+use self::conversation::LEFT_OUT;
+pub use self::{
+    block::{CLOSE, OPEN, block, blocks, defuse},
+    conversation::{Conversation, check, short_id},
+};
 
 /// The event of a plan.
 pub const PLAN: &str = "agent.chain";
@@ -14,18 +23,58 @@ pub const PLAN: &str = "agent.chain";
 pub const REPLY: &str = "agent.reply";
 
 /// A model call to be made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelRequest {
     /// heavy, fast or light.
     pub tier: &'static str,
+    /// In the form that [`Conversation`] gives them.
     pub messages: Vec<Message>,
+    /// They stay the same through a turn, whether or not they may be called: messages hold calls of them, and what is the same
+    /// again is paid for once.
     pub tools: Vec<Tool>,
+    #[serde(skip_serializing_if = "ToolChoice::is_free")]
+    pub tool_choice: ToolChoice,
+    /// The form of the answer, where it is to be JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<AnswerSchema>,
     /// Whether the answer is meant for the steps that follow, and not for the user.
     #[serde(skip)]
     pub analysis: bool,
     /// Whether it is made for what is worked on in the background, which keeps no user waiting.
     #[serde(skip)]
     pub is_work: bool,
+}
+
+/// Which tools a model may call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// Any of them, or none.
+    #[default]
+    Free,
+    /// None: it must answer.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Named(String),
+}
+
+impl ToolChoice {
+    fn is_free(&self) -> bool {
+        *self == Self::Free
+    }
+}
+
+/// The form of an answer in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AnswerSchema {
+    /// What endpoints call it: letters, digits, `_` and `-`, at most 64.
+    pub name: Arc<str>,
+    /// A JSON Schema of an object, as text.
+    pub schema: Arc<str>,
+    /// Whether the schema keeps to what OpenAI takes as strict: every object is closed and requires all its fields.
+    pub is_strict: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,6 +95,9 @@ pub enum Message {
         /// What the model server wants back with them; see `Completion.reasoning_details`.
         #[serde(skip_serializing_if = "String::is_empty")]
         reasoning_details: String,
+        /// The same of other fields; see `Completion.passed_back`.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        passed_back: String,
     },
     Tool {
         call_id: String,
@@ -56,7 +108,12 @@ pub enum Message {
 impl Message {
     /// Of the model, in words alone.
     pub fn answered(text: impl Into<String>) -> Self {
-        Self::Assistant { text: text.into(), calls: Vec::new(), reasoning_details: String::new() }
+        Self::called(text, Vec::new())
+    }
+
+    /// Of the model, with calls.
+    pub fn called(text: impl Into<String>, calls: Vec<ToolCall>) -> Self {
+        Self::Assistant { text: text.into(), calls, reasoning_details: String::new(), passed_back: String::new() }
     }
 
     /// Of a user, in words alone.
@@ -65,11 +122,14 @@ impl Message {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ToolCall {
     pub id: String,
     pub tool: String,
     pub arguments: String,
+    /// What the model server wants back with the call; see `CompletionToolCall.passed_back`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub passed_back: String,
 }
 
 /// A tool as it is offered to a model. Every request has all of them, so a copy shares its texts.
@@ -122,12 +182,35 @@ impl Catalogue {
 impl ModelRequest {
     /// One step of the mind, which is told what it is and what it is about, and calls no tools.
     pub fn of(tier: &'static str, system: impl Into<String>, user: impl Into<String>) -> Self {
-        Self::with(tier, vec![Message::System { text: system.into() }, Message::said(user)])
+        let mut request = Self::with(tier, vec![Message::System { text: system.into() }]);
+        request.conversation().user(&user.into(), &[]);
+        request
     }
 
     /// One that offers no tools.
     pub fn with(tier: &'static str, messages: Vec<Message>) -> Self {
-        Self { tier, messages, tools: Vec::new(), analysis: false, is_work: false }
+        Self { tier, messages, ..Self::default() }
+    }
+
+    /// The same, answered in JSON of this form.
+    #[must_use]
+    pub fn answered_as(self, schema: AnswerSchema) -> Self {
+        Self { answer_schema: Some(schema), ..self }
+    }
+
+    /// Whether the model may call a tool.
+    pub fn may_call(&self) -> bool {
+        !self.tools.is_empty() && self.tool_choice != ToolChoice::None
+    }
+
+    /// Adds to its messages.
+    pub fn conversation(&mut self) -> Conversation<'_> {
+        Conversation::of(&mut self.messages)
+    }
+
+    /// Shows the model its answer and what is wrong with it, in a form that every endpoint takes.
+    pub fn push_correction(&mut self, answer: &Completion, correction: &str) {
+        self.conversation().correction(answer, correction);
     }
 
     /// Every image and piece of audio in it, the oldest first.
@@ -146,31 +229,47 @@ impl ModelRequest {
         }
     }
 
-    /// Leaves out the older half of what was said, but for the system's first words and the user's last ones.
+    /// Leaves out the older half of what was said, but for the system's first words and the user's last ones. What is left is a
+    /// conversation as every endpoint takes it.
     pub fn shorten(&mut self) {
         let first = usize::from(matches!(self.messages.first(), Some(Message::System { .. })));
-        let rest = self.messages.split_off(first.min(self.messages.len()));
+        let mut rest = self.messages.split_off(first.min(self.messages.len()));
+        // It says that something was left out, and stands for nothing.
+        let is_mark = |message: &Message| matches!(message, Message::User { text, .. } if *text == block(LEFT_OUT));
+        if rest.first().is_some_and(is_mark) {
+            rest.remove(0);
+        }
         let last_said = rest.iter().rposition(|message| matches!(message, Message::User { .. }));
         let half = rest.len() / 2;
         // A result is nothing without its call.
         let is_result = |message: &&Message| matches!(message, Message::Tool { .. });
         let half = half + rest.iter().skip(half).take_while(is_result).count();
         let kept = rest.into_iter().enumerate().filter(|(at, _)| *at >= half || Some(*at) == last_said);
-        self.messages.extend(kept.map(|(_, message)| message));
+        let kept: Vec<Message> = kept.map(|(_, message)| message).collect();
+        if !matches!(kept.first(), Some(Message::User { .. })) {
+            self.messages.push(Message::said(block(LEFT_OUT)));
+        }
+        self.messages.extend(kept);
     }
 
-    /// Digests of its parts, but for what is sent; `tools` is that of its tools as JSON.
+    /// Digests of its parts, but for what is sent; `tools` is that of its tools as JSON. Facts are the blocks behind its last words.
     pub fn digests(&self, tools: u64) -> RequestDigests {
         let is_system = |message: &&Message| matches!(message, Message::System { .. });
         let (system, rest) = self.messages.split_at(self.messages.iter().take(1).take_while(is_system).count());
-        let behind = rest.iter().rev().take_while(is_system).count();
-        let (history, facts) = rest.split_at(rest.len() - behind);
-        let of = |messages: &[Message]| match messages {
+        let of = |messages: &[&Message]| match messages {
             [] => 0,
             messages => short_digest(&serde_json::to_vec(messages).unwrap_or_default()),
         };
-        let tools = if self.tools.is_empty() { 0 } else { tools };
-        RequestDigests { system: of(system), tools, history: of(history), facts: of(facts), sent: 0 }
+        let (last, facts) = rest.last().map_or((None, ""), parted);
+        let earlier = rest.get(..rest.len().saturating_sub(1)).unwrap_or_default();
+        let history: Vec<&Message> = earlier.iter().chain(&last).collect();
+        RequestDigests {
+            system: of(&system.iter().collect::<Vec<_>>()),
+            tools: if self.tools.is_empty() { 0 } else { tools },
+            history: of(&history),
+            facts: if facts.is_empty() { 0 } else { short_digest(facts.as_bytes()) },
+            sent: 0,
+        }
     }
 
     /// Proves that a rebuilt request is the one that was sent.
@@ -194,14 +293,35 @@ impl ModelRequest {
             tier: &'r str,
             messages: &'r [Message],
             tools: &'r RawValue,
+            #[serde(skip_serializing_if = "is_free")]
+            tool_choice: &'r ToolChoice,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            answer_schema: &'r Option<AnswerSchema>,
         }
-        let canonical = Canonical { tier: self.tier, messages: &self.messages, tools };
+        fn is_free(choice: &&ToolChoice) -> bool {
+            choice.is_free()
+        }
+        let Self { tier, messages, tool_choice, answer_schema, .. } = self;
+        let canonical = Canonical { tier, messages, tools, tool_choice, answer_schema };
         json.clear();
         match serde_json::to_writer(&mut *json, &canonical) {
             Ok(()) => Self::digest_of(json),
             Err(_) => Self::digest_of(&[]),
         }
     }
+}
+
+/// A message without the blocks with which it ends, where anything is left, and these blocks.
+fn parted(message: &Message) -> (Option<Message>, &str) {
+    let (Message::User { text, .. } | Message::Tool { text, .. }) = message else { return (Some(message.clone()), "") };
+    let (words, facts) = text.split_at(block::beginning(text));
+    let is_bare = words.is_empty() && matches!(message, Message::User { parts, .. } if parts.is_empty());
+    let bare = match message {
+        Message::Tool { call_id, .. } => Message::Tool { call_id: call_id.clone(), text: words.to_owned() },
+        Message::User { parts, .. } => Message::User { text: words.to_owned(), parts: parts.clone() },
+        other => other.clone(),
+    };
+    ((!is_bare).then_some(bare), facts)
 }
 
 /// The first 8 bytes of the SHA-256.
@@ -229,29 +349,31 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_request_have_digests_of_their_own() {
-        let system = |text: &str| Message::System { text: text.into() };
-        let asked = |messages: &[Message]| ModelRequest::with("heavy", messages.to_vec()).digests(7);
-        let whole = asked(&[system("be kind"), Message::said("hello"), system("one job runs"), system("answer now")]);
+        let asked = |words: &str, facts: &[&str]| {
+            let mut request = ModelRequest::of("heavy", "be kind", words);
+            facts.iter().for_each(|fact| request.conversation().context(fact));
+            request.digests(7)
+        };
+        let whole = asked("hello", &["one job runs", "answer now"]);
         assert_eq!((whole.tools, whole.sent), (0, 0), "none are offered");
-        let other_facts = asked(&[system("be kind"), Message::said("hello"), system("no job runs")]);
+        let other_facts = asked("hello", &["no job runs"]);
         assert_eq!((other_facts.system, other_facts.history), (whole.system, whole.history));
         assert_ne!(other_facts.facts, whole.facts);
-        let other_history =
-            asked(&[system("be kind"), Message::said("hi"), system("one job runs"), system("answer now")]);
+        let other_history = asked("hi", &["one job runs", "answer now"]);
         assert_eq!((other_history.system, other_history.facts), (whole.system, whole.facts));
         assert_ne!(other_history.history, whole.history);
-        let bare = asked(&[Message::said("hello")]);
+        let bare = ModelRequest::with("heavy", vec![Message::said("hello")]).digests(7);
         assert_eq!((bare.system, bare.history, bare.facts), (0, whole.history, 0));
     }
 
     #[test]
     fn the_digest_never_changes() {
-        let call = ToolCall { id: "c1".into(), tool: "tools.now".into(), arguments: "{}".into() };
+        let call = ToolCall { id: "c1".into(), tool: "tools.now".into(), arguments: "{}".into(), ..Default::default() };
         let request = ModelRequest {
             tier: "heavy",
             messages: vec![
                 Message::said("What time is it?"),
-                Message::Assistant { text: String::new(), calls: vec![call], reasoning_details: String::new() },
+                Message::called("", vec![call]),
                 Message::Tool { call_id: "c1".into(), text: "noon".into() },
             ],
             tools: vec![Tool {
@@ -262,11 +384,17 @@ mod tests {
                 needs_approval_with: Vec::new(),
                 acts_outside: false,
             }],
-            analysis: false,
-            is_work: false,
+            ..ModelRequest::default()
         };
         assert_eq!(request.digest(), "d8681fef-7343-5b77-9818-0314213e0a27");
         let tools = serde_json::value::to_raw_value(&request.tools).unwrap();
         assert_eq!(request.digest_with(&tools), request.digest());
+        let schema = AnswerSchema { name: "match".into(), schema: "{}".into(), is_strict: true };
+        let other = ModelRequest { tool_choice: ToolChoice::None, ..request.clone() };
+        let third = request.clone().answered_as(schema);
+        for request in [other, third] {
+            assert_ne!(request.digest(), "d8681fef-7343-5b77-9818-0314213e0a27");
+            assert_eq!(request.digest_with(&tools), request.digest());
+        }
     }
 }

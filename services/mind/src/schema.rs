@@ -3,6 +3,10 @@
 //! Schemas come from whoever offers a tool. One that is unreasonably large, refers to itself or to other places, or
 //! unfolds to too much is not read: its tool checks what it is called with.
 
+mod wire;
+
+pub use self::wire::for_wire;
+
 use jsonschema::PatternOptions;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{ValidationError, Validator};

@@ -55,8 +55,10 @@ impl Bounds {
         if let Some(most) = self.tokens.filter(|most| spent.tokens >= *most) {
             return Some(format!("{} tokens, and it may take {most}", spent.tokens));
         }
-        if self.cost.is_some_and(|most| spent.cost >= most) {
-            return Some("the money that it may cost".to_owned());
+        match self.cost.and_then(|most| spent.reached_cost(most)) {
+            Some(unknown) if spent.unpriced > 0 => return Some(format!("money, and {unknown}")),
+            Some(_) => return Some("the money that it may cost".to_owned()),
+            None => {}
         }
         let most = self.seconds.filter(|most| took >= i64::from(*most))?;
         Some(format!("{took} seconds, and it may take {most}"))
@@ -87,7 +89,8 @@ impl Session {
     /// Takes in what a decision of the work lane took.
     pub(super) fn spend_on(&mut self, decision: &AgentDecision) {
         if decision.work_input > 0 {
-            let spent = Amount { tokens: tokens(&decision.completions), cost: decision.cost };
+            let tokens = tokens(&decision.completions);
+            let spent = Amount { tokens, cost: decision.cost, unpriced: decision.unpriced_tokens };
             *self = self.with(decision.completions.len(), spent);
         }
     }

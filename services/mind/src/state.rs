@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 pub use super::profile::{Interjection, Profile};
 use super::{
+    caps::Spending,
     chain::{Chain, Move},
     chat::{self, Chat},
     composition::Requested,
@@ -24,13 +25,14 @@ use super::{
     in_flight::{Doubt, Doubts, InFlight, Processes},
     inner_state::InnerState,
     memories::Memories,
+    models::Models,
     outside::Provenance,
     seen::Seen,
     shared::Shared,
     submodules::{Counsel, Submodules, is_broadcast},
     tasks::Tasks,
     team::Standing,
-    thread::{Call, Entry, Keeping, Thread, cut},
+    thread::{Call, Entry, Keeping, Thread, WithCalls, cut},
     words::Words,
     working::Work,
 };
@@ -71,6 +73,12 @@ pub struct AgentState {
     pub inner: Shared<InnerState>,
     #[serde(default, skip_serializing_if = "Submodules::is_nothing")]
     pub submodules: Submodules,
+    /// What it learned of its models.
+    #[serde(default, skip_serializing_if = "Models::is_nothing")]
+    pub(super) models: Models,
+    /// What it spent, where it has caps.
+    #[serde(default, skip_serializing_if = "Spending::is_nothing")]
+    pub spending: Spending,
     /// Where a user was forgotten, until that is decided on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) forgetting: Option<u64>,
@@ -231,8 +239,10 @@ impl AgentState {
         let started = || decision.events.iter().find(|it| matches!(it.event, Some(Event::TaskStarted(_))));
         let due = self.due(decision.decided_on()).map(|(id, _)| *id);
         let decided = due.or_else(|| started().and_then(turn_of));
+        self.models.learn(decision);
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
+        self.spend_of_caps(record.envelope.time, decision);
         if !is_broadcast(decision) && self.summed_up_by(decision).is_none() {
             self.work.session.spend_on(decision);
         }
@@ -242,7 +252,7 @@ impl AgentState {
         self.spend_on_request(decided, decision);
         let tier = self.thinks_with(decided.and_then(|id| self.turns.get(&id)));
         let own = decision.completions.iter().filter(|completion| completion.module.is_empty());
-        let thoughts = own.filter(|completion| completion.tier == tier);
+        let thoughts = own.filter(|completion| completion.tier == tier && self.models.is_step(completion));
         let asked = u32::try_from(thoughts.count()).unwrap_or(u32::MAX);
         if let Some(turn) = decided.and_then(|id| self.turns.get_mut(&id)) {
             turn.due = None;
@@ -367,11 +377,12 @@ impl AgentState {
             about::Turn::Joined(_) => _ = self.turns.remove(&turn_id),
             about::Turn::Action(action) => match &action.action {
                 Some(Action::Say(say)) => {
-                    let entry = chat::entry_of(turn_id, say);
-                    self.add(record.sequence, &event.thread_id, entry);
+                    self.add(record.sequence, &event.thread_id, chat::entry_of(turn_id, say));
                     if say.r#final {
                         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
-                        self.note_answer(&event.thread_id, turn_id, correlation);
+                        if say.failure.is_empty() {
+                            self.note_answer(&event.thread_id, turn_id, correlation);
+                        }
                         if self.turns.remove(&turn_id).is_some_and(|turn| turn.is_aside()) {
                             self.end_aside(&event.thread_id);
                         }
@@ -421,9 +432,10 @@ impl AgentState {
         }
         let limit = self.keeping();
         if let Some(thread) = self.threads.get_mut(&event.thread_id) {
-            let details = call.reasoning_details.as_str();
-            let call = Call { action, tool: call.tool.clone(), arguments, since, after, result: None };
-            thread.push_call(record.sequence, turn_id, call, details, limit);
+            let with = WithCalls { reasoning_details: &call.reasoning_details, passed_back: &call.answer_passed_back };
+            let (call_id, passed_back, tool) = (call.call_id.clone(), call.passed_back.clone(), call.tool.clone());
+            let call = Call { action, tool, arguments, since, after, result: None, call_id, passed_back };
+            thread.push_call(record.sequence, turn_id, call, with, limit);
         }
     }
 

@@ -2,7 +2,10 @@
 //! log.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
-use kairo_events::{prices::spendable, record::Record};
+use kairo_events::{
+    prices::{Cost, spendable},
+    record::Record,
+};
 use kairo_proto::{
     v1::{self, AgentDecision, AgentProfile, Completion, Spent, TeamChanged},
     words::TeamStatus,
@@ -53,23 +56,56 @@ pub enum Status {
 pub struct Amount {
     pub tokens: u64,
     pub cost: u64,
+    /// Of the tokens, those whose price is not known: the cost says nothing of them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unpriced: u64,
+}
+
+// As serde wants it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Amount {
     pub fn plus(self, other: Self) -> Self {
-        Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost.saturating_add(other.cost),
+            unpriced: self.unpriced.saturating_add(other.unpriced),
+        }
     }
 
     pub fn minus(self, other: Self) -> Self {
-        Self { tokens: self.tokens.saturating_sub(other.tokens), cost: self.cost.saturating_sub(other.cost) }
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost: self.cost.saturating_sub(other.cost),
+            unpriced: self.unpriced.saturating_sub(other.unpriced),
+        }
     }
 
     pub fn told(self) -> Spent {
-        Spent { tokens: self.tokens, cost: self.cost }
+        Spent { tokens: self.tokens, cost: self.cost, unpriced_tokens: self.unpriced }
     }
 
     pub fn of(spent: Option<&Spent>) -> Self {
-        spent.map_or_else(Self::default, |spent| Self { tokens: spent.tokens, cost: spent.cost })
+        let of = |spent: &Spent| Self { tokens: spent.tokens, cost: spent.cost, unpriced: spent.unpriced_tokens };
+        spent.map(of).unwrap_or_default()
+    }
+
+    /// What a decision says of money, with that of the calls that were given up before it.
+    pub fn of_money(decision: &AgentDecision) -> Self {
+        let AgentDecision { cost, unpriced_tokens, given_up_cost, given_up_unpriced_tokens, .. } = decision;
+        Self {
+            tokens: 0,
+            cost: cost.saturating_add(*given_up_cost),
+            unpriced: unpriced_tokens.saturating_add(*given_up_unpriced_tokens),
+        }
+    }
+
+    /// The money, as a decimal number; none where it is not known.
+    pub fn money(self) -> Option<String> {
+        (self.unpriced == 0).then(|| Cost::of_units(self.cost).to_string())
     }
 }
 
@@ -90,9 +126,10 @@ impl Team {
     /// Why nothing more may be spent, if that is so.
     pub fn is_spent(&self, spent: Amount) -> Option<String> {
         let tokens = self.tokens_per_day.filter(|most| spent.tokens >= *most);
-        let cost = self.cost_per_day.filter(|most| spent.cost >= *most);
-        match (tokens, cost) {
+        let cost = || self.cost_per_day.and_then(|most| Some((most, spent.reached_cost(most)?)));
+        match (tokens, cost()) {
             (Some(most), _) => Some(format!("{} of {most} tokens of the day are spent", spent.tokens)),
+            (None, Some((_, unknown))) if spent.unpriced > 0 => Some(unknown),
             (None, Some(_)) => Some("the money of the day is spent".to_owned()),
             (None, None) => None,
         }
@@ -118,7 +155,7 @@ impl Profile {
 
     /// Whether its decisions say what they cost.
     pub fn tells_cost(&self) -> bool {
-        self.is_counted() || self.session.cost.is_some()
+        self.is_counted() || self.session.cost.is_some() || self.caps.bounds_money()
     }
 
     /// Whether what it spends is counted.
@@ -144,7 +181,9 @@ impl AgentState {
     pub(super) fn define(&mut self, record: &Record, profile: &AgentProfile) {
         let had_mission = self.profile.as_ref().is_some_and(Profile::is_lead);
         self.submodules_defined();
-        let profile = self.profile.insert(Profile::new(record.sequence, profile));
+        let before = self.profile.replace(Profile::new(record.sequence, profile));
+        self.caps_defined(before.as_ref().map(|before| &before.caps));
+        let Some(profile) = &self.profile else { return };
         if !had_mission && profile.is_lead() {
             let order = Order { tool: intrinsics::team::START.to_owned(), arguments: "{}".to_owned() };
             let owner = profile.owner.clone();
@@ -187,7 +226,7 @@ impl AgentState {
         let given_up = decision.given_up.iter().map(|call| call.input_tokens.saturating_add(call.output_tokens));
         let tokens = given_up.fold(tokens(&decision.completions), u64::saturating_add);
         let day = profile.team.is_some().then(|| profile.day_of(at));
-        self.spend(day, Amount { tokens, cost: decision.cost });
+        self.spend(day, Amount { tokens, ..Amount::of_money(decision) });
     }
 
     /// Takes in what a worker told.

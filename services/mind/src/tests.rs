@@ -2,11 +2,14 @@
 
 mod background;
 mod bounds;
+mod caps;
 mod chains;
 mod chat_clients;
 mod compacting;
 mod composition;
+mod endings;
 mod environment;
+mod failing;
 mod forgetting;
 mod importing;
 mod in_progress;
@@ -18,6 +21,7 @@ mod overtaken;
 mod parts;
 mod reasoning;
 mod reflection;
+mod requests;
 mod sessions;
 mod submodules;
 mod summing_up;
@@ -46,7 +50,7 @@ use uuid::Uuid;
 use super::{
     deliberation::{Deliberation, Limits, Next, Question},
     log::{Diverged, HELD, Input, Log, Ready, Snapshot},
-    request::{Catalogue, Message, ModelRequest, Tool},
+    request::{Catalogue, Message, ModelRequest, Tool, ToolChoice, block, blocks, check},
 };
 
 /// The log that snapshots of tests are of.
@@ -82,6 +86,15 @@ fn catalogue() -> Catalogue {
             .map(tool)
             .into(),
     }
+}
+
+/// A text without what the system tells in it.
+fn words_of(text: &str) -> String {
+    let mut words = text.to_owned();
+    for told in blocks(text) {
+        words = words.replace(&block(told), "");
+    }
+    words.trim().to_owned()
 }
 
 fn says(text: &str) -> Completion {
@@ -158,12 +171,12 @@ impl Agent {
 
     /// What the model was shown last by the system, after the prompt.
     fn told(&self) -> Vec<String> {
-        let messages = self.asked.last().unwrap().messages.iter().skip(1);
+        let messages = self.asked.last().unwrap().messages.iter();
         let told = |message: &Message| match message {
-            Message::System { text } => Some(text.clone()),
-            _ => None,
+            Message::User { text, .. } | Message::Tool { text, .. } => blocks(text).map(str::to_owned).collect(),
+            Message::System { .. } | Message::Assistant { .. } => Vec::new(),
         };
-        messages.filter_map(told).collect()
+        messages.flat_map(told).collect()
     }
 
     /// The next input, read from the log where it is no longer at hand.
@@ -202,6 +215,10 @@ impl Agent {
                         request_digest: question.request.digest(),
                         ..answer(&question.request)
                     };
+                    for question in &questions {
+                        let messages = &question.request.messages;
+                        assert_eq!(check(messages), Ok(()), "{messages:#?}");
+                    }
                     let completions = questions.iter().map(&mut as_asked).collect();
                     self.asked.extend(questions.into_iter().map(|question| question.request));
                     (thought, next) = thought.resume(completions);
@@ -299,8 +316,7 @@ fn a_message_is_answered_while_a_tool_runs_and_the_model_is_told_that_it_does() 
     assert!(shown.contains("still running"), "{shown}");
     agent.learns(&asked, &actions(&asked)[0], "7");
     assert_eq!(acts(&agent.decides(&[says("seven")]).unwrap()), ["seven"]);
-    let last = agent.asked.last().unwrap().messages.last().unwrap().clone();
-    assert!(matches!(last, Message::System { text } if text.ends_with("answer it now: first")));
+    assert!(agent.told().last().unwrap().ends_with("answer it now: first"));
 }
 
 #[test]
@@ -310,9 +326,10 @@ fn a_failing_model_is_tried_again_within_limits_and_the_turn_ends_with_a_reply()
     let decided = agent.decides(&[fails(true), says("hi")]).unwrap();
     assert_eq!(acts(&decided), ["model_unavailable?", "hi"]);
     agent.hears("m2", "hello");
-    let decided = agent.decides(&[fails(true), fails(true), fails(true)]).unwrap();
-    assert_eq!(acts(&decided)[..3], ["model_unavailable?", "model_unavailable?", "model_unavailable?"]);
-    assert!(acts(&decided)[3].starts_with("I could not finish this: busy"));
+    let decided = agent.decides(&vec![fails(true); 8]).unwrap();
+    let (told, tries) = acts(&decided).split_last().map(|(told, tries)| (told.clone(), tries.to_vec())).unwrap();
+    assert_eq!(tries, ["model_unavailable?"; 8]);
+    assert!(told.starts_with("I could not finish this: the model's endpoint is away"), "{told}");
     assert!(agent.mind.state.turns.is_empty());
     agent.hears("m3", "hello");
     assert_eq!(acts(&agent.decides(&[fails(false)]).unwrap()).len(), 2, "what cannot pass is not tried again");
@@ -352,7 +369,7 @@ fn too_many_calls_at_once_are_refused() {
 }
 
 #[test]
-fn the_last_step_of_a_turn_offers_no_tools() {
+fn the_last_step_of_a_turn_offers_the_same_tools_and_lets_none_be_called() {
     let mut agent = Agent::new();
     agent.hears("m1", "hello");
     for _ in 0..3 {
@@ -370,7 +387,10 @@ fn the_last_step_of_a_turn_offers_no_tools() {
     let of_others = |tool: &str| crate::intrinsics::tasks::is_of_queue(tool) || of_groups(tool);
     let own = crate::intrinsics::all().filter(|intrinsic| !of_others(&intrinsic.tool.name));
     let all = catalogue().tools.len() + own.count();
-    assert_eq!(offered, [all, all, all, 0]);
+    assert_eq!(offered, [all, all, all, all]);
+    let may_call: Vec<bool> = agent.asked.iter().map(|request| request.may_call()).collect();
+    assert_eq!(may_call, [true, true, true, false]);
+    assert_eq!(agent.asked.last().unwrap().tool_choice, ToolChoice::None);
 }
 
 #[test]

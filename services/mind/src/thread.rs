@@ -6,15 +6,18 @@ use std::{
 };
 
 use jiff::Timestamp;
+use kairo_proto::v1::Say;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{chat::ClientCall, outside::Provenance, shared::Shared, state::is_none, words::Words};
+use super::{chat::ClientCall, outside::Provenance, request::short_id, shared::Shared, state::is_none, words::Words};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
 /// Text one entry keeps for the model, in bytes. The log has the whole.
 const ENTRY_BYTES: usize = 32 * 1024;
+/// Of what people were told of a failure, so much is kept for the model, in bytes.
+const FAILURE_BYTES: usize = 500;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
@@ -110,6 +113,9 @@ pub enum Entry {
         /// What the model server wants back with them while the turn lasts.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reasoning_details: String,
+        /// The same of other fields: a JSON object as text.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        passed_back: String,
     },
     /// Calls of tools of a chat client, which the client carries out.
     Client {
@@ -134,6 +140,27 @@ pub struct Call {
     pub after: u64,
     /// Absent while it runs.
     pub result: Option<String>,
+    /// The id by which the model knows it; empty where no model made it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub call_id: String,
+    /// What the model server wants back with it while the turn lasts: a JSON object as text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub passed_back: String,
+}
+
+impl Call {
+    /// The id by which requests name it.
+    pub fn id(&self) -> String {
+        if self.call_id.is_empty() { short_id(self.action) } else { self.call_id.clone() }
+    }
+}
+
+/// What the model server wants back with all calls of one answer while the turn lasts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WithCalls<'a> {
+    pub(super) reasoning_details: &'a str,
+    /// A JSON object as text.
+    pub(super) passed_back: &'a str,
 }
 
 impl Thread {
@@ -209,8 +236,15 @@ impl Thread {
     }
 
     /// Calls of one decision are one entry, with the words said before them, as models expect it.
-    pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, details: &str, keeping: Keeping) {
+    pub(super) fn push_call(&mut self, sequence: u64, turn: Uuid, call: Call, with: WithCalls<'_>, keeping: Keeping) {
         let same_decision = self.touched == sequence;
+        let called = |text: String, call: Call| Entry::Called {
+            turn,
+            text,
+            calls: vec![call],
+            reasoning_details: with.reasoning_details.to_owned(),
+            passed_back: with.passed_back.to_owned(),
+        };
         match self.entries.back_mut().map(|entry| &mut **entry) {
             Some(Entry::Called { turn: of, calls, .. }) if same_decision && *of == turn => calls.push(call),
             Some(Entry::Said { turn: of, text }) if same_decision && *of == turn => {
@@ -218,13 +252,9 @@ impl Thread {
                 self.entries.pop_back();
                 self.times.pop_back();
                 self.news = self.news.saturating_sub(1);
-                let reasoning_details = details.to_owned();
-                self.push(sequence, Entry::Called { turn, text, calls: vec![call], reasoning_details }, keeping);
+                self.push(sequence, called(text, call), keeping);
             }
-            _ => {
-                let (text, reasoning_details) = (String::new(), details.to_owned());
-                self.push(sequence, Entry::Called { turn, text, calls: vec![call], reasoning_details }, keeping);
-            }
+            _ => self.push(sequence, called(String::new(), call), keeping),
         }
     }
 
@@ -302,6 +332,20 @@ impl Thread {
 }
 
 impl Entry {
+    /// What an agent said. Words that tell people of a failure are no answer, and a model must not take them for its own.
+    pub(super) fn of_words(turn: Uuid, say: &Say) -> Self {
+        match say.failure.as_str() {
+            "" => Self::Said { turn, text: cut(&say.text) },
+            kind => Self::failed(turn, kind, &say.text),
+        }
+    }
+
+    /// What was asked for was not done, for a reason of this kind and in these words.
+    pub(super) fn failed(turn: Uuid, kind: &str, text: &str) -> Self {
+        let text = format!("What was asked for was not done ({kind}): {}", cut_to(text, FAILURE_BYTES));
+        Self::Notice { turn, text }
+    }
+
     pub fn turn(&self) -> Uuid {
         match self {
             Entry::User { turn, .. }
@@ -331,9 +375,11 @@ impl Entry {
         match self {
             Entry::User { words, .. } => words.bytes(),
             Entry::Said { text, .. } | Entry::Notice { text, .. } => text.len(),
-            Entry::Called { text, calls, reasoning_details, .. } => {
-                let call = |call: &Call| call.arguments.len() + call.result.as_ref().map_or(0, String::len);
-                text.len() + reasoning_details.len() + calls.iter().map(call).sum::<usize>()
+            Entry::Called { text, calls, reasoning_details, passed_back, .. } => {
+                let call = |call: &Call| {
+                    call.arguments.len() + call.passed_back.len() + call.result.as_ref().map_or(0, String::len)
+                };
+                text.len() + reasoning_details.len() + passed_back.len() + calls.iter().map(call).sum::<usize>()
             }
             Entry::Client { text, calls, .. } => {
                 let call = |call: &ClientCall| call.arguments.len() + call.result.as_ref().map_or(0, String::len);

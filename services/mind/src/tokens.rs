@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use tiktoken_rs::{CoreBPE, o200k_base};
 
-use super::request::{Message, ModelRequest};
+use super::request::{Message, ModelRequest, Tool, ToolCall};
 
 /// What a message and a call take beside their words.
 const FRAME: usize = 4;
@@ -33,20 +33,35 @@ pub fn exceed(request: &ModelRequest, most: usize) -> Option<usize> {
 }
 
 fn counted(request: &ModelRequest, of: impl Fn(&str) -> usize) -> usize {
-    let messages = request.messages.iter().map(|message| {
-        FRAME
-            + match message {
-                Message::System { text } | Message::Tool { text, .. } => of(text),
-                Message::User { text, parts } => of(text) + parts.len() * PART,
-                Message::Assistant { text, calls, reasoning_details } => {
-                    of(text)
-                        + of(reasoning_details)
-                        + calls.iter().map(|call| FRAME + of(&call.tool) + of(&call.arguments)).sum::<usize>()
-                }
-            }
-    });
-    let tools = request.tools.iter().map(|tool| FRAME + of(&tool.name) + of(&tool.description) + of(&tool.schema));
+    let messages = request.messages.iter().map(|message| counted_message(message, &of));
+    let tools = request.tools.iter().map(|tool| counted_tool(tool, &of));
     messages.chain(tools).sum()
+}
+
+/// The tokens of one message of a request.
+pub fn of_message(message: &Message) -> usize {
+    counted_message(message, &of_text)
+}
+
+/// The tokens of one tool that a request offers.
+pub fn of_tool(tool: &Tool) -> usize {
+    counted_tool(tool, &of_text)
+}
+
+fn counted_tool(tool: &Tool, of: &impl Fn(&str) -> usize) -> usize {
+    FRAME + of(&tool.name) + of(&tool.description) + of(&tool.schema)
+}
+
+fn counted_message(message: &Message, of: &impl Fn(&str) -> usize) -> usize {
+    let call = |call: &ToolCall| FRAME + of(&call.tool) + of(&call.arguments) + of(&call.passed_back);
+    let words = match message {
+        Message::System { text } | Message::Tool { text, .. } => of(text),
+        Message::User { text, parts } => of(text) + parts.len() * PART,
+        Message::Assistant { text, calls, reasoning_details, passed_back } => {
+            of(text) + of(reasoning_details) + of(passed_back) + calls.iter().map(call).sum::<usize>()
+        }
+    };
+    FRAME + words
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use kairo_events::record::Record;
+use kairo_proto::words::TaskStatus;
 use kairo_proto::{
     About,
     about::{Agent, Process, Tool},
@@ -228,7 +229,7 @@ impl AgentState {
     pub(super) fn task_changed(&mut self, record: &Record, changed: &TaskChanged) {
         let is_put_back = self.tasks.is_put_back(changed);
         if is_put_back {
-            self.stop_working(record, &changed.task_id, &changed.reason);
+            self.stop_working(record, &changed.task_id, &changed.reason, Some("put back"));
         }
         self.rest_for(&changed.task_id, changed.rests);
         self.tasks.change(changed);
@@ -250,7 +251,8 @@ impl AgentState {
 
     pub(super) fn task_ended(&mut self, record: &Record, ended: &TaskEnded) {
         let text = if ended.result.is_empty() { &ended.reason } else { &ended.result };
-        self.stop_working(record, &ended.task_id, text);
+        let failure = (ended.status_word() == TaskStatus::Failed).then_some("failed");
+        self.stop_working(record, &ended.task_id, text, failure);
         self.rest_for(&ended.task_id, false);
         self.tasks.end(ended);
         let is_member = || self.profile.as_ref().is_some_and(|profile| !profile.lead.is_empty());
@@ -260,11 +262,16 @@ impl AgentState {
     }
 
     /// What came of it is known in its thread of work, and where it was asked for.
-    fn stop_working(&mut self, record: &Record, task: &str, text: &str) {
+    fn stop_working(&mut self, record: &Record, task: &str, text: &str, failure: Option<&str>) {
         let Ok(id) = Uuid::parse_str(task) else { return };
         let working = self.turns.iter().find(|(_, turn)| turn.work() == Some(id));
         if let Some((turn_id, thread_id)) = working.map(|(turn_id, turn)| (*turn_id, turn.thread_id.clone())) {
-            self.add(record.sequence, &thread_id, Entry::Said { turn: turn_id, text: cut(text) });
+            // From when it is known how answers end, it is known of a failure, too, that no model said it.
+            let entry = match failure.filter(|_| self.models.tell_endings()) {
+                Some(kind) => Entry::failed(turn_id, kind, text),
+                None => Entry::Said { turn: turn_id, text: cut(text) },
+            };
+            self.add(record.sequence, &thread_id, entry);
             let marks = self.threads.get(&thread_id).map(|thread| thread.outside.marks()).unwrap_or_default();
             let asked_in = self.tasks.get(id).map(|task| task.thread_id.clone()).unwrap_or_default();
             self.see_outside(&asked_in, turn_id, &marks);

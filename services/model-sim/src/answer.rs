@@ -1,20 +1,26 @@
 //! What the simulator answers, independent of how it goes over the wire.
 
+use crate::form::Form;
+use crate::raw::RawReply;
 use crate::scenario::{Fault, Pace, ReasoningForm};
 
 /// What to send back, rendered.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Answer<'s> {
     /// The rule that gave it; none if no rule matched.
     pub rule: Option<&'s str>,
     pub pace: Pace,
     pub fault: Option<Fault>,
+    /// In which forms it is sent, one after the other; of a message alone.
+    pub forms: Vec<Form>,
     pub reply: Reply,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Reply {
     Message(Message),
+    /// Written out.
+    Raw(RawReply),
     Error(ErrorReply),
 }
 

@@ -22,8 +22,10 @@ pub struct Conversation<'r> {
     pub round: usize,
     /// How many tool results at the end nothing but system messages follow.
     pub fresh_results: usize,
-    /// The names of the tools offered, as on the wire.
+    /// The names of the tools offered, as on the wire; none where none may be called.
     pub offered: Vec<&'r str>,
+    /// The request as it came, where that was said.
+    body: &'r [u8],
     messages: &'r [RequestMessage<'r>],
     /// Of the whole conversation, in order.
     results: Vec<ToolResult<'r>>,
@@ -44,7 +46,8 @@ impl<'r> Conversation<'r> {
     #[must_use]
     pub fn of(request: &'r ChatRequest<'r>) -> Self {
         let messages = request.messages.as_slice();
-        let last_user = messages.iter().rposition(|message| message.role == "user");
+        let last_user = messages.iter().rposition(is_of_user);
+        let may_call = request.tool_choice.as_ref().and_then(Value::as_str) != Some("none");
         let since = last_user.map_or(0, |index| index + 1);
         let turn = messages.get(since..).unwrap_or_default();
         let said = last_user.and_then(|index| messages.get(index)).map(|message| &message.content);
@@ -62,15 +65,40 @@ impl<'r> Conversation<'r> {
             offered: request
                 .tools
                 .iter()
+                .filter(|_| may_call)
                 .flatten()
                 .filter_map(|tool| tool.function.as_ref())
                 .map(|function| function.name.as_ref())
                 .collect(),
+            body: &[],
             messages,
             results: results(messages),
             turn_results: messages.iter().take(since).filter(|message| message.role == "tool").count(),
             key: key(request),
         }
+    }
+
+    /// With the request as it came.
+    #[must_use]
+    pub fn with_body(self, body: &'r [u8]) -> Self {
+        Self { body, ..self }
+    }
+
+    /// The request as it came; null where that was not said.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(self.body).unwrap_or_default()
+    }
+
+    /// How many tokens the request has, tools and all, four bytes to a token.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.body.len().div_ceil(4)
+    }
+
+    /// The texts of the user messages, the newest first.
+    pub fn users(&self) -> impl Iterator<Item = &'r str> {
+        self.messages.iter().rev().filter(|message| message.role == "user").map(|message| message.content.0.as_ref())
     }
 
     /// The tool results since the last user message, in order.
@@ -91,14 +119,18 @@ impl<'r> Conversation<'r> {
         self.results.last()
     }
 
-    /// The texts of the system and developer messages, the newest first.
+    /// The texts of the system and developer messages, and of blocks, the newest first.
     pub fn system(&self) -> impl Iterator<Item = &'r str> {
-        self.messages.iter().rev().filter(|message| is_instruction(message)).map(|message| message.content.0.as_ref())
+        self.messages.iter().rev().flat_map(|message| {
+            let words = (is_instruction(message) && message.told.is_empty()).then(|| message.content.0.as_ref());
+            message.told.iter().rev().map(String::as_str).chain(words)
+        })
     }
 
     /// The texts of all other messages, the newest first.
     pub fn texts(&self) -> impl Iterator<Item = &'r str> {
-        self.messages.iter().rev().filter(|message| !is_instruction(message)).map(|message| message.content.0.as_ref())
+        let said = self.messages.iter().rev().filter(|message| !is_instruction(message) && message.has_words());
+        said.map(|message| message.content.0.as_ref())
     }
 
     /// The images and audio of the whole conversation, in order.
@@ -116,14 +148,15 @@ impl<'r> Conversation<'r> {
     /// The same for all requests of one turn, that is until the next user message.
     #[must_use]
     pub fn turn_key(&self) -> u64 {
-        let users = self.messages.iter().filter(|message| message.role == "user").count();
+        let users = self.messages.iter().filter(|message| is_of_user(message)).count();
         hash(&(self.key, users, self.user))
     }
 
     /// How many bytes of text the request has.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.messages.iter().map(|message| message.content.0.len()).sum()
+        let told = |message: &RequestMessage<'_>| message.told.iter().map(String::len).sum::<usize>();
+        self.messages.iter().map(|message| message.content.0.len() + told(message)).sum()
     }
 }
 
@@ -152,8 +185,13 @@ impl ToolResult<'_> {
     }
 }
 
+/// Whether nobody but the system says anything in it.
 fn is_instruction(message: &RequestMessage<'_>) -> bool {
-    message.role == "system" || message.role == "developer"
+    message.role == "system" || message.role == "developer" || message.role == "user" && !message.has_words()
+}
+
+fn is_of_user(message: &RequestMessage<'_>) -> bool {
+    message.role == "user" && message.has_words()
 }
 
 fn results<'r>(messages: &'r [RequestMessage<'r>]) -> Vec<ToolResult<'r>> {
@@ -177,7 +215,7 @@ fn key(request: &ChatRequest<'_>) -> u64 {
     match &request.user {
         Some(user) => hash(&("user", user.as_str())),
         None => {
-            let first = request.messages.iter().find(|message| message.role == "user");
+            let first = request.messages.iter().find(|message| is_of_user(message));
             hash(&("first", first.map_or("", |message| message.content.0.as_ref())))
         }
     }
@@ -232,6 +270,25 @@ mod tests {
             assert_eq!((conversation.round, conversation.results().len()), (0, 0));
             assert_eq!(conversation.key(), with(TURN, |other| other.key()));
             assert_ne!(conversation.turn_key(), with(TURN, |other| other.turn_key()));
+        });
+    }
+
+    #[test]
+    fn blocks_are_system_words_and_no_choice_offers_nothing() {
+        let told = TURN
+            .replace(
+                r#"{"role":"developer","content":"nothing is in flight"}"#,
+                r#"{"role":"user","content":"<kairo:context>\na job ended\n</kairo:context>"}"#,
+            )
+            .replace(r#"{\"ok\":false}"#, r#"{\"ok\":false}\n\n<kairo:context>\nanswer now\n</kairo:context>"#)
+            .replace(r#""model":"m","#, r#""model":"m","tool_choice":"none","#);
+        with(&told, |conversation| {
+            assert_eq!(conversation.user, "what time is it");
+            assert_eq!((conversation.round, conversation.fresh_results), (1, 2));
+            assert_eq!(conversation.system().collect::<Vec<_>>(), ["a job ended", "answer now", "You are Kairo."]);
+            assert_eq!(conversation.last_result().map(|result| result.content), Some(r#"{"ok":false}"#));
+            assert_eq!(conversation.offered, [""; 0]);
+            assert!(conversation.texts().all(|text| !text.contains("kairo:")));
         });
     }
 

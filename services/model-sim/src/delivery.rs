@@ -20,8 +20,10 @@ pub async fn pause(milliseconds: u64, stopping: &CancellationToken) {
 
 /// The body that sends `frames`, with a pause before each but the first. The request is answered when the last of them
 /// is handed over.
-pub fn body(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken, open: Open) -> Body {
-    match joined(&frames) {
+///
+/// Frames that are to come apart are written one by one also where there is nothing to wait for.
+pub fn body(frames: Vec<Frame>, apart: bool, chunk_delay_ms: u64, stopping: CancellationToken, open: Open) -> Body {
+    match joined(&frames).filter(|_| !apart || frames.len() == 1) {
         // With nothing to wait for, one write says it all.
         Some(whole) if chunk_delay_ms == 0 => {
             open.answered();
@@ -35,7 +37,7 @@ pub fn body(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken
 fn joined(frames: &[Frame]) -> Option<Bytes> {
     let data = |frame: &Frame| match frame {
         Frame::Data(data) => Some(data.clone()),
-        Frame::Stall | Frame::Cut => None,
+        Frame::Wait(_) | Frame::Stall | Frame::Cut => None,
     };
     match frames {
         [only] => data(only),
@@ -49,12 +51,18 @@ fn joined(frames: &[Frame]) -> Option<Bytes> {
 fn paced(frames: Vec<Frame>, chunk_delay_ms: u64, stopping: CancellationToken, open: Open) -> Body {
     let start = (frames.into_iter(), stopping, 0, Some(open));
     Body::from_stream(stream::unfold(start, move |(mut frames, stopping, delay_ms, mut open)| async move {
-        let frame = frames.next()?;
+        let mut frame = frames.next()?;
+        while let Frame::Wait(wait_ms) = frame {
+            pause(wait_ms, &stopping).await;
+            frame = frames.next()?;
+        }
         // What was sent so far is flushed only when this has nothing more to give for a moment.
         tokio::task::yield_now().await;
         pause(delay_ms, &stopping).await;
         let sent = match frame {
             Frame::Data(data) => Ok(data),
+            // It was waited for.
+            Frame::Wait(_) => Ok(Bytes::new()),
             Frame::Stall => {
                 stopping.cancelled().await;
                 Err(io::Error::other("the model simulator is stopping"))

@@ -13,7 +13,13 @@ pub mod conversation;
 pub mod counters;
 pub mod delay;
 mod delivery;
+pub mod demand;
+pub mod form;
+mod json;
 pub mod matching;
+pub mod misbehaviour;
+pub mod presets;
+pub mod raw;
 pub mod recorder;
 pub mod rendering;
 pub mod scenario;
@@ -28,6 +34,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use delay::Delay;
+pub use misbehaviour::Misbehaviour;
 pub use scenario::{Scenario, ScenarioMistakes};
 pub use server::{Server, bind};
 
@@ -46,7 +53,9 @@ pub struct Config {
     pub max_body_bytes: usize,
     /// Before each answer, beside what the scenario says.
     pub delay: Delay,
-    /// Chooses among the delays of a range.
+    /// The share of answers that come in another form or fail, as those of real endpoints do.
+    pub misbehaviour: Misbehaviour,
+    /// Chooses among the delays of a range, and which answers misbehave.
     pub seed: u64,
     /// Gets a line for each request that ended; it grows as long as requests come.
     pub journal: Option<PathBuf>,
@@ -69,6 +78,7 @@ impl Config {
             keep_requests: Self::KEEP_REQUESTS,
             max_body_bytes: Self::MAX_BODY_BYTES,
             delay: Delay::default(),
+            misbehaviour: Misbehaviour::default(),
             seed: 0,
             journal: None,
             number_answers: false,

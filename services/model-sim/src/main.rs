@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use kairo_model_sim::{Config, DEFAULT_SCENARIO, Delay, Scenario, bind};
+use kairo_model_sim::{Config, DEFAULT_SCENARIO, Delay, Misbehaviour, Scenario, bind, presets};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The exit status for wrong usage or configuration, `EX_USAGE` of sysexits.h.
@@ -35,7 +35,13 @@ struct Arguments {
     /// each is drawn
     #[arg(long, default_value_t = Delay::default(), value_name = "MS|LEAST-MOST")]
     delay: Delay,
-    /// Chooses among the delays of a range
+    /// The share of answers that come in another form or fail, such as 0.2: what a client must survive by itself
+    #[arg(long, default_value_t = Misbehaviour::default(), value_name = "SHARE")]
+    misbehave: Misbehaviour,
+    /// Play the presets of misbehaviour: a user message that holds #NAME chooses one
+    #[arg(long, conflicts_with = "scenario")]
+    presets: bool,
+    /// Chooses among the delays of a range, and which answers misbehave
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     seed: u64,
     /// Write a line of JSON to this file for each request that ended; it grows as long as requests come
@@ -60,7 +66,7 @@ async fn main() -> ExitCode {
             return code;
         }
     };
-    let scenario = match scenario(arguments.scenario.as_deref()) {
+    let scenario = match scenario(&arguments) {
         Ok(scenario) => scenario,
         Err(mistakes) => {
             eprintln!("kairo-model-sim: {mistakes}");
@@ -79,8 +85,11 @@ async fn main() -> ExitCode {
     }
 }
 
-fn scenario(file: Option<&Path>) -> Result<Scenario, String> {
-    let Some(file) = file else {
+fn scenario(arguments: &Arguments) -> Result<Scenario, String> {
+    if arguments.presets {
+        return Scenario::parse(&presets::scenario()).map_err(|mistakes| mistakes.to_string());
+    }
+    let Some(file) = arguments.scenario.as_deref() else {
         return Scenario::parse(DEFAULT_SCENARIO).map_err(|mistakes| mistakes.to_string());
     };
     let name = file.display();
@@ -98,6 +107,7 @@ async fn serve(arguments: Arguments, scenario: Scenario) -> io::Result<()> {
         keep_requests: arguments.keep_requests,
         max_body_bytes: arguments.max_body_bytes,
         delay: arguments.delay,
+        misbehaviour: arguments.misbehave,
         seed: arguments.seed,
         journal: arguments.journal,
         number_answers: arguments.number_answers,

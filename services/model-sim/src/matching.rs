@@ -15,6 +15,8 @@ pub struct Claim {
     pub rule: usize,
     pub counted_for: u64,
     pub limit: u32,
+    /// And how long since it was first used, in milliseconds.
+    pub within_ms: Option<u64>,
 }
 
 /// The answer of the first rule that matches. `claim` counts one use of a rule with `times` and
@@ -36,6 +38,7 @@ pub fn answer<'s>(
             rule: None,
             pace: scenario.pace,
             fault: None,
+            forms: Vec::new(),
             reply: plain_text(
                 conversation,
                 format!(
@@ -61,7 +64,7 @@ fn claim_of(rule: usize, times: Times, conversation: &Conversation<'_>) -> Claim
         TimesPer::Conversation => conversation.key(),
         TimesPer::Turn => conversation.turn_key(),
     };
-    Claim { rule, counted_for, limit: times.limit }
+    Claim { rule, counted_for, limit: times.limit, within_ms: times.within_ms }
 }
 
 /// None if a condition does not hold. The cheap ones are asked first.
@@ -71,14 +74,16 @@ fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<
         && when.step_at_least.is_none_or(|least| conversation.results().len() >= least)
         && when.round.is_none_or(|round| conversation.round == round)
         && listed(&when.models, conversation.model)
+        && when.larger_than_tokens.is_none_or(|least| conversation.tokens() > least)
         && parts_match(when, conversation)
         && when.tools_offered.iter().all(|tool| conversation.offered.contains(&tool.as_str()));
-    if !holds {
+    if !holds || !demands_match(when, conversation) {
         return None;
     }
     let mut captures = Captures::new();
     let texts_match = found_in(&when.user, || std::iter::once(conversation.user), &mut captures)
         && found_in(&when.system, || conversation.system(), &mut captures)
+        && found_in(&when.any_user, || conversation.users(), &mut captures)
         && found_in(&when.conversation, || conversation.texts(), &mut captures);
     if !texts_match {
         return None;
@@ -92,6 +97,17 @@ fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<
         found?;
     }
     Some(captures)
+}
+
+/// Whether one of the demands is violated, and a call would be taken or not, as is asked for.
+fn demands_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
+    if when.violates.is_empty() && when.may_call.is_none() {
+        return true;
+    }
+    let request = conversation.json();
+    let may_call = !conversation.offered.is_empty() && request.get("tool_choice").is_none_or(|choice| choice != "none");
+    when.may_call.is_none_or(|wanted| wanted == may_call)
+        && (when.violates.is_empty() || when.violates.iter().any(|demand| demand.violation(&request).is_some()))
 }
 
 /// Whether the images and audio of the last user message are those that are asked for.

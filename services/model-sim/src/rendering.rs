@@ -7,6 +7,7 @@ use minijinja::{Value as TemplateValue, context};
 
 use crate::answer::{Answer, ErrorReply, Message, Reply, ToolCall};
 use crate::conversation::{Conversation, ToolResult};
+use crate::raw::RawReply;
 use crate::scenario::{
     AnswerPlan, Arguments, Content, ErrorPlan, MessagePlan, ReasoningForm, ResultStatus, Rule, Scenario, ToolCallPlan,
     dotted_tool_name,
@@ -24,23 +25,24 @@ pub fn rendered<'s>(
     conversation: &Conversation<'_>,
     captures: &Captures<'_>,
 ) -> Answer<'s> {
-    let context = variables(conversation, captures);
+    let context = variables(rule, conversation, captures);
     let reply = match &plan.content {
         Content::Error(error) => render_error(scenario, error, &context).map(Reply::Error),
+        Content::Raw(raw) => scenario.templates.argument(raw, &context).and_then(RawReply::read).map(Reply::Raw),
         Content::Message(message) => render_message(scenario, message, conversation, &context).map(Reply::Message),
     };
-    let (fault, reply) = match reply {
-        Ok(reply) => (plan.fault, reply),
+    let (fault, forms, reply) = match reply {
+        Ok(reply) => (plan.fault, plan.forms.clone(), reply),
         Err(error) => {
             let text = format!("(model simulator) rule '{}' cannot be rendered: {error}", rule.name);
-            (None, plain_text(conversation, text))
+            (None, Vec::new(), plain_text(conversation, text))
         }
     };
-    Answer { rule: Some(&rule.name), pace: plan.pace, fault, reply }
+    Answer { rule: Some(&rule.name), pace: plan.pace, fault, forms, reply }
 }
 
 /// The variables of templates. Documented in the README.
-fn variables(conversation: &Conversation<'_>, captures: &Captures<'_>) -> TemplateValue {
+fn variables(rule: &Rule, conversation: &Conversation<'_>, captures: &Captures<'_>) -> TemplateValue {
     let last = conversation.last_result().map(result_variables).unwrap_or_default();
     let part = |key| last.get_attr(key).unwrap_or_default();
     let captures = captures.iter().map(|(name, text)| (*name, TemplateValue::from(*text)));
@@ -54,12 +56,21 @@ fn variables(conversation: &Conversation<'_>, captures: &Captures<'_>) -> Templa
         last_tool => part("tool"),
         step => conversation.results().len(),
         round => conversation.round,
+        tokens => conversation.tokens(),
+        violation => violation(rule, conversation),
         tools => conversation.offered.iter().map(|name| dotted_tool_name(name)).collect::<Vec<_>>(),
         results => conversation.results().iter().map(result_variables).collect::<Vec<_>>(),
         latest => latest(conversation),
         parts => conversation.parts.iter().map(Serde).map(TemplateValue::from).collect::<Vec<_>>(),
         all_parts => conversation.all_parts().map(Serde).map(TemplateValue::from).collect::<Vec<_>>(),
     }
+}
+
+/// In which words a provider would refuse the request, where the rule is about that.
+fn violation(rule: &Rule, conversation: &Conversation<'_>) -> Option<String> {
+    let demands = &rule.when.violates;
+    let request = if demands.is_empty() { serde_json::Value::Null } else { conversation.json() };
+    demands.iter().find_map(|demand| demand.violation(&request))
 }
 
 /// The last user message, where it is JSON.

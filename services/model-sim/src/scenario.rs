@@ -2,12 +2,15 @@
 //! compiles every pattern and template, so that answering a request only matches and renders.
 
 mod compile;
+mod expand;
 mod format;
 
 use regex::Regex;
 
 pub use format::{Fault, ReasoningForm, ResultStatus, TimesPer};
 
+use crate::demand::Demand;
+use crate::form::Form;
 use crate::templates::{Argument, Templates, Text};
 
 /// A scenario that was checked and compiled.
@@ -39,6 +42,8 @@ pub struct Rule {
 pub struct Times {
     pub limit: u32,
     pub per: TimesPer,
+    /// And no longer than this since it answered first, in milliseconds.
+    pub within_ms: Option<u64>,
 }
 
 pub enum Script {
@@ -66,6 +71,14 @@ pub struct Conditions {
     pub step_at_least: Option<usize>,
     pub round: Option<usize>,
     pub result: Option<ResultConditions>,
+    /// Found in one of the user messages.
+    pub any_user: Vec<Regex>,
+    /// One of these is violated.
+    pub violates: Vec<Demand>,
+    /// The request has more tokens than this, four bytes to a token.
+    pub larger_than_tokens: Option<usize>,
+    /// Whether a call would be taken: tools are offered, and the choice is not `none`.
+    pub may_call: Option<bool>,
 }
 
 pub struct ResultConditions {
@@ -78,11 +91,14 @@ pub struct ResultConditions {
 pub struct AnswerPlan {
     pub pace: Pace,
     pub fault: Option<Fault>,
+    pub forms: Vec<Form>,
     pub content: Content,
 }
 
 pub enum Content {
     Message(MessagePlan),
+    /// A [`crate::raw::RawReply`] with templates in it.
+    Raw(Argument),
     Error(ErrorPlan),
 }
 

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
@@ -21,17 +21,19 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
-use crate::answer::{ErrorReply, Reply};
+use crate::answer::{Answer, ErrorReply, Reply};
 use crate::conversation::Conversation;
 use crate::counters::Counters;
 use crate::delay::Delay;
 use crate::delivery::{body, pause};
-use crate::matching;
+use crate::form::Form;
+use crate::matching::{self, Claim};
+use crate::misbehaviour::{FAILURES, Misbehaviour};
 use crate::recorder::{Limits, Recorded, Recorder, page};
 use crate::scenario::{Fault, Pace, Scenario};
 use crate::tally::{Asked, Tally};
 use crate::wire::request::ChatRequest;
-use crate::wire::response::{Delivery, Frame, Stamp, error_body, frames, json_bytes, models_body};
+use crate::wire::response::{Delivery, Sent, Stamp, error_body, json_bytes, models_body, sent};
 
 /// How long answers under way may take to be sent once the server is to stop.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -40,7 +42,6 @@ const DRAIN: Duration = Duration::from_secs(5);
 const COUNTS: usize = 100_000;
 
 const JSON: &str = "application/json";
-const EVENT_STREAM: &str = "text/event-stream";
 
 /// A server that listens but does not answer yet.
 pub struct Server {
@@ -56,6 +57,7 @@ struct Simulator {
     recorder: Mutex<Recorder>,
     tally: Arc<Tally>,
     delay: Delay,
+    misbehaviour: Misbehaviour,
     seed: u64,
     number_answers: bool,
     run: u64,
@@ -70,13 +72,15 @@ struct Prepared {
     /// The last user message.
     text: String,
     pace: Pace,
+    /// The form that was drawn.
+    form: Option<Form>,
     kind: Kind,
 }
 
 enum Kind {
     Hang,
     Error(ErrorReply),
-    Body { content_type: &'static str, frames: Vec<Frame> },
+    Body(Sent),
 }
 
 /// Listens on the configured address.
@@ -98,6 +102,7 @@ pub async fn bind(config: Config) -> io::Result<Server> {
         recorder: Mutex::new(Recorder::new(limits)),
         tally: Arc::new(tally),
         delay: config.delay,
+        misbehaviour: config.misbehaviour,
         seed: config.seed,
         number_answers: config.number_answers,
         run: since_1970().as_secs(),
@@ -159,8 +164,8 @@ async fn chat(
         }
     };
     let number = simulator.requests.fetch_add(1, Ordering::Relaxed) + 1;
-    let Prepared { rule, text, pace, kind } = simulator.prepare(number, &request);
-    let asked = Asked { number, caller: caller.map(|Path(caller)| caller), rule: rule.clone(), text };
+    let Prepared { rule, text, pace, form, kind } = simulator.prepare(number, &request);
+    let asked = Asked { number, caller: caller.map(|Path(caller)| caller), rule: rule.clone(), text, form };
     // From here on it is paid for, whatever becomes of the client.
     let open = simulator.tally.open(asked);
     simulator.record(rule, request);
@@ -179,11 +184,24 @@ async fn chat(
             open.answered();
             error(reply)
         }
-        Kind::Body { content_type, frames } => {
-            let body = body(frames, pace.chunk_delay_ms, stopping.clone(), open);
-            ([(header::CONTENT_TYPE, content_type)], body).into_response()
+        Kind::Body(sent) => {
+            let body = body(sent.frames, sent.is_apart, pace.chunk_delay_ms, stopping.clone(), open);
+            answer((sent.status, &sent.content_type, sent.headers), body)
         }
     }
+}
+
+/// A response of these bytes. A header that is none is left out.
+fn answer((status, content_type, headers): (u16, &str, Vec<(String, String)>), body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let content_type = [("content-type".to_owned(), content_type.to_owned())];
+    for (name, value) in content_type.into_iter().chain(headers) {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
 }
 
 async fn models(State(simulator): State<Arc<Simulator>>) -> Response {
@@ -204,10 +222,12 @@ async fn requests(State(simulator): State<Arc<Simulator>>, Query(last): Query<La
 struct Counted {
     #[serde(default)]
     texts: bool,
+    #[serde(default)]
+    rules: bool,
 }
 
 async fn counts(State(simulator): State<Arc<Simulator>>, Query(counted): Query<Counted>) -> Response {
-    json(json_bytes(&simulator.tally.page(counted.texts)))
+    json(json_bytes(&simulator.tally.page(counted.texts, counted.rules)))
 }
 
 async fn unknown_path() -> Response {
@@ -226,11 +246,13 @@ impl Simulator {
             Err(reason) => {
                 let text = format!("the body is not a chat completion request: {reason}");
                 let kind = Kind::Error(invalid_request(400, text));
-                return Prepared { rule: None, text: String::new(), pace: self.scenario.pace, kind };
+                return Prepared { rule: None, text: String::new(), pace: self.scenario.pace, form: None, kind };
             }
         };
-        let conversation = Conversation::of(&request);
-        let answer = matching::answer(&self.scenario, &conversation, |claim| locked(&self.counters).claim(claim));
+        let conversation = Conversation::of(&request).with_body(body);
+        let mut answer = matching::answer(&self.scenario, &conversation, |claim| self.claim(claim));
+        let form = self.draw(number, &answer, &conversation);
+        answer.forms.extend(form);
         let options = request.stream_options.as_ref();
         let delivery = if request.stream == Some(true) {
             let include_usage = options.and_then(|options| options.include_usage) == Some(true);
@@ -241,12 +263,30 @@ impl Simulator {
         let kind = match &answer.reply {
             Reply::Error(reply) => Kind::Error(reply.clone()),
             Reply::Message(_) if answer.fault == Some(Fault::Hang) => Kind::Hang,
-            Reply::Message(message) => Kind::Body {
-                content_type: if delivery == Delivery::Whole { JSON } else { EVENT_STREAM },
-                frames: frames(&answer, message, &self.model(&request, number), self.stamp(number), delivery),
+            Reply::Message(message) => {
+                Kind::Body(sent(&answer, message, &self.model(&request, number), self.stamp(number), delivery))
+            }
+            Reply::Raw(raw) => match raw.sent() {
+                Ok(sent) => Kind::Body(sent),
+                Err(mistake) => Kind::Error(invalid_request(500, mistake)),
             },
         };
-        Prepared { rule: answer.rule.map(str::to_owned), text: conversation.user.to_owned(), pace: answer.pace, kind }
+        let rule = answer.rule.map(str::to_owned);
+        Prepared { rule, text: conversation.user.to_owned(), pace: answer.pace, form, kind }
+    }
+
+    fn claim(&self, claim: Claim) -> bool {
+        let now_ms = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
+        locked(&self.counters).claim(claim, now_ms)
+    }
+
+    /// The form in which this answer misbehaves, if it does. Failures of one turn are bounded.
+    fn draw(&self, number: u64, answer: &Answer<'_>, conversation: &Conversation<'_>) -> Option<Form> {
+        let is_plain = matches!(answer.reply, Reply::Message(_)) && answer.fault.is_none() && answer.forms.is_empty();
+        let form = self.misbehaviour.draw(self.seed, number).filter(|_| is_plain)?;
+        let counted_for = conversation.turn_key();
+        let claim = || self.claim(Claim { rule: usize::MAX, counted_for, limit: FAILURES, within_ms: None });
+        (!form.fails() || claim()).then_some(form)
     }
 
     /// What the answer calls its model.

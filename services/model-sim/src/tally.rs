@@ -12,6 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
+use crate::form::Form;
+
 /// Callers that are counted one by one. Those that come later are counted as [`OTHERS`].
 const CALLERS: usize = 1_024;
 const OTHERS: &str = "others";
@@ -39,6 +41,9 @@ pub struct Page {
     /// How many ended with this user message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub texts: Option<BTreeMap<String, u64>>,
+    /// How many each rule answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<BTreeMap<String, u64>>,
 }
 
 /// A request, as far as it is counted.
@@ -52,6 +57,8 @@ pub struct Asked {
     pub rule: Option<String>,
     /// The last user message.
     pub text: String,
+    /// In which form it is answered, where that was drawn.
+    pub form: Option<Form>,
 }
 
 /// A line of the journal. Times are microseconds since 1970.
@@ -61,6 +68,11 @@ struct Line<'a> {
     caller: Option<&'a str>,
     rule: Option<&'a str>,
     text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    form: Option<String>,
+    /// Whether no answer comes of that form.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
     begun_us: u64,
     ended_us: u64,
     outcome: &'static str,
@@ -78,6 +90,8 @@ struct Counted {
     all: Count,
     callers: BTreeMap<String, Count>,
     texts: HashMap<String, u64>,
+    /// As many as the scenario has.
+    rules: BTreeMap<String, u64>,
     /// The keys of `texts`, oldest first.
     order: VecDeque<String>,
 }
@@ -106,22 +120,29 @@ impl Tally {
         Open { tally: self.clone(), asked, begun_us: now_us(), answered: false }
     }
 
-    /// What was counted until now; by text only if asked for, as there may be many.
-    pub fn page(&self, texts: bool) -> Page {
+    /// What was counted until now; by text and by rule only if asked for, as there may be many.
+    pub fn page(&self, texts: bool, rules: bool) -> Page {
         let counted = locked(&self.counted);
         let by_text = || counted.texts.iter().map(|(text, count)| (text.clone(), *count)).collect();
-        Page { all: counted.all, callers: counted.callers.clone(), texts: texts.then(by_text) }
+        Page {
+            all: counted.all,
+            callers: counted.callers.clone(),
+            texts: texts.then(by_text),
+            rules: rules.then(|| counted.rules.clone()),
+        }
     }
 
     fn end(&self, open: &Open) {
         locked(&self.counted).end(open.asked.caller.as_deref(), open.answered);
         let Some(journal) = &self.journal else { return };
-        let Asked { number, caller, rule, text } = &open.asked;
+        let Asked { number, caller, rule, text, form } = &open.asked;
         let line = Line {
             number: *number,
             caller: caller.as_deref(),
             rule: rule.as_deref(),
             text,
+            form: form.map(Form::name),
+            failed: form.is_some_and(Form::fails),
             begun_us: open.begun_us,
             ended_us: now_us(),
             outcome: if open.answered { "answered" } else { "abandoned" },
@@ -141,6 +162,9 @@ impl Counted {
         for count in [Some(&mut self.all), caller].into_iter().flatten() {
             count.requests += 1;
             count.open += 1;
+        }
+        if let Some(rule) = &asked.rule {
+            *self.rules.entry(rule.clone()).or_default() += 1;
         }
         if let Some(count) = self.texts.get_mut(&asked.text) {
             *count += 1;
@@ -206,12 +230,12 @@ mod tests {
         );
         one.answered();
         drop(two);
-        let page = tally.page(true);
+        let page = tally.page(true, false);
         assert_eq!(page.all, Count { requests: 3, open: 1, answered: 1, abandoned: 1 });
         assert_eq!(page.callers, BTreeMap::from([("a".to_owned(), Count { requests: 2, open: 0, ..page.all })]));
         assert_eq!(page.texts, Some(BTreeMap::from([("bye".to_owned(), 1), ("hello".to_owned(), 2)])));
         three.answered();
-        assert_eq!(tally.page(false).all, Count { requests: 3, open: 0, answered: 2, abandoned: 1 });
+        assert_eq!(tally.page(false, false).all, Count { requests: 3, open: 0, answered: 2, abandoned: 1 });
     }
 
     #[test]
@@ -222,7 +246,7 @@ mod tests {
                 .open(asked(&format!("caller-{number}"), &"ä".repeat(number / TEXTS * TEXT_CHARS + number)))
                 .answered();
         }
-        let page = tally.page(true);
+        let page = tally.page(true, false);
         assert_eq!(page.all.answered, TEXTS as u64 + 5);
         assert_eq!(page.callers.len(), CALLERS + 1);
         assert_eq!(page.callers.get(OTHERS).map(|count| count.requests), Some((TEXTS + 5 - CALLERS) as u64));

@@ -89,6 +89,8 @@ pub struct Changes {
     pub inner_state: BTreeMap<(Key, Key, Key), StateChange>,
     /// By decision, and which of its calls.
     pub model_calls: BTreeMap<(Uuid, i32), ModelCall>,
+    /// With which API key something was sent, by its correlation.
+    pub entries: BTreeMap<Uuid, Text>,
     pub approvals: BTreeMap<Uuid, Approval>,
     /// All of them, as with verdicts: which one counts depends on when it was asked for.
     pub consents: Vec<Verdict>,

@@ -68,6 +68,7 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     inner_state::keep(connection, &changes.inner_state_changes).await?;
     inner_state::change(connection, &changes.inner_state).await?;
     usage::call(connection, &changes.model_calls).await?;
+    usage::enter(connection, &changes.entries).await?;
     consent::request(connection, &changes.approvals).await?;
     consent::decide(connection, &changes.consents).await?;
     consent::withdraw(connection, &changes.withdrawals).await?;

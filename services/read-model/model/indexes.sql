@@ -51,6 +51,8 @@ CREATE INDEX actions_of_agent ON actions (agent, sequence);
 CREATE INDEX processes_by_age ON processes (sequence);
 CREATE INDEX model_calls_by_day ON model_calls (day);
 CREATE INDEX model_calls_of_agent ON model_calls (agent, day);
+CREATE INDEX model_calls_of_entry ON model_calls (correlation_id);
+CREATE INDEX entries_of_key ON entries (entered_by);
 CREATE INDEX messages_of_conversation ON messages (agent, user_id, sequence, position)
     WHERE sequence IS NOT NULL AND user_id IS NOT NULL;
 -- For searching, and for what the search engine has yet to be given.

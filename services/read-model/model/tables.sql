@@ -429,7 +429,20 @@ CREATE TABLE model_calls (
     latency_ms    bigint NOT NULL,
     -- How it failed.
     failed        text,
+    -- Of the input, what the model server read from its cache.
+    cached_tokens bigint NOT NULL,
+    -- Whether the numbers of tokens are an estimate, since the model server told none.
+    is_estimate   boolean NOT NULL,
+    -- What entered from outside and led to it.
+    correlation_id uuid NOT NULL,
     PRIMARY KEY (event_id, call)
+);
+
+-- What users sent with an API key: whatever comes of it counts for the key's caps.
+CREATE TABLE entries (
+    correlation_id uuid PRIMARY KEY,
+    -- As in the envelope, such as api_key:mjz5cqn2x7bd3kfa.
+    entered_by     text NOT NULL
 );
 
 -- Tools that are called only if a human agrees.

@@ -25,7 +25,16 @@ pub struct Call {
 pub fn of(decision: &AgentDecision) -> AgentDecision {
     let events = decision.events.iter().filter(|event| is_deed(event)).cloned().map(in_one_form).collect();
     let (completions, given_up) = (Vec::new(), Vec::new());
-    AgentDecision { events, completions, given_up, cost: 0, reader: 0, link: None, ..decision.clone() }
+    AgentDecision {
+        events,
+        completions,
+        given_up,
+        cost: 0,
+        unpriced_tokens: 0,
+        reader: 0,
+        link: None,
+        ..decision.clone()
+    }
 }
 
 /// Where two decisions do something else, or say it in other words; what counts most first. These ids were there before either.

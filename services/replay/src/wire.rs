@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use kairo_mind::{
-    chat_completions::{self, Settings, Shown},
+    chat_completions::{self, Settings, Shown, Takes},
     replay::Asked,
 };
 use serde_json::{Value, json, value::to_raw_value};
@@ -17,7 +17,7 @@ pub fn body(asked: &Asked) -> Value {
     let Asked { request, completion, .. } = asked;
     let tools = to_raw_value(&chat_completions::tools(&request.tools)).unwrap_or_default();
     let shown = vec![Shown::Told("its bytes are not in the log"); request.parts().count()];
-    let settings = Settings { model: &completion.model, stream: false, max_output_tokens: 0 };
+    let settings = Settings { model: &completion.model, stream: false, max_output_tokens: 0, takes: Takes::default() };
     serde_json::to_value(chat_completions::request(request, &tools, &shown, settings)).unwrap_or_default()
 }
 

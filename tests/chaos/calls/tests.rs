@@ -35,6 +35,7 @@ fn request(number: u64, replica: &str, seconds: (i64, i64), outcome: &str) -> Re
         caller: Some(replica.to_owned()),
         rule: None,
         text: "chat m1 please".to_owned(),
+        failed: false,
         begun_us: microsecond(seconds.0),
         ended_us: microsecond(seconds.1),
         outcome: outcome.to_owned(),
@@ -65,6 +66,14 @@ fn a_request_is_needed_if_a_decision_holds_its_answer() {
     let calls = judged(&requests, &[], false, &[decides(5, &[1, 2]), decides(6, &[])]);
     assert_eq!((calls.requests, calls.needed, calls.decisions, calls.extra), (2, 2, 1, 0));
     assert!(calls.too_many.is_empty());
+}
+
+#[test]
+fn a_request_that_was_made_to_fail_is_excused_once() {
+    let failed = Request { failed: true, ..request(1, "r0", (0, 1), "answered") };
+    let requests = [failed, request(2, "r0", (1, 2), "answered"), request(3, "r0", (2, 3), "answered")];
+    let calls = judged(&requests, &[], false, &[decides(4, &[2])]);
+    assert_eq!((calls.failed, calls.needed, calls.extra), (1, 1, 1));
 }
 
 #[test]

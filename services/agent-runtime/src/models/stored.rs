@@ -68,7 +68,7 @@ mod tests {
         let models = Models::new(&config, Arc::new(parts), 1024);
         let part = Part { media_type: "image/png".to_owned(), digest: "d".to_owned(), size: 3, ..Part::default() };
         let user = Message::User { text: "look".to_owned(), parts: vec![part] };
-        let (shown, _room) = models.load(&ModelRequest::with("heavy", vec![user]), &config.heavy).await.unwrap();
+        let (shown, _room) = models.load(&ModelRequest::with("heavy", vec![user]), &config.heavy, true).await.unwrap();
         shown.into_iter().next().unwrap()
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use kairo_agent_runtime::{Models, Parts, Received, answered};
+use kairo_agent_runtime::{Models, Parts, Pauses, Received, answered};
 use kairo_core::prices::Cost;
 use kairo_fork::asking::{Account, Lane, NoMoney, at_most, cost};
 use kairo_mind::deliberation::Question;
@@ -17,6 +17,7 @@ pub struct Asker {
     lanes: [(Lane, Arc<Models>); 2],
     pub account: Account,
     retry_pause: Duration,
+    pauses: Pauses,
 }
 
 /// What a round of calls came to.
@@ -35,6 +36,7 @@ impl Asker {
             lanes: [(settings.control.clone(), control), (settings.candidate.clone(), candidate)],
             account: Account::new(settings.most),
             retry_pause: settings.retry_pause,
+            pauses: Pauses::default(),
         }
     }
 
@@ -78,17 +80,12 @@ impl Asker {
         let Some(model) = lane.model(question.request.tier) else { return Err(NoMoney) };
         let at_most = at_most(model, &question.request);
         let held = self.account.begin(at_most.unwrap_or_default()).await?;
-        self.pause(question.attempt).await;
+        // As agents do before another try of a call; nobody else tries at the same time.
+        tokio::time::sleep(self.pauses.before(question, self.retry_pause, u16::MAX)).await;
         let completion = answered(models.as_ref(), question, &Received::default(), None).await;
+        self.pauses.note(question, &completion);
         let cost = model.price.zip(at_most).map(|(price, at_most)| cost(price, &completion, at_most));
         held.end(cost.unwrap_or_default());
         Ok((completion, cost))
-    }
-
-    /// As agents do before another try of a call.
-    async fn pause(&self, attempt: u32) {
-        if attempt > 1 {
-            tokio::time::sleep(self.retry_pause.saturating_mul(1 << (attempt - 2).min(10))).await;
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use kairo_core::{event_json::EventJson, ids::Name};
+use kairo_proto::v1::GivenCaps;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -188,6 +189,8 @@ pub struct Profile {
     /// In seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history_window: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caps: Option<GivenCaps>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<ProfileMember>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -13,12 +13,12 @@ use kairo_core::{commands::is_value, ids::Name};
 use kairo_proto::v1::{AgentProfile, AgentRow, GetAgentResponse, ListAgentsResponse};
 use serde_json::Value;
 
-use super::{Session, name};
+use super::{Session, caps::CapOptions, name};
 use crate::{
     Error,
     client::{NewSubmodule, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
     event_lines::printable,
-    rows,
+    few_tools, rows,
     steps::one_line,
     table::table,
     terminal,
@@ -33,7 +33,8 @@ Examples:
   kairo agents define --agent aide --prompt-file aide.md --planning chain --threads topics \\
       --time-zone Europe/Berlin --day-ends-at 22:00
   kairo agents define --agent scout --prompt-file scout.md --conduct background --owner ann \\
-      --mission 'Tell ann when a competitor changes its prices.' --next-run-after 21600";
+      --mission 'Tell ann when a competitor changes its prices.' --next-run-after 21600
+  kairo agents define --agent aide --prompt 'Be brief.' --cap-tokens-per-day 200000 --cap-cost 50";
 
 /// List the agents, show one, or define one
 #[derive(Debug, Args)]
@@ -71,7 +72,8 @@ struct Define {
     /// What people are told it is
     #[arg(long, default_value = "", value_name = "TEXT")]
     description: String,
-    /// A tool it is offered, or a prefix followed by *; can be repeated, without it every tool is offered
+    /// A tool it is offered, or a prefix followed by *; can be repeated; ! before one takes out what it covers.
+    /// * is every tool; without it, few, see docs/agents.md
     #[arg(long = "tool", value_name = "NAME")]
     tools: Vec<String>,
     /// Model calls in one turn before it must answer
@@ -136,6 +138,8 @@ struct Define {
     environment: Vec<ProfilePerception>,
     #[command(flatten)]
     voices: VoiceOptions,
+    #[command(flatten)]
+    caps: CapOptions,
 }
 
 /// Submodules, and what of a thread is shown when it is thought about.
@@ -301,7 +305,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         agent: arguments.agent.to_string(),
         description: arguments.description,
         prompt,
-        tools: arguments.tools,
+        tools: few_tools::or_few(arguments.tools, !arguments.members.is_empty()),
         max_steps: arguments.max_steps,
         planning: arguments.planning,
         threads: arguments.threads,
@@ -325,6 +329,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         max_submodules: arguments.voices.max_submodules,
         history_cutoff: arguments.voices.history_cutoff,
         history_window: arguments.voices.history_window,
+        caps: arguments.caps.caps(),
     };
     let answer: Value = session.client.post("v1/agents", &profile).await?;
     match session.json {

@@ -37,7 +37,7 @@ pub(super) async fn wait(
     mut waiting: Waiting<'_>,
     client: &Client,
 ) -> Result<Option<Ending>, Error> {
-    let mut screen = Screen { shown: String::new(), aside: waiting.unasked.is_some() };
+    let mut screen = Screen { shown: String::new(), heard: String::new(), aside: waiting.unasked.is_some() };
     let ending = loop {
         let step = tokio::select! {
             step = timeout_at(waiting.deadline, exchange.next()) => step,
@@ -96,19 +96,29 @@ pub(super) fn status(ending: Option<&Ending>) -> ExitCode {
 struct Screen {
     /// What stands on the current line.
     shown: String,
+    /// What the model has written that writes now: where it begins as what stands there, it is not shown twice.
+    heard: String,
     /// Whether what the agent says by itself is told aside, and not as part of the exchange.
     aside: bool,
 }
 
 impl Screen {
-    /// A model that is asked again begins anew, and so does the line.
+    /// A model that is asked again begins anew, and so does the line where it says something else.
     fn token(&mut self, text: &str, first: bool) -> Result<(), Error> {
         if first {
-            self.end_line()?;
+            self.heard.clear();
         }
-        let text = printable(text);
-        terminal::piece(&text)?;
-        self.shown.push_str(&text);
+        self.heard.push_str(&printable(text));
+        match more(&self.shown, &self.heard) {
+            Some(more) => terminal::piece(more)?,
+            None => {
+                self.end_line()?;
+                terminal::piece(&self.heard)?;
+            }
+        }
+        if self.shown.len() < self.heard.len() {
+            self.shown.clone_from(&self.heard);
+        }
         Ok(())
     }
 
@@ -151,9 +161,10 @@ impl Screen {
     fn end(&mut self, ending: Option<&Ending>, exchange: &Exchange) -> Result<(), Error> {
         match ending {
             Some(Ending::Replied { reply }) => self.words(reply)?,
-            Some(Ending::Failed { reply, reason }) => {
-                self.words(reply)?;
-                eprintln!("kairo: the agent failed: {}", printable(reason));
+            // The reply says why, and is no answer.
+            Some(Ending::Failed { reply, .. }) => {
+                self.end_line()?;
+                eprintln!("kairo: the agent failed: {}", printable(reply));
             }
             Some(Ending::Undelivered { reason }) => eprintln!("kairo: not delivered: {}", printable(reason)),
             Some(Ending::Asked { question }) => ask::show(question)?,
@@ -164,6 +175,11 @@ impl Screen {
         }
         Ok(())
     }
+}
+
+/// What has to follow what is shown, so that what was heard stands there; none where something else does.
+fn more<'h>(shown: &str, heard: &'h str) -> Option<&'h str> {
+    if shown.starts_with(heard) { Some("") } else { heard.strip_prefix(shown) }
 }
 
 /// What has to follow what is shown, so that the words stand there.
@@ -179,6 +195,18 @@ fn missing(shown: &str, words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_second_try_says_again_is_shown_once() {
+        for (shown, heard, added) in [
+            ("", "Half", Some("Half")),
+            ("Half an ans", "Ha", Some("")),
+            ("Half an ans", "Half an answer", Some("wer")),
+            ("Half an ans", "No", None),
+        ] {
+            assert_eq!(more(shown, heard), added, "{shown:?} {heard:?}");
+        }
+    }
 
     #[test]
     fn only_what_is_missing_is_added() {

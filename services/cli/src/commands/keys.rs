@@ -12,7 +12,7 @@ use kairo_proto::{
 };
 use serde_json::Value;
 
-use super::{Session, duration, name};
+use super::{Session, caps::CapOptions, duration, name};
 use crate::{Error, event_lines::printable, rows, table::table, terminal};
 
 /// The API key of whoever runs the command.
@@ -30,7 +30,8 @@ enum Command {
     /// Make a key and show it: it cannot be shown again
     #[command(
         after_help = "Examples:\n  kairo keys create --name shop --scope read,write --agent default --expires 30d\n  \
-                            kairo keys create --name ann-phone --scope read,write --user ann"
+                            kairo keys create --name ann-phone --scope read,write --user ann\n  \
+                            kairo keys create --name trial --scope write --cap-tokens-per-day 50000"
     )]
     Create(Create),
     /// Show every key, but not its secret
@@ -62,6 +63,8 @@ struct Create {
     /// For so long, such as 12h or 30d
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
+    #[command(flatten)]
+    caps: CapOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,6 +110,7 @@ async fn create(wanted: Create, session: &Session) -> Result<(), Error> {
         agents: wanted.agent.iter().map(Name::to_string).collect(),
         user: wanted.user.map(|user| user.to_string()).unwrap_or_default(),
         expires_at: expires_at.transpose()?.map(time::message),
+        caps: wanted.caps.caps(),
     };
     let answer: Value = session.client.post("v1/keys", &wanted).await?;
     if session.json {

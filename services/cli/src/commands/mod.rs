@@ -8,6 +8,7 @@ mod approve;
 mod archive;
 mod ask;
 mod backup;
+mod caps;
 mod chains;
 mod chat;
 mod checkpoint;

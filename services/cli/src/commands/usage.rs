@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::civil::Date;
 use kairo_core::ids::Name;
-use kairo_proto::v1::{GetUsageResponse, UsageRow, UsageSum};
+use kairo_proto::v1::{CapRow, GetUsageResponse, UsageRow, UsageSum};
 
 use super::{Session, name};
-use crate::{Error, event_lines::printable, table::table, terminal};
+use crate::{Error, event_lines::printable, rows, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,16 +80,28 @@ fn lines(answer: &GetUsageResponse) -> Vec<String> {
     let text = |part: &Option<String>| printable(part.as_deref().unwrap_or_default());
     let row = |row: &UsageRow| {
         let of = [&row.day, &row.agent, &row.user, &row.thread_id, &row.model, &row.module].map(text);
-        cells(of, [row.calls, row.failed, row.input_tokens, row.output_tokens], row.cost.as_deref())
+        let numbers =
+            [row.calls, row.failed, row.input_tokens, row.cached_tokens, row.output_tokens, row.estimated_tokens];
+        cells(of, numbers, row.cost.as_deref())
     };
     let total = |sum: &UsageSum| {
         let of = ["total", "", "", "", "", ""].map(str::to_owned);
-        cells(of, [sum.calls, sum.failed, sum.input_tokens, sum.output_tokens], sum.cost.as_deref())
+        let numbers =
+            [sum.calls, sum.failed, sum.input_tokens, sum.cached_tokens, sum.output_tokens, sum.estimated_tokens];
+        cells(of, numbers, sum.cost.as_deref())
     };
     let cost = format!("cost {}", printable(&answer.currency));
-    let heads =
-        ["day", "agent", "user", "thread", "model", "module", "calls", "failed", "input", "output", cost.as_str()];
+    let of = ["day", "agent", "user", "thread", "model", "module", "calls", "failed"];
+    let numbers = ["input", "cached", "output", "estimated", cost.as_str()];
+    let mut heads = [""; 13];
+    of.iter().chain(&numbers).zip(&mut heads).for_each(|(name, head)| *head = name);
     let mut lines = table(heads, answer.usage.iter().map(row).chain(answer.total.as_ref().map(total)));
+    if answer.total.as_ref().is_some_and(|total| total.estimated_calls > 0) {
+        lines.push(
+            "estimated: tokens of calls whose model server told none; they are among input and output".to_owned(),
+        );
+    }
+    lines.extend(answer.caps.iter().map(cap));
     if !answer.unpriced.is_empty() {
         let models = printable(&answer.unpriced.join(", "));
         lines.push(format!("without a price: {models}; gateway.prices says what models cost"));
@@ -98,14 +110,23 @@ fn lines(answer: &GetUsageResponse) -> Vec<String> {
     lines
 }
 
+/// A cap, and what is left of it.
+fn cap(row: &CapRow) -> String {
+    let whose = [Some(row.of.as_str()), row.name.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "an unknown amount".to_owned());
+    let (spent, left) = (or_unknown(&row.spent), or_unknown(&row.left));
+    let anew = rows::time(row.resets_at).map(|at| format!(", begins anew at {at:.0}")).unwrap_or_default();
+    printable(&format!("cap of {whose}: {} {}: {spent} spent, {left} left{anew}", row.cap, row.limit))
+}
+
 fn cells(
     [day, agent, user, thread, model, module]: [String; 6],
-    numbers: [u64; 4],
+    numbers: [u64; 6],
     cost: Option<&str>,
-) -> [String; 11] {
-    let [calls, failed, input, output] = numbers.map(|number| number.to_string());
+) -> [String; 13] {
+    let [calls, failed, input, cached, output, estimated] = numbers.map(|number| number.to_string());
     let cost = cost.map_or_else(|| "?".to_owned(), printable);
-    [day, agent, user, thread, model, module, calls, failed, input, output, cost]
+    [day, agent, user, thread, model, module, calls, failed, input, cached, output, estimated, cost]
 }
 
 #[cfg(test)]
@@ -116,8 +137,10 @@ mod tests {
 
     #[test]
     fn usage_is_a_table_with_its_total_and_what_has_no_price() {
-        let sum =
-            |cost: Option<&str>| json!({"calls": 2, "failed": 1, "input_tokens": 70, "output_tokens": 9, "cost": cost});
+        let sum = |cost: Option<&str>| {
+            json!({"calls": 2, "failed": 1, "input_tokens": 70, "output_tokens": 9, "cost": cost, "cached_tokens": 60,
+            "estimated_calls": 1, "estimated_tokens": 5})
+        };
         let mut row = sum(Some("0.125"));
         row.as_object_mut().unwrap().extend(
             json!({"day": null, "agent": "bob", "user": null, "thread_id": null, "model": "large"})
@@ -127,14 +150,19 @@ mod tests {
         );
         let answer: GetUsageResponse = serde_json::from_value(json!({
             "usage": [row], "total": sum(None), "currency": "EUR", "unpriced": ["odd\u{1b}"], "next_after": "abc",
+            "caps": [{"of": "agent", "name": "bob", "cap": "cost_per_day", "limit": "2.5", "spent": null, "left": null},
+                {"of": "installation", "name": null, "cap": "tokens_in_total", "limit": "100", "spent": "60", "left": "40"}],
         }))
         .unwrap();
         let text = lines(&answer).join("\n");
         for part in [
             "COST EUR",
-            "bob                  large          2      1       70     9       0.125",
+            "bob                  large          2      1       70    60     9       5    0.125",
             "total",
-            "9       ?",
+            "9       5       ?",
+            "estimated: tokens of calls whose model server told none",
+            "cap of agent bob: cost_per_day 2.5: an unknown amount spent, an unknown amount left",
+            "cap of installation: tokens_in_total 100: 60 spent, 40 left",
             "without a price: odd;",
             "more: --after abc",
         ] {

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use crate::{
     client::{Client, ClientError, NewMessage, Profile},
     exchange::{Exchange, Update},
+    few_tools,
     turn::Ending,
 };
 
@@ -33,6 +34,7 @@ pub(super) async fn define_agent(client: &Client) -> Result<(), ClientError> {
         agent: AGENT.to_owned(),
         description: "answers whatever is not addressed to another agent".to_owned(),
         prompt: PROMPT.to_owned(),
+        tools: few_tools::FEW.map(str::to_owned).into(),
         ..Profile::default()
     };
     client.post::<Value>("v1/agents", &profile).await?;

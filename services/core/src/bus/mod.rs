@@ -14,6 +14,7 @@ pub mod data_keys;
 mod dead_letter;
 pub mod epoch;
 mod failures;
+pub mod fence;
 pub mod follow;
 pub mod hooks;
 pub mod jetstream;

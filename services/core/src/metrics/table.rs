@@ -210,9 +210,11 @@ metrics! {
         "calls of models that were answered or failed, with the wait for room";
     TOKENS, "gen_ai.client.token.usage", Kind::Histogram(MODEL_TOKENS), Unit::Of("{token}"),
         ["gen_ai.operation.name", "gen_ai.provider.name", MODEL, TIER, "gen_ai.token.type"], AGENT_RUNTIME,
-        "tokens of answered calls, as the model server counts them";
+        "tokens of calls, as the model server counts them or, where it does not, as they are estimated";
+    UNPRICED, "kairo.model.unpriced", Kind::Counter, Unit::Of("{token}"), [MODEL, TIER], AGENT_RUNTIME,
+        "tokens of models without a price, whose cost is not known";
     COST, "kairo.model.cost", Kind::Counter, Unit::Of("{currency}"), [MODEL, TIER], AGENT_RUNTIME,
-        "what answered calls of models with a price cost, in the currency of `gateway.currency`";
+        "what calls of models with a price cost, in the currency of `gateway.currency`; of others it is not known";
     MODEL_RETRIES, "kairo.model.retries", Kind::Counter, Unit::Of("{call}"), [TIER], AGENT_RUNTIME,
         "calls of models that were tries after a first one";
     MODEL_ABANDONED, "kairo.model.abandoned", Kind::Counter, Unit::Of("{call}"), [TIER, "kairo.reason"], AGENT_RUNTIME,

@@ -156,10 +156,11 @@ fn each_value_of_a_list_is_one() {
 /// Texts of events that are nobody's own: ids and names, times, words of a vocabulary, and what an agent is made from.
 #[rustfmt::skip]
 const OPEN: &[&str] = &[
-    "agent", "agents", "asked_by", "at", "basis", "catalogue_version", "cost", "cost_per_day", "cron", "date", "day", "day_ends_at",
-    "description", "due_at", "event", "executor", "finish_reason", "from", "help", "interval", "kind", "label", "lead", "lineage",
+    "after", "agent", "agents", "asked_by", "at", "basis", "catalogue_version", "cost", "cost_in_total", "cost_per_day", "cron", "date",
+    "day", "day_ends_at", "description", "due_at", "event", "executor", "failure", "finish_reason", "fork_of", "from", "help",
+    "interval", "kind", "label", "lead", "lineage",
     "media_type", "mission", "model", "module", "modules", "name", "next_at", "owner", "path", "program", "prompt", "request_digest",
-    "rrule", "runner", "source_event_ids", "supervisor", "team", "tier", "time", "time_zone", "tool", "tools", "trigger", "type",
+    "rrule", "runner", "since", "source_event_ids", "supervisor", "team", "tier", "time", "time_zone", "tool", "tool_choice", "tools", "trigger", "type",
     "updated_at", "user", "value",
 ];
 /// Those that are so in these messages alone.

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kairo_agent_runtime::ModelConfig;
-use kairo_core::prices::{Cost, Price};
+use kairo_core::prices::{Cost, Price, Usage};
 use kairo_mind::{deliberation::LATE, request::ModelRequest, tokens};
 use kairo_proto::v1::Completion;
 use kairo_replay::lanes::budget::{Budget, May};
@@ -92,12 +92,12 @@ pub fn at_most(model: &ModelConfig, request: &ModelRequest) -> Option<Cost> {
 
 /// What a call cost, as the endpoint says. Where it does not, the most it may be: an answer that did not arrive is charged as well.
 pub fn cost(price: Price, completion: &Completion, at_most: Cost) -> Cost {
-    let said = completion.input_tokens > 0 || completion.output_tokens > 0;
+    let &Completion { input_tokens, cached_tokens, output_tokens, .. } = completion;
+    let said = input_tokens > 0 || output_tokens > 0;
+    let told = || price.cost_of(Usage { input_tokens, cached_tokens, output_tokens });
     match &completion.error {
-        None if said => price.cost(completion.input_tokens, completion.output_tokens),
-        Some(error) if !UNTOLD.contains(&error.kind.as_str()) => {
-            price.cost(completion.input_tokens, completion.output_tokens)
-        }
+        None if said => told(),
+        Some(error) if !UNTOLD.contains(&error.kind.as_str()) => told(),
         _ => at_most,
     }
 }

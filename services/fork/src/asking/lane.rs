@@ -88,7 +88,12 @@ impl Lane {
 
     pub fn config(&self) -> ModelsConfig {
         let of = |tier: &str| self.tiers.get(tier).cloned();
-        ModelsConfig { heavy: of("heavy").unwrap_or_default(), fast: of("fast"), light: of("light") }
+        ModelsConfig {
+            heavy: of("heavy").unwrap_or_default(),
+            fast: of("fast"),
+            light: of("light"),
+            ..Default::default()
+        }
     }
 
     /// # Errors

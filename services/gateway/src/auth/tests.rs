@@ -2,6 +2,7 @@ use super::*;
 
 fn holder(scopes: &[Scope], agents: &[&str], user: Option<&str>) -> Caller {
     let key = Key {
+        caps: None,
         key_id: "a".repeat(16),
         name: "test".to_owned(),
         rights: Rights {

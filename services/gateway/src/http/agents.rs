@@ -1,5 +1,6 @@
 //! `/v1/agents`: what agents are made from.
 
+pub mod caps;
 mod composition;
 mod defining;
 mod profile;
@@ -45,6 +46,11 @@ pub async fn post(
     let defining = Defining { gateway: &gateway, caller: &caller, traceparent: traceparent(&headers) };
     defining.in_epoch(&profile).await?;
     let profile = defining.composed(profile).await?;
+    caps::priced(&gateway, &profile).await?;
+    let profile = match profile.caps {
+        Some(_) => caps::counted(profile, defining.in_force(&agent).await?.as_ref()),
+        None => profile,
+    };
     let Written { sequence, is_new } = defining.write(&agent, &profile, in_no_team).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(DefineAgentResponse { agent: profile.agent, sequence })))

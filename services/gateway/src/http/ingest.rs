@@ -27,6 +27,7 @@ use uuid::Uuid;
 use super::{Gateway, body::JsonBody, query, span::traceparent};
 use crate::{
     auth::{Caller, Scope},
+    caps::spending,
     config::GatewayConfig,
     fields::Fields,
     ownership::{self, About},
@@ -65,6 +66,11 @@ pub trait Ingest: Clone + Sized + Send + Sync {
     /// The agent that may be too busy to take it; none for what is always taken.
     fn waits_for(&self, _default_agent: &str) -> Option<Name> {
         None
+    }
+
+    /// Whether it sets agents thinking, so that caps on what may be spent hold for it.
+    fn is_capped(&self) -> bool {
+        false
     }
 
     /// What a key needs that says it.
@@ -203,6 +209,9 @@ async fn publish<E: Ingest>(
         && let Some((queue, congestion)) = gateway.congested.before(&agent, said.user())
     {
         return Err(Problem::congested(&queue, congestion));
+    }
+    if said.is_capped() {
+        spending::admit(gateway, caller, said.user().as_str()).await?;
     }
     said.prepare(gateway, caller).await?;
     let user = said.user().clone();

@@ -12,16 +12,17 @@ use jiff::Timestamp;
 use kairo_core::ids::Name;
 use kairo_proto::{
     time,
-    v1::{KeyRow, ListKeysResponse, MakeKeyResponse, RevokeKeyResponse},
+    v1::{self, KeyRow, ListKeysResponse, MakeKeyResponse, RevokeKeyResponse},
 };
 use serde_json::Value;
 
-use super::{Gateway, answer::Told, body::JsonBody};
+use super::{Gateway, agents::caps, answer::Told, body::JsonBody};
 use crate::{
     auth::{
         Key, Rights, Scope,
         secret::{self, is_id},
     },
+    caps::Caps,
     fields::{Fields, NAME, TIME, at_most, name, parsed, text},
     problem::{FieldError, Problem},
 };
@@ -40,6 +41,7 @@ pub async fn post(State(gateway): State<Gateway>, JsonBody(body): JsonBody) -> R
     let now = Timestamp::now();
     let wanted = read(&body, now)?;
     let (key_id, key) = secret::make().map_err(|error| Problem::internal(&error))?;
+    caps::key_priced(&gateway, wanted.caps.as_ref().map(v1::Caps::from).as_ref()).await?;
     let described = Key { key_id, ..wanted };
     gateway.keys.create(described.clone(), &key).await?;
     tracing::info!(key_id = described.key_id, name = described.name, "made an API key");
@@ -50,16 +52,17 @@ pub async fn post(State(gateway): State<Gateway>, JsonBody(body): JsonBody) -> R
 
 /// The answer, with the key's text, which nobody can be told again.
 fn made(row: KeyRow, key: String) -> MakeKeyResponse {
-    let KeyRow { key_id, name, scopes, agents, user, created, expires_at } = row;
-    MakeKeyResponse { key_id, name, scopes, agents, user, created, expires_at, key }
+    let KeyRow { key_id, name, scopes, agents, user, created, expires_at, caps } = row;
+    MakeKeyResponse { key_id, name, scopes, agents, user, created, expires_at, key, caps }
 }
 
 fn row(key: Key) -> KeyRow {
-    let Key { key_id, name, rights, created, expires_at } = key;
+    let Key { key_id, name, rights, created, expires_at, caps } = key;
     let Rights { scopes, agents, user } = rights;
     let scopes = scopes.into_iter().map(|scope| scope.name().to_owned()).collect();
     let (created, expires_at) = (Some(time::message(created)), expires_at.map(time::message));
-    KeyRow { key_id, name, scopes, agents, user, created, expires_at }
+    let caps = caps.as_ref().map(v1::Caps::from);
+    KeyRow { key_id, name, scopes, agents, user, created, expires_at, caps }
 }
 
 pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
@@ -71,6 +74,7 @@ pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
     let expected = format!("{TIME}, in the future");
     let future = |text: &str| parsed(text).filter(|at: &Timestamp| *at > now);
     let expires_at = fields.optional("expires_at", expected, text(future));
+    let caps = caps::read(&mut fields);
     fields.complete(|| {
         Some(Key {
             key_id: String::new(),
@@ -82,6 +86,7 @@ pub fn read(body: &[u8], now: Timestamp) -> Result<Key, Problem> {
             },
             created: now,
             expires_at,
+            caps: caps.as_ref().map(Caps::from),
         })
     })
 }
@@ -137,6 +142,7 @@ mod tests {
         let key = ask(&json!({
             "name": "the shop", "scopes": ["write", "read", "write"], "agents": ["eve", "bob"], "user": "ann",
             "expires_at": "2026-12-21T10:00:00Z",
+            "caps": { "tokens_per_day": 1000, "cost_in_total": "2.50" },
         }))
         .unwrap();
         assert_eq!(
@@ -145,15 +151,21 @@ mod tests {
         );
         assert_eq!((key.name.as_str(), key.rights.user.as_deref()), ("the shop", Some("ann")));
         assert!(key.expires_at.is_some());
+        let caps = v1::Caps::from(&key.caps.unwrap());
+        assert_eq!((caps.tokens_per_day, caps.cost_in_total.as_str()), (1_000, "2.5"));
     }
 
     #[test]
     fn every_wrong_field_is_named() {
         let problem = ask(&json!({
             "name": "", "scopes": ["all"], "agents": [], "user": "Ann", "expires_at": "2026-11-21T09:00:00Z", "colour": 1,
+            "caps": { "cost_per_day": 2, "mood": 1 },
         }));
         let fields: Vec<_> = problem.unwrap_err().errors.into_iter().map(|error| error.field).collect();
-        assert_eq!(fields, ["name", "scopes", "agents", "user", "expires_at", "colour"]);
+        assert_eq!(
+            fields,
+            ["name", "scopes", "agents", "user", "expires_at", "caps.cost_per_day", "caps.mood", "colour"]
+        );
         assert_eq!(ask(&json!({ "name": "x", "scopes": [] })).unwrap_err().errors.len(), 1);
         assert_eq!(ask(&json!({ "name": "x", "scopes": vec!["read"; 10_000] })).unwrap_err().errors.len(), 1);
     }

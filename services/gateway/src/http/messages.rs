@@ -144,6 +144,10 @@ impl Ingest for Message {
         address::of_message(named, &self.text, default_agent).0.ok()
     }
 
+    fn is_capped(&self) -> bool {
+        true
+    }
+
     fn modality(&self) -> Modality {
         match self.text.is_empty() && self.parts.is_empty() {
             true => Modality::State,

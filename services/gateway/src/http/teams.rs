@@ -11,7 +11,7 @@ use axum::{
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use kairo_core::{
     ids::Name,
-    prices::{Cost, Price, Prices},
+    prices::{Cost, Price, Prices, Usage},
 };
 use kairo_proto::{
     v1::{
@@ -186,10 +186,17 @@ impl Known {
         for spent in self.spent.iter().filter(|spent| members.contains(&spent.agent.as_str())) {
             let (input, output) = (spent.input_tokens, spent.output_tokens);
             tokens = tokens.saturating_add(input).saturating_add(output);
-            // What took nothing costs nothing, whatever the model.
+            // What took nothing costs nothing, whatever the model; what an answer took that nobody counted is not known.
             let cost = match input.saturating_add(output) {
+                _ if spent.uncounted > 0 => None,
                 0 => Some(Cost::default()),
-                _ => Price::of(prices, &spent.model).map(|price| price.cost(input, output)),
+                _ => Price::of(prices, &spent.model).map(|price| {
+                    price.cost_of(Usage {
+                        input_tokens: input,
+                        cached_tokens: spent.cached_tokens,
+                        output_tokens: output,
+                    })
+                }),
             };
             sum = sum.zip(cost).map(|(sum, cost)| sum.plus(cost));
         }
@@ -213,7 +220,14 @@ mod tests {
     }
 
     fn spent(agent: &str, model: &str, input_tokens: u64) -> SpentOn {
-        SpentOn { agent: agent.into(), model: model.into(), input_tokens, output_tokens: 0 }
+        SpentOn {
+            agent: agent.into(),
+            model: model.into(),
+            input_tokens,
+            output_tokens: 0,
+            cached_tokens: 0,
+            uncounted: 0,
+        }
     }
 
     fn known(spent: Vec<SpentOn>) -> Known {

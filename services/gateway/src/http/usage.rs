@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::State;
+use axum::{Extension, extract::State};
 use data_encoding::BASE64URL_NOPAD;
-use jiff::civil::Date;
-use kairo_core::prices::{Cost, Price, Prices};
-use kairo_proto::v1::{GetUsageResponse, UsageRow, UsageSum};
-use kairo_read_model::{ModelUsage, UsageBy, UsageKey, UsageQuery};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use kairo_core::prices::{Cost, Price, Prices, Usage};
+use kairo_proto::{
+    v1::{CapRow, GetUsageResponse, UsageRow, UsageSum},
+    words::CapOwner,
+};
+use kairo_read_model::{ModelUsage, Snapshot, UsageBy, UsageKey, UsageQuery};
 use serde_json::json;
 
 use super::{
@@ -17,6 +20,8 @@ use super::{
     read_consistency::{Answer, Asked},
 };
 use crate::{
+    auth::Caller,
+    caps::{Caps, Owner, Spent, Taken, holding, rows as rows_of_caps},
     config::GatewayConfig,
     fields::{Fields, NAME, at_most, name, parsed, value},
     problem::Problem,
@@ -38,41 +43,82 @@ struct Sum {
     input_tokens: u64,
     output_tokens: u64,
     latency_ms: u64,
-    /// None as soon as one of their models has no price.
+    cached_tokens: u64,
+    estimated_calls: u64,
+    estimated_tokens: u64,
+    /// None as soon as one of their models has no price, or tokens of a call are not known.
     cost: Option<Cost>,
 }
 
 impl Default for Sum {
     fn default() -> Self {
-        Self { calls: 0, failed: 0, input_tokens: 0, output_tokens: 0, latency_ms: 0, cost: Some(Cost::default()) }
+        Self {
+            calls: 0,
+            failed: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            latency_ms: 0,
+            cached_tokens: 0,
+            estimated_calls: 0,
+            estimated_tokens: 0,
+            cost: Some(Cost::default()),
+        }
     }
 }
 
 impl Sum {
     fn add(&mut self, calls: &ModelUsage, prices: &Prices) {
-        self.calls += calls.calls;
-        self.failed += calls.failed;
-        self.input_tokens += calls.input_tokens;
-        self.output_tokens += calls.output_tokens;
-        self.latency_ms += calls.latency_ms;
+        for (sum, more) in [
+            (&mut self.calls, calls.calls),
+            (&mut self.failed, calls.failed),
+            (&mut self.input_tokens, calls.input_tokens),
+            (&mut self.output_tokens, calls.output_tokens),
+            (&mut self.latency_ms, calls.latency_ms),
+            (&mut self.cached_tokens, calls.cached_tokens),
+            (&mut self.estimated_calls, calls.estimated_calls),
+            (&mut self.estimated_tokens, calls.estimated_tokens),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
         self.cost = self.cost.zip(cost(calls, prices)).map(|(sum, cost)| sum.plus(cost));
     }
 
     fn shown(self) -> UsageSum {
-        let Self { calls, failed, input_tokens, output_tokens, latency_ms, cost } = self;
-        UsageSum { calls, failed, input_tokens, output_tokens, latency_ms, cost: cost.map(|cost| cost.to_string()) }
+        let Self { calls, failed, input_tokens, output_tokens, latency_ms, cost, .. } = self;
+        let Self { cached_tokens, estimated_calls, estimated_tokens, .. } = self;
+        UsageSum {
+            calls,
+            failed,
+            input_tokens,
+            output_tokens,
+            latency_ms,
+            cost: cost.map(|cost| cost.to_string()),
+            cached_tokens,
+            estimated_calls,
+            estimated_tokens,
+        }
     }
 }
 
-/// Calls that took nothing cost nothing, whatever their model.
+/// Calls that failed before they took anything cost nothing, whatever their model. What one took that was answered, and of which
+/// nobody counted the tokens, is not known.
 fn cost(calls: &ModelUsage, prices: &Prices) -> Option<Cost> {
-    match (calls.input_tokens, calls.output_tokens) {
+    let &ModelUsage { input_tokens, cached_tokens, output_tokens, uncounted, .. } = calls;
+    match (input_tokens, output_tokens) {
+        _ if uncounted > 0 => None,
         (0, 0) => Some(Cost::default()),
-        (input, output) => Price::of(prices, &calls.model).map(|price| price.cost(input, output)),
+        _ => {
+            let usage = Usage { input_tokens, cached_tokens, output_tokens };
+            Price::of(prices, &calls.model).map(|price| price.cost_of(usage))
+        }
     }
 }
 
-pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<Told<GetUsageResponse>>, Problem> {
+pub async fn get(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    asked: Asked,
+) -> Result<Answer<Told<GetUsageResponse>>, Problem> {
     let wanted = asked.read(|query| read(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     // Of all that is selected, whatever the page is.
@@ -90,9 +136,58 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
         currency: gateway.config.currency.clone(),
         unpriced: unpriced(&all, prices).into_iter().map(str::to_owned).collect(),
         next_after,
+        caps: caps_of(&gateway, &caller, &snapshot, &wanted).await?,
         ..Default::default()
     };
     Ok(Answer::of(&snapshot, Told(answer)))
+}
+
+/// The caps that hold for what is asked for, as far as the caller may know of them.
+async fn caps_of(
+    gateway: &Gateway,
+    caller: &Caller,
+    snapshot: &Snapshot,
+    wanted: &UsageQuery,
+) -> Result<Vec<CapRow>, Problem> {
+    let now = Timestamp::now();
+    let mut rows = Vec::new();
+    if let Some(agent) = &wanted.agent {
+        rows.extend(caps_of_agent(gateway, snapshot, agent, now).await?);
+    }
+    let user = wanted.user.as_deref().or_else(|| caller.user());
+    for (owner, caps) in holding(&gateway.config, caller, user) {
+        // What all others spend is nothing for whoever is limited.
+        if owner == Owner::Installation && (caller.user().is_some() || caller.agents().is_some()) {
+            continue;
+        }
+        let spent = gateway.spending.of(gateway, &owner, &caps, now).await?;
+        rows.extend(caps.rows(&owner, &spent, now));
+    }
+    Ok(rows)
+}
+
+/// The caps of an agent, as the read model knows what it took. The agent itself, which keeps them, may know more.
+async fn caps_of_agent(
+    gateway: &Gateway,
+    snapshot: &Snapshot,
+    agent: &str,
+    now: Timestamp,
+) -> Result<Vec<CapRow>, Problem> {
+    let row = query::answered(gateway, snapshot.agent(agent)).await?;
+    let Some(profile) = row.and_then(|row| row.profile) else { return Ok(Vec::new()) };
+    let Some(caps) = &profile.caps else { return Ok(Vec::new()) };
+    let zone = TimeZone::get(&profile.time_zone).unwrap_or(TimeZone::UTC);
+    let day = now.to_zoned(zone.clone()).date();
+    let start = |day: Date| day.to_zoned(zone.clone()).ok().map(|start| start.timestamp());
+    let since = caps.since.parse::<Timestamp>().ok();
+    let of = |since| UsageQuery { agent: Some(agent.to_owned()), since, limit: 1, ..UsageQuery::default() };
+    let (today, all) = (of(start(day).max(since)), of(since));
+    let usage = async { Ok((snapshot.usage(&today).await?, snapshot.usage(&all).await?)) };
+    let (today, in_total) = query::answered(gateway, usage).await?;
+    let taken = |usage: &[ModelUsage]| Taken::of(usage, &gateway.config.prices, gateway.config.fallback_price);
+    let spent = Spent { today: taken(&today), in_total: taken(&in_total) };
+    let next = day.tomorrow().ok().and_then(start);
+    Ok(rows_of_caps(&CapOwner::Agent, Some(agent), &Caps::from(caps), &spent, next))
 }
 
 /// A row for each key, and the last key.
@@ -109,7 +204,8 @@ fn rows(calls: &[ModelUsage], prices: &Prices) -> (Vec<UsageRow>, Option<UsageKe
 /// None of what is not told apart, or where there is none.
 fn row(key: UsageKey, sum: UsageSum) -> UsageRow {
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
-    let UsageSum { calls, failed, input_tokens, output_tokens, latency_ms, cost } = sum;
+    let UsageSum { calls, failed, input_tokens, output_tokens, latency_ms, cost, .. } = sum;
+    let UsageSum { cached_tokens, estimated_calls, estimated_tokens, .. } = sum;
     let UsageKey { day, agent, user, thread, model, module } = key;
     let (day, agent, user, thread_id, model) = (some(day), some(agent), some(user), some(thread), some(model));
     let module = some(module);
@@ -126,12 +222,16 @@ fn row(key: UsageKey, sum: UsageSum) -> UsageRow {
         output_tokens,
         latency_ms,
         cost,
+        cached_tokens,
+        estimated_calls,
+        estimated_tokens,
     }
 }
 
 /// The models of which tokens were used, and that have no price.
 fn unpriced<'c>(calls: &'c [ModelUsage], prices: &Prices) -> BTreeSet<&'c str> {
-    let unpriced = calls.iter().filter(|calls| cost(calls, prices).is_none());
+    let took = |calls: &&ModelUsage| calls.input_tokens > 0 || calls.output_tokens > 0;
+    let unpriced = calls.iter().filter(took).filter(|calls| Price::of(prices, &calls.model).is_none());
     unpriced.map(|calls| calls.model.as_str()).collect()
 }
 
@@ -150,7 +250,9 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<UsageQuery, P
     let limit = query::limit(&mut fields, config);
     // Who says nothing wants to know what is paid for.
     let by = by.unwrap_or(UsageBy { model: true, ..UsageBy::default() });
-    fields.complete(|| Some(UsageQuery { by, agent, user, thread, model, module, from, to, after, limit }))
+    fields.complete(|| {
+        Some(UsageQuery { by, agent, user, thread, model, module, from, to, after, limit, ..UsageQuery::default() })
+    })
 }
 
 fn by(text: &str) -> Option<UsageBy> {
@@ -199,11 +301,15 @@ mod tests {
             input_tokens,
             output_tokens: 0,
             latency_ms: 10,
+            cached_tokens: 0,
+            estimated_calls: 0,
+            estimated_tokens: 0,
+            uncounted: 0,
         }
     }
 
     fn prices() -> Prices {
-        serde_json::from_value(json!({ "large": { "input": 2, "output": 8 } })).unwrap()
+        serde_json::from_value(json!({ "large": { "input": 2, "output": 8, "cached": 1 } })).unwrap()
     }
 
     #[test]
@@ -216,6 +322,19 @@ mod tests {
         assert_eq!(of(&rows[1]), ("2026-11-21".into(), 2, None));
         assert_eq!((rows.len(), last.unwrap().day.as_str()), (2, "2026-11-21"));
         assert_eq!(unpriced(&told, &prices()), BTreeSet::from(["x"]));
+    }
+
+    #[test]
+    fn what_comes_from_a_cache_has_its_price_and_what_nobody_counted_has_none() {
+        let cached = ModelUsage { cached_tokens: 250_000, ..calls("2026-11-20", "large", 500_000) };
+        let uncounted = ModelUsage { uncounted: 1, ..calls("2026-11-20", "large", 500_000) };
+        let free = calls("2026-11-20", "x", 0);
+        let told = [cached, uncounted.clone(), free].map(|calls| cost(&calls, &prices()).map(|cost| cost.to_string()));
+        assert_eq!(told, [Some("0.75".to_owned()), None, Some("0".to_owned())]);
+        assert!(unpriced(&[uncounted], &prices()).is_empty(), "its model has a price");
+        let estimated = ModelUsage { estimated_calls: 1, estimated_tokens: 7, ..calls("2026-11-20", "large", 9) };
+        let (rows, _) = rows(&[estimated], &prices());
+        assert_eq!((rows[0].estimated_calls, rows[0].estimated_tokens), (1, 7));
     }
 
     #[test]

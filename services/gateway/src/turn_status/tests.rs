@@ -109,6 +109,8 @@ fn a_message_for_nobody_fails_and_a_failure_that_was_told_fails_the_turn() {
     let told = changes(&mut Known::default(), &[turn().remove(0), nobody], false);
     assert_eq!(told, [change(1, "", "started"), change(2, "started", "failed")]);
     let failed = event(3, Uuid::nil(), "kairo.agent.bob.decision", v1::AgentFailed::TYPE, json!({ "text": "" }));
-    let told = changes(&mut Known::default(), &[turn().remove(0), failed, turn().remove(6)], false);
+    let mut reply = turn().remove(6);
+    reply.payload["failure"] = json!("model_timeout");
+    let told = changes(&mut Known::default(), &[turn().remove(0), failed, reply], false);
     assert_eq!(told.last(), Some(&change(6, "planning", "failed")));
 }

@@ -30,9 +30,21 @@ fn chain(steps: &str) -> Chain {
             'x' => StepState::Stopped { reason: reason() },
             other => panic!("{other}"),
         };
-        runs.push(StepRun { step: Step { group, event, params: Map::new(), decide: None }, state });
+        runs.push(StepRun {
+            step: Step { group, event, params: Map::new(), decide: None },
+            state,
+            call_id: String::new(),
+            passed_back: String::new(),
+        });
     }
-    Chain { id: Uuid::nil(), origin: Origin::Plan, task: None, data: Value::Null, steps: runs }
+    Chain {
+        id: Uuid::nil(),
+        origin: Origin::Plan,
+        task: None,
+        data: Value::Null,
+        steps: runs,
+        passed_back: String::new(),
+    }
 }
 
 fn next(steps: &str) -> Move {

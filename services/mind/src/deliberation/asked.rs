@@ -15,6 +15,24 @@ pub(super) struct Asked {
     pub(super) chain: Option<Uuid>,
     pub(super) purpose: Purpose,
     pub(super) question: Question,
+    pub(super) course: Course,
+}
+
+/// What came of the tries of a question so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Course {
+    /// Tries that found the endpoint away, overloaded or busy.
+    pub(super) outages: u32,
+    /// Other tries of which nothing came.
+    pub(super) mistakes: u32,
+    /// Of those, answers that were empty.
+    pub(super) empty_answers: u32,
+    /// How often the request was shortened.
+    pub(super) shortenings: u32,
+    /// Words of an answer that was cut, with which the model was asked to go on.
+    pub(super) words: String,
+    /// How often it was asked to go on.
+    pub(super) continuations: u32,
 }
 
 /// What an answer is for.
@@ -51,20 +69,4 @@ pub(super) enum Purpose {
     },
     /// What a submodule says.
     Voice(Voice),
-}
-
-/// Why an answer cannot be used.
-pub(super) struct Failure {
-    /// As in `AgentFailed.kind`.
-    pub(super) kind: String,
-    pub(super) message: String,
-    /// Whether the same question may have a better answer.
-    pub(super) mendable: bool,
-}
-
-impl Failure {
-    /// An answer that is not what was asked for.
-    pub(super) fn malformed(message: impl Into<String>) -> Self {
-        Self { kind: "malformed_answer".to_owned(), message: message.into(), mendable: true }
-    }
 }

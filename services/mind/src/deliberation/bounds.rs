@@ -1,11 +1,14 @@
 //! What an agent may have open at once, and what becomes of more.
 
-use kairo_proto::words::{ChainOutcome, MatchedBy, TaskStatus, ThreadMatch};
+use kairo_proto::{
+    v1::Say,
+    words::{ChainOutcome, MatchedBy, ThreadMatch},
+};
 use std::cmp::Reverse;
 
 use uuid::Uuid;
 
-use super::Deliberation;
+use super::{Deliberation, working::TASK_FAILED};
 use crate::{
     chain::{Chain, StepRun, StepState},
     state::{Cause, Turn},
@@ -59,7 +62,7 @@ impl Deliberation<'_> {
             return self.end_chain(turn_id, Uuid::nil(), &ChainOutcome::Failed, reason);
         }
         let text = format!("I cannot do this now: {reason}. Please cancel something, or try again later.");
-        self.conclude(turn_id, &text, &TaskStatus::Failed);
+        self.conclude_failed(turn_id, &text, "too_many_chains");
     }
 
     /// Why nobody can be asked about this call.
@@ -111,7 +114,7 @@ impl Deliberation<'_> {
         self.fail(turn_id, "too_many_turns", reason, 1, false);
         self.join(turn_id);
         let text = format!("I cannot take this on: {reason}. Please cancel something, or try again later.");
-        self.say(turn_id, &text, true);
+        self.say_failure(turn_id, &text, "too_many_turns");
     }
 
     /// Tells the user that a task could not be done.
@@ -120,7 +123,8 @@ impl Deliberation<'_> {
         let task = turn.task().and_then(|task| self.mind.tasks.get(task));
         let title = task.map(|task| task.title.as_str()).unwrap_or_default();
         let text = format!("The task “{title}” could not be done: {reason}.");
-        self.say(turn_id, &text, false);
+        let failure = if self.limits.is_of_old_build() { "" } else { TASK_FAILED };
+        self.say_as(turn_id, Say { text, failure: failure.to_owned(), ..Say::default() });
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     chat::Chat,
     chat_completions::to_wire,
     prompts,
-    request::{Message, ModelRequest, Tool},
+    request::{AnswerSchema, Message, ModelRequest, Tool, ToolChoice, short_id},
     schema,
     state::Turn,
     thread::cut_to,
@@ -124,12 +124,20 @@ impl Deliberation<'_> {
             *text =
                 [text.as_str(), &words].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
         }
-        if !may_call || request.analysis {
+        if let Some(schema) = chat.schema().filter(|_| !request.analysis) {
+            request =
+                request.answered_as(AnswerSchema { name: "answer".into(), schema: schema.into(), is_strict: false });
+        }
+        if chat.is_aside || request.analysis {
             return request;
         }
+        // They stay in requests that may not call: endpoints want tools beside the calls of the conversation.
         let offered = chat.offered();
-        if chat.must_call() && chat.named_tool().is_some() && !offered.is_empty() {
-            request.tools.clear();
+        if may_call && chat.must_call() && !offered.is_empty() {
+            request.tool_choice = match chat.named_tool() {
+                Some(named) => ToolChoice::Named(named.into()),
+                None => ToolChoice::Required,
+            };
         }
         // Of two tools that the model knows by one name, the client's is meant.
         let is_other = |tool: &Tool| offered.iter().all(|own| to_wire(&own.name) != to_wire(&tool.name));
@@ -141,7 +149,7 @@ impl Deliberation<'_> {
     /// Answers what is no turn of a conversation: by the client's instructions alone, without tools.
     pub(super) fn answers_aside(&mut self, turn_id: Uuid) -> bool {
         let Some(turn) = self.turn(turn_id).filter(|turn| turn.is_aside()) else { return false };
-        let request = turn_request::about(&self.mind, turn, prompts::ASIDE);
+        let request = turn_request::about(&self.mind, turn, prompts::ASIDE, &[]);
         let request = Self::with_client(turn, false, request);
         self.ask(turn_id, Purpose::Think { step: None }, request);
         true
@@ -195,8 +203,15 @@ impl Deliberation<'_> {
             let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
             handed.push(CompletionToolCall { call_id, tool, arguments, ..asked });
         }
-        let say =
-            Say { text: words.to_owned(), user, message_id, r#final: true, client_calls: handed, ..Say::default() };
+        let say = Say {
+            text: words.to_owned(),
+            user,
+            message_id,
+            r#final: true,
+            client_calls: handed,
+            passed_back: completion.passed_back.clone(),
+            ..Say::default()
+        };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
         true
     }
@@ -211,7 +226,7 @@ impl Deliberation<'_> {
         if (1..=CALL_ID_BYTES).contains(&own.len()) && own.bytes().all(is_fit) && !is_used() {
             return own.to_owned();
         }
-        ids::derived(self.decision_id, &format!("client-call/{at}")).simple().to_string().chars().take(9).collect()
+        short_id(ids::derived(self.decision_id, &format!("client-call/{at}")))
     }
 }
 

@@ -26,8 +26,10 @@ impl Deliberation<'_> {
     /// Has what is oldest of a turn's thread summed up first, if a request would be too much for its model, or the thread is
     /// about to drop it. Once in a decision: it may be one message that is too long.
     pub(super) fn compacts(&mut self, turn_id: Uuid, step: Option<usize>, request: &ModelRequest) -> bool {
-        let most = |tier: &str| self.limits.context_tokens.get(tier).copied().filter(|most| *most > 0);
-        let (Some(most), Some(light)) = (most(request.tier), most("light")) else { return false };
+        let Some(most) = self.context_of(request.tier) else { return false };
+        // What only an endpoint has said is known of the tier that it said it of.
+        let is_told = !self.limits.context_tokens.get(request.tier).is_some_and(|most| *most > 0);
+        let Some(light) = self.context_of("light").or(is_told.then_some(most)) else { return false };
         let Some(thread_id) = self.turn(turn_id).map(|turn| turn.thread_id.clone()) else { return false };
         if self.compacted.contains(&thread_id) {
             return false;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{Deliberation, Failure, Purpose, stepping::Ready};
 use crate::{
     answer::json_in,
+    answer_forms,
     chain::{Chain, StepRun},
     prompts,
     request::ModelRequest,
@@ -63,7 +64,7 @@ impl Deliberation<'_> {
             },
         });
         let request = ModelRequest::of("light", prompts::DECIDE, asked.to_string());
-        self.ask(turn_id, Purpose::Decide(deciding), request);
+        self.ask(turn_id, Purpose::Decide(deciding), request.answered_as(answer_forms::deciding()));
     }
 
     pub(super) fn decided(&mut self, turn_id: Uuid, deciding: &Deciding, text: &str) -> Result<(), Failure> {

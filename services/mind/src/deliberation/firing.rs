@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{Deliberation, Failure, Purpose, deciding, stepping::Ready};
 use crate::{
+    answer_forms,
     chain::{Origin, Step, format, references},
     conditions::{self, Verdict},
     intrinsics::tasks,
@@ -246,7 +247,7 @@ impl Deliberation<'_> {
     fn judge(&mut self, turn_id: Uuid, judging: Judging, condition: &str, data: &Value) {
         let asked = json!({ "condition": condition, "event": data, "now": self.input.envelope.time });
         let request = ModelRequest::of("light", prompts::JUDGE, asked.to_string());
-        self.ask(turn_id, Purpose::Judge(judging), request);
+        self.ask(turn_id, Purpose::Judge(judging), request.answered_as(answer_forms::judging()));
     }
 
     /// What a model says of a condition.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kairo_events::prices::Price;
+use crate::prices::PriceList;
 
 /// Limits of deciding.
 #[derive(Clone, Debug)]
@@ -19,12 +19,20 @@ pub struct Limits {
     pub chain_steps: usize,
     /// Key under which secrets are sealed.
     pub secret_key: Option<[u8; 32]>,
-    /// What the models of each tier cost; none of those without a price.
-    pub prices: BTreeMap<String, Price>,
+    /// What the models cost that may be asked.
+    pub prices: PriceList,
     /// What the models of each tier take at once, in tokens; nothing is summed up for the sake of those that are missing.
     pub context_tokens: BTreeMap<String, usize>,
     /// Digest of the [basis](crate::basis) that says all of this, and more.
     pub basis: String,
+}
+
+impl Limits {
+    /// Whether decisions are made as builds before epoch 10 made them, in whose logs no tries for outages are said: made again,
+    /// theirs must come to the same.
+    pub fn is_of_old_build(&self) -> bool {
+        self.outage_tries == 0
+    }
 }
 
 impl Default for Limits {
@@ -36,7 +44,7 @@ impl Default for Limits {
             parallel_tools: 8,
             chain_steps: 64,
             secret_key: None,
-            prices: BTreeMap::new(),
+            prices: PriceList::default(),
             context_tokens: BTreeMap::new(),
             basis: String::new(),
         }

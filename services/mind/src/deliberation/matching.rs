@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Deliberation, Failure, Purpose};
 use crate::{
     answer::json_in,
-    prompts,
+    answer_forms, prompts,
     request::ModelRequest,
     state::Turn,
     thread::{Thread, cut_to},
@@ -61,7 +61,8 @@ impl Deliberation<'_> {
         };
         let threads: Vec<Value> = self.threads_of(&user).into_iter().take(CANDIDATES).map(described).collect();
         let asked = json!({ "message": words, "thread_id": current, "threads": threads });
-        self.ask(turn_id, Purpose::Match, ModelRequest::of("fast", prompts::MATCH, asked.to_string()));
+        let request = ModelRequest::of("fast", prompts::MATCH, asked.to_string());
+        self.ask(turn_id, Purpose::Match, request.answered_as(answer_forms::matching()));
     }
 
     /// What the model said.

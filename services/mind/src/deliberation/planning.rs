@@ -5,8 +5,9 @@ use kairo_proto::v1::{ChainStarted, ChainStep, decided_event::Event};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Deliberation, Failure, Purpose};
+use super::{Back, Deliberation, Failure, Purpose};
 use crate::{
+    answer_forms,
     chain::{Origin, Step, THINK, check, format},
     intrinsics, prompts,
     request::ModelRequest,
@@ -33,7 +34,8 @@ impl Deliberation<'_> {
         let plan = cut_to(&planning.plan, PLAN_BYTES);
         let zone = self.mind.profile.as_ref().map_or("UTC", |profile| &profile.time_zone);
         let user = format!("The thread is {}. Times are in {zone}. The plan:\n{plan}", turn.thread_id);
-        self.ask(turn_id, Purpose::Plan(planning), ModelRequest::of("fast", system, user));
+        let request = ModelRequest::of("fast", system, user).answered_as(answer_forms::chain());
+        self.ask(turn_id, Purpose::Plan(planning), request);
     }
 
     /// Reads the chain, which begins if nothing is wrong with it.
@@ -58,24 +60,41 @@ impl Deliberation<'_> {
         task: Option<Uuid>,
         steps: &[Step],
     ) {
+        self.start_chain_of(turn_id, origin, plan, task, steps, &[]);
+    }
+
+    /// As [`Self::start_chain`], with what belongs to the calls of the first steps, where a model made them.
+    pub(super) fn start_chain_of(
+        &mut self,
+        turn_id: Uuid,
+        origin: Origin,
+        plan: &str,
+        task: Option<Uuid>,
+        steps: &[Step],
+        backs: &[Back],
+    ) {
         self.settle();
         if let Some(reason) = self.no_room_for_a_chain(turn_id) {
             return self.refuse_chain(turn_id, &reason);
         }
-        let step = |step: &Step| ChainStep {
-            group: step.group,
-            event: step.event.clone(),
-            params: Value::Object(step.params.clone()).to_string(),
-            decide: step.decide.clone().unwrap_or_default(),
-            ..Default::default()
+        let step = |(at, step): (usize, &Step)| {
+            let Back { call_id, passed_back, .. } = backs.get(at).cloned().unwrap_or_default();
+            ChainStep {
+                group: step.group,
+                event: step.event.clone(),
+                params: Value::Object(step.params.clone()).to_string(),
+                decide: step.decide.clone().unwrap_or_default(),
+                call_id,
+                passed_back,
+            }
         };
         let started = ChainStarted {
             chain_id: ids::derived(self.decision_id, &format!("chain/{}", self.chains)).to_string(),
             plan: plan.to_owned(),
-            steps: steps.iter().map(step).collect(),
+            steps: steps.iter().enumerate().map(step).collect(),
             origin: origin.word().text(),
             task_id: task.map(|task| task.to_string()).unwrap_or_default(),
-            ..Default::default()
+            passed_back: backs.first().map(|back| back.answer_passed_back.clone()).unwrap_or_default(),
         };
         self.chains += 1;
         self.add(turn_id, Event::ChainStarted(started));
@@ -111,5 +130,5 @@ impl Deliberation<'_> {
 }
 
 fn invalid(mistakes: Vec<String>) -> Failure {
-    Failure { kind: "invalid_chain".to_owned(), message: mistakes.join("; "), mendable: true }
+    Failure::mendable("invalid_chain", mistakes.join("; "))
 }

@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use super::{
     super::{outside::Provenance, state::Cause, target, target::Reach},
-    Deliberation,
+    Deliberation, Failure,
+    calling::Back,
 };
 
 /// What ended a step, kept to the letter up to this size, in bytes.
@@ -47,17 +48,22 @@ impl Deliberation<'_> {
     }
 
     pub(super) fn say(&mut self, turn_id: Uuid, text: &str, last: bool) {
+        self.say_as(turn_id, Say { text: text.to_owned(), r#final: last, ..Default::default() });
+    }
+
+    /// Says what ended a turn that failed, of this kind: words for people, and no answer. Builds before epoch 10 said it as one.
+    pub(super) fn say_failure(&mut self, turn_id: Uuid, text: &str, kind: &str) {
+        let failure = if self.limits.is_of_old_build() { String::new() } else { kind.to_owned() };
+        self.say_as(turn_id, Say { text: text.to_owned(), r#final: true, failure, ..Default::default() });
+    }
+
+    /// Says something to the user of a turn.
+    pub(super) fn say_as(&mut self, turn_id: Uuid, say: Say) {
         let Some(turn) = self.turn(turn_id) else { return };
         // What is said in a thread of work, or for another agent, nobody hears; what is said aside is in no conversation.
         let is_heard = !self.mind.is_of_work(turn) && turn.requested().is_none() && !turn.is_aside();
         let user = if !is_heard { String::new() } else { turn.user.clone() };
-        let say = Say {
-            text: text.to_owned(),
-            user,
-            message_id: turn.message_id.clone(),
-            r#final: last,
-            ..Default::default()
-        };
+        let say = Say { user, message_id: turn.message_id.clone(), ..say };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Say(say)) }));
     }
 
@@ -66,9 +72,13 @@ impl Deliberation<'_> {
     }
 
     pub(super) fn fail(&mut self, turn_id: Uuid, kind: &str, message: &str, attempt: u32, retried: bool) {
-        let failed =
-            AgentFailed { kind: kind.to_owned(), message: message.to_owned(), attempt, retried, ..Default::default() };
-        self.add(turn_id, Event::Failed(failed));
+        self.fail_as(turn_id, &Failure::of_kind(kind, message), attempt, retried);
+    }
+
+    pub(super) fn fail_as(&mut self, turn_id: Uuid, failure: &Failure, attempt: u32, retried: bool) {
+        let Failure { kind, message, retry_after_ms, .. } = failure;
+        let (kind, message, retry_after_ms) = (kind.clone(), message.clone(), *retry_after_ms);
+        self.add(turn_id, Event::Failed(AgentFailed { kind, message, attempt, retried, retry_after_ms }));
     }
 
     /// Calls a tool, as a step of a chain or by itself. `consent`: what a human was asked and said yes to, and where in the
@@ -81,10 +91,11 @@ impl Deliberation<'_> {
         arguments: String,
         consent: Option<(Uuid, u64)>,
     ) {
-        self.call_with(turn_id, step, tool, arguments, consent, String::new());
+        let back = step.map(|(_, at)| self.back_of_step(turn_id, at)).unwrap_or_default();
+        self.call_with(turn_id, step, tool, arguments, consent, back);
     }
 
-    /// As [`Self::call`], with what the model server wants back with it.
+    /// As [`Self::call`], with the id by which the model knows the call and what its server wants back with it.
     pub(super) fn call_with(
         &mut self,
         turn_id: Uuid,
@@ -92,7 +103,7 @@ impl Deliberation<'_> {
         tool: &str,
         arguments: String,
         consent: Option<(Uuid, u64)>,
-        reasoning_details: String,
+        back: Back,
     ) {
         let (user, ordered) = self
             .turn(turn_id)
@@ -121,8 +132,10 @@ impl Deliberation<'_> {
             approval_id: consent.map(|(request, _)| request.to_string()).unwrap_or_default(),
             asked_at: consent.map(|(_, at)| at).unwrap_or_default(),
             user: Some(user),
-            reasoning_details,
-            ..Default::default()
+            reasoning_details: back.reasoning_details,
+            call_id: back.call_id,
+            passed_back: back.passed_back,
+            answer_passed_back: back.answer_passed_back,
         };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }));
     }

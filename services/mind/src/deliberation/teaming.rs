@@ -1,12 +1,9 @@
 //! Agents that ask agents, what a team may spend, and what its owner is told unasked.
 
 use jiff::{SignedDuration, Timestamp};
-use kairo_events::{ids, prices::Cost, threads};
+use kairo_events::{ids, threads};
 use kairo_proto::{
-    v1::{
-        AgentAction, AgentBriefed, Ask, Completion, DecidedEvent, Say, TaskAnswer, agent_action::Action,
-        decided_event::Event,
-    },
+    v1::{AgentAction, AgentBriefed, Ask, DecidedEvent, Say, TaskAnswer, agent_action::Action, decided_event::Event},
     words::{RequestKind, StepState as Ended},
 };
 use serde_json::json;
@@ -18,7 +15,7 @@ use crate::{
     state::{Cause, Profile, Turn},
     target,
     tasks::Task,
-    team::{Amount, Status, tokens},
+    team::{Amount, Status},
 };
 
 impl Deliberation<'_> {
@@ -80,12 +77,13 @@ impl Deliberation<'_> {
 
     /// What this decision took.
     pub(super) fn spent_here(&self) -> Amount {
-        Amount { tokens: tokens(&self.decision.completions), cost: self.cost_of(&self.decision.completions) }
+        self.limits.prices.bill(&self.decision.completions)
     }
 
-    pub(super) fn cost_of(&self, completions: &[Completion]) -> u64 {
-        let cost = |it: &Completion| Some(self.limits.prices.get(&it.tier)?.cost(it.input_tokens, it.output_tokens));
-        completions.iter().filter_map(cost).fold(Cost::default(), Cost::plus).units()
+    /// Says what it cost.
+    fn tell_cost(&mut self) {
+        let Amount { cost, unpriced, .. } = self.spent_here();
+        (self.decision.cost, self.decision.unpriced_tokens) = (cost, unpriced);
     }
 
     /// What is to be said of the decision as a whole, once it is all there.
@@ -95,14 +93,14 @@ impl Deliberation<'_> {
         let tells = |profile: &&Profile| profile.tells_cost() || is_asked_for;
         let Some(profile) = self.mind.profile.as_ref().filter(tells) else { return };
         if !profile.is_counted() {
-            self.decision.cost = self.cost_of(&self.decision.completions);
+            self.tell_cost();
             return;
         }
         self.settle();
         let Some(profile) = &self.mind.profile else { return };
         let spent = self.mind.team.spent_on(profile.day_of(self.input.envelope.time)).plus(self.spent_here());
         let reason = profile.team.as_ref().and_then(|team| team.is_spent(spent));
-        self.decision.cost = self.cost_of(&self.decision.completions);
+        self.tell_cost();
         match reason {
             Some(reason) if self.mind.may_begin() => self.rest_until_tomorrow(&reason),
             Some(_) => {}

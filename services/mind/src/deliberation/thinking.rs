@@ -1,21 +1,18 @@
 //! `agent.think`: asking the heavy model, and what its answer means.
 
 use kairo_proto::v1::Completion;
-use kairo_proto::words::{ChainOutcome, StepState as Ended};
-use serde_json::json;
+use kairo_proto::words::{AnswerEnding, ChainOutcome, StepState as Ended};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
     Asked, Deliberation, Failure, Purpose,
+    calling::Calls,
+    endings::Heard,
     planning::Planning,
     turn_request::{self, Thinking},
 };
-use crate::{
-    answer::{self, Answer, AskedCall},
-    chain::{Origin, Step, THINK},
-    intrinsics::threads,
-    state::Cause,
-};
+use crate::{answer::Answer, chain::Origin, intrinsics::threads, state::Cause};
 
 /// Agents that plan stop planning when so many heavy answers are left to the turn.
 const LAST_STEPS: u32 = 1;
@@ -74,82 +71,65 @@ impl Deliberation<'_> {
         completion: &Completion,
     ) -> Result<(), Failure> {
         let turn_id = asked.turn;
-        let read = answer::read(&asked.question.request, completion, self.limits.parallel_tools);
-        let answer =
-            read.map_err(|flaw| Failure { kind: flaw.kind.to_owned(), message: flaw.message, mendable: true })?;
-        let answer = self.as_client_wants(asked, answer)?;
-        let analysis = step.is_some_and(|step| self.prompt_of(turn_id, step).is_some());
-        if let Some(step) = step {
-            let result = match &answer {
-                Answer::Say(text) if analysis => json!({ "analysis": text }),
-                _ => json!({}),
-            };
-            self.settle();
-            self.end_step(turn_id, step, &Ended::Done, result, "");
-            match (&answer, analysis) {
-                (Answer::Say(_), true) => {
-                    self.work.push_back(turn_id);
-                    return Ok(());
-                }
-                // It knows better by now how to go on.
-                (Answer::Plan(_) | Answer::Call { .. }, true) => self.close_chain(turn_id, &ChainOutcome::Replaced, ""),
-                (Answer::Say(_), false) => self.close_chain(turn_id, &ChainOutcome::Done, ""),
-                // The turn of a task is over with its chain, unless another one takes its place.
-                (Answer::Plan(_) | Answer::Call { .. }, false) => {
-                    let is_task = self.turn(turn_id).is_some_and(|turn| matches!(turn.cause, Cause::Task(_)));
-                    self.close_chain(turn_id, if is_task { &ChainOutcome::Replaced } else { &ChainOutcome::Done }, "");
-                }
-            }
+        let Heard::Answer(answer, ending) = self.heard(asked, completion)? else { return Ok(()) };
+        let answer = if ending.is_none() { self.as_client_wants(asked, answer)? } else { answer };
+        if let Some(step) = step
+            && self.end_thinking(turn_id, step, &answer, ending.as_ref())
+        {
+            return Ok(());
         }
         if let (Answer::Call { words, calls }, None) = (&answer, step)
             && self.acknowledged(asked, words, calls)?
         {
             return Ok(());
         }
-        match answer {
-            Answer::Say(text) => self.draft(turn_id, &text),
-            Answer::Plan(plan) => self.plan(turn_id, Planning { plan }),
-            Answer::Call { words, mut calls } => {
-                if self.hands_over(turn_id, &words, &mut calls, completion) {
-                    return Ok(());
+        match (answer, ending) {
+            (Answer::Say(text), None) => self.draft(turn_id, &text),
+            (Answer::Say(text), Some(ending)) => {
+                self.settle();
+                self.conclude_ended(turn_id, &text, &ending);
+            }
+            (Answer::Plan(plan), _) => self.plan(turn_id, Planning { plan }),
+            (Answer::Call { words, mut calls }, _) => {
+                if !self.hands_over(turn_id, &words, &mut calls, completion) {
+                    self.call_all(turn_id, Calls::of(completion, words, calls));
                 }
-                self.call_all(turn_id, &words, calls, completion.reasoning_details.clone());
             }
         }
         Ok(())
     }
 
-    /// Calls of a model that calls tools itself. Where nothing but a tool-runner is needed they stand for themselves, else
-    /// they are a chain: intrinsics, hooks before a call, and consent.
-    fn call_all(&mut self, turn_id: Uuid, words: &str, calls: Vec<AskedCall>, mut details: String) {
-        if !words.is_empty() {
-            self.say(turn_id, words, false);
-        }
-        let user = self.turn(turn_id).map(|turn| turn.user.as_str()).unwrap_or_default();
-        let plain = |call: &AskedCall| {
-            let tool = self.catalogue.tool(&call.tool);
-            tool.is_some_and(|tool| !self.needs_consent(turn_id, tool, &call.arguments))
-                && self.passed_on(turn_id, &call.tool, &call.arguments).is_none_or(|ask| ask.is_ok())
-                && !self.is_withdrawal(&call.tool, &call.arguments)
-                && self.mind.tasks.hooks_of(&format!("pre:{}", call.tool), user).next().is_none()
-        };
-        let within_task = self.turn(turn_id).is_some_and(|turn| turn.chain.is_some());
-        if calls.iter().all(plain) && !within_task {
-            for call in calls {
-                let details = std::mem::take(&mut details);
-                self.call_with(turn_id, None, &call.tool, call.arguments, None, details);
+    /// A thinking step of a chain is over with this answer. Whether the chain goes on.
+    fn end_thinking(&mut self, turn_id: Uuid, step: usize, answer: &Answer, ending: Option<&AnswerEnding>) -> bool {
+        let is_analysis = self.prompt_of(turn_id, step).is_some();
+        let is_withheld = matches!(ending, Some(AnswerEnding::Refused | AnswerEnding::Filtered));
+        self.settle();
+        match answer {
+            Answer::Say(text) if is_analysis && is_withheld => {
+                self.end_step(turn_id, step, &Ended::Failed, Value::Null, text);
             }
-            return;
+            Answer::Say(text) if is_analysis => {
+                self.end_step(turn_id, step, &Ended::Done, json!({ "analysis": text }), "");
+            }
+            Answer::Say(_) | Answer::Plan(_) | Answer::Call { .. } => {
+                self.end_step(turn_id, step, &Ended::Done, json!({}), "");
+            }
         }
-        let step = |call: AskedCall| Step {
-            group: 0,
-            event: call.tool,
-            params: serde_json::from_str(&call.arguments).unwrap_or_default(),
-            decide: None,
-        };
-        let mut steps: Vec<Step> = calls.into_iter().map(step).collect();
-        steps.push(Step { group: 1, event: THINK.to_owned(), params: serde_json::Map::new(), decide: None });
-        self.start_chain(turn_id, Origin::Calls, "", None, &steps);
+        match (answer, is_analysis) {
+            (Answer::Say(_), true) => {
+                self.work.push_back(turn_id);
+                return true;
+            }
+            // It knows better by now how to go on.
+            (Answer::Plan(_) | Answer::Call { .. }, true) => self.close_chain(turn_id, &ChainOutcome::Replaced, ""),
+            (Answer::Say(_), false) => self.close_chain(turn_id, &ChainOutcome::Done, ""),
+            // The turn of a task is over with its chain, unless another one takes its place.
+            (Answer::Plan(_) | Answer::Call { .. }, false) => {
+                let is_task = self.turn(turn_id).is_some_and(|turn| matches!(turn.cause, Cause::Task(_)));
+                self.close_chain(turn_id, if is_task { &ChainOutcome::Replaced } else { &ChainOutcome::Done }, "");
+            }
+        }
+        false
     }
 
     /// What a thinking step is to analyse; none if it is to answer. A reference to nothing stays as it is: the model sees

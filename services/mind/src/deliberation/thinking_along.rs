@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kairo_events::ids;
 use kairo_proto::{
     v1::{AgentThought, Completion, SubmoduleAsked, SubmoduleFailed, decided_event::Event},
-    words::{StepState as Ended, SubmoduleFailure},
+    words::{AnswerEnding, StepState as Ended, SubmoduleFailure},
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::{
     answer,
     intrinsics::{self, Begun, Inquiry},
     outside::Provenance,
-    request::{Message, ToolCall},
+    request::{ToolCall, ToolChoice, short_id},
     state::{Cause, Turn},
     submodules::{self, Submodule, THOUGHT_BYTES, voiced},
     thread::cut_to,
@@ -116,7 +116,9 @@ impl Deliberation<'_> {
     pub(super) fn hear_voice(&mut self, asked: Asked, voice: Voice, completion: Completion) {
         let completion = Completion { module: voice.module.clone(), ..completion };
         self.decision.completions.push(completion.clone());
-        if completion.error.is_none() && !completion.tool_calls.is_empty() && voice.calls < CALLS {
+        // Calls of an answer that was cut are not made.
+        let is_cut = completion.ending_word() == AnswerEnding::Cut;
+        if completion.error.is_none() && !is_cut && !completion.tool_calls.is_empty() && voice.calls < CALLS {
             return self.look_up(asked, voice, &completion);
         }
         let said = match &completion.error {
@@ -126,13 +128,25 @@ impl Deliberation<'_> {
                 let message = if late { error.message.clone() } else { format!("{}: {}", error.kind, error.message) };
                 Err((kind, cut_to(&message, MESSAGE_BYTES)))
             }
-            None => Ok(cut_to(completion.text.trim(), THOUGHT_BYTES)),
+            None => match completion.ending_word() {
+                AnswerEnding::Refused => Err((SubmoduleFailure::Failed, "it declined to answer".to_owned())),
+                AnswerEnding::Filtered => Err((SubmoduleFailure::Failed, "a content filter withheld it".to_owned())),
+                AnswerEnding::Failed => Err((SubmoduleFailure::Failed, "the answer broke off".to_owned())),
+                AnswerEnding::Complete | AnswerEnding::Cut | AnswerEnding::Empty | AnswerEnding::Unknown(_) => {
+                    Ok(cut_to(completion.text.trim(), THOUGHT_BYTES))
+                }
+            },
         };
         let said = said.map(|text| if text == "-" { String::new() } else { text });
+        self.heard_voice(&asked, &voice, said);
+    }
+
+    /// What follows from what a submodule said, or from why it said nothing.
+    pub(super) fn heard_voice(&mut self, asked: &Asked, voice: &Voice, said: Heard) {
         match &voice.aim {
-            Aim::Along { step } => self.thought_along(&asked, *step, &voice, said),
-            Aim::Answer(asking) => self.answered(asked.turn, asking, &voice, said),
-            Aim::Told { thread_id, through } => self.heard_of(asked.turn, &voice, (thread_id.as_str(), *through), said),
+            Aim::Along { step } => self.thought_along(asked, *step, voice, said),
+            Aim::Answer(asking) => self.answered(asked.turn, asking, voice, said),
+            Aim::Told { thread_id, through } => self.heard_of(asked.turn, voice, (thread_id.as_str(), *through), said),
         }
     }
 
@@ -194,30 +208,29 @@ impl Deliberation<'_> {
             ids::derived(self.decision_id, &format!("{}/{}/{at}", voice.module, self.decision.completions.len()))
         };
         let made: Vec<Uuid> = (0..calls.len()).map(id).collect();
-        let results: Vec<(Uuid, String)> =
-            made.iter().zip(&calls).map(|(id, call)| (*id, self.looked_up(turn_id, *id, &mut voice, call))).collect();
+        let looked_up = |(id, call): (&Uuid, &answer::AskedCall)| self.looked_up(turn_id, *id, &mut voice, call);
+        let results: Vec<String> = made.iter().zip(&calls).map(looked_up).collect();
         let request = Arc::make_mut(&mut asked.question.request);
-        let as_call = |(call, (id, _)): (&answer::AskedCall, &(Uuid, String))| ToolCall {
-            id: id.to_string(),
-            tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
+        let as_call = |(call, id): (answer::AskedCall, Uuid)| ToolCall {
+            id: short_id(id),
+            tool: call.tool,
+            arguments: call.arguments,
+            passed_back: call.passed_back,
         };
-        let called = calls.iter().zip(&results).map(as_call).collect();
-        if !calls.is_empty() {
-            let (text, reasoning_details) = (completion.text.trim().to_owned(), completion.reasoning_details.clone());
-            request.messages.push(Message::Assistant { text, calls: called, reasoning_details });
-        }
-        for (id, text) in results {
-            request.messages.push(Message::Tool { call_id: id.to_string(), text });
+        let is_none = calls.is_empty();
+        if !is_none {
+            let called = calls.into_iter().zip(made).map(as_call).collect();
+            let back = (completion.reasoning_details.clone(), completion.passed_back.clone());
+            request.conversation().calls(completion.text.trim(), called, back, results);
         }
         voice.calls += 1;
-        if voice.calls == CALLS || calls.is_empty() {
+        if voice.calls == CALLS || is_none {
             voice.calls = CALLS;
-            request.tools.clear();
+            request.tool_choice = ToolChoice::None;
         }
         asked.purpose = Purpose::Voice(voice);
         asked.question.attempt = 1;
-        self.asked.push(asked);
+        self.put(asked);
     }
 
     /// What an intrinsic says to a submodule. What it does is part of the decision.

@@ -5,9 +5,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    chat::ClientCall,
+    answer_forms,
+    chat::{self, ClientCall},
     facts, intrinsics, prompts,
-    request::{Catalogue, Message, ModelRequest, PLAN, Tool, ToolCall},
+    request::{Catalogue, Conversation, Message, ModelRequest, PLAN, Tool, ToolCall, ToolChoice},
     state::{AgentState, Turn},
     thread::{Call, Entry, Thread, cut_to},
     words::Words,
@@ -42,91 +43,111 @@ pub(super) struct Thinking<'a> {
     pub(super) now: Timestamp,
 }
 
-/// The request with which a turn goes on.
+/// The request with which a turn goes on. Its system message and its tools are the same through the conversation, as long as the
+/// profile and the catalogue are, and its history only grows: what changes from request to request stands behind all that does not.
 pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Catalogue) -> ModelRequest {
-    let Thinking { turn_id, turn, manner, may_call, prompt, now, .. } = *thinking;
+    let Thinking { turn_id, turn, manner, may_call, now, .. } = *thinking;
     let plans = thinking.plans && manner != Manner::Acknowledge;
-    let own = state.profile.as_ref().map(|profile| profile.prompt.clone()).unwrap_or_default();
+    let all = offered(state, manner, catalogue);
+    let system = system(state, manner, plans.then_some(all.as_slice()));
+    let mut request = ModelRequest::with(state.thinks_with(Some(turn)), vec![Message::System { text: system }]);
+    let mut conversation = request.conversation();
+    if let Some(thread) = state.threads.get(&turn.thread_id) {
+        let cutoff = state.profile.as_ref().map(|profile| profile.cutoff).unwrap_or_default();
+        thread.shown(cutoff, now, turn_id).for_each(|entry| show(entry, turn_id, &mut conversation));
+    }
+    facts(state, thinking).iter().for_each(|fact| conversation.context(fact));
+    conversation.end();
+    request.tools = match plans {
+        false => all.into_iter().cloned().collect(),
+        // What is in flight is dealt with at once, without a plan.
+        true => all.into_iter().filter(|tool| is_about_actions(&tool.name)).cloned().chain([plan_tool()]).collect(),
+    };
+    request.tool_choice = if may_call { ToolChoice::Free } else { ToolChoice::None };
+    request.analysis = thinking.prompt.is_some();
+    request
+}
+
+/// What the agent may call, by itself or in plans.
+fn offered<'t>(state: &AgentState, manner: Manner, catalogue: &'t Catalogue) -> Vec<&'t Tool> {
     let is_at_hand = |tool: &str| manner != Manner::Acknowledge || is_about_work(tool);
     let offered = |tool: &&Tool| is_at_hand(&tool.name) && state.offers(&tool.name);
     let intrinsics = intrinsics::all().map(|intrinsic| &intrinsic.tool);
-    let all: Vec<&Tool> = catalogue.tools.iter().chain(intrinsics).filter(offered).collect();
-    let own = match manner {
-        Manner::Answer => own,
-        Manner::Acknowledge => format!("{}\n\n{own}", prompts::ACKNOWLEDGE),
-        Manner::Work => format!("{}\n\n{own}", prompts::WORK),
+    catalogue.tools.iter().chain(intrinsics).filter(offered).collect()
+}
+
+/// What the agent is, in words; `planned` is what it can make plans of.
+fn system(state: &AgentState, manner: Manner, planned: Option<&[&Tool]>) -> String {
+    let manners = match manner {
+        Manner::Answer => None,
+        Manner::Acknowledge => Some(prompts::ACKNOWLEDGE.to_owned()),
+        Manner::Work => Some(prompts::WORK.to_owned()),
     };
-    let own = [Some(own), facts::mission(state), facts::members(state)]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join("\n\n");
-    let system = if plans { format!("{}\n\n{own}", planner(&all)) } else { own };
-    let mut messages = vec![Message::System { text: system }];
-    if let Some(thread) = state.threads.get(&turn.thread_id) {
-        let cutoff = state.profile.as_ref().map(|profile| profile.cutoff).unwrap_or_default();
-        thread.shown(cutoff, now, turn_id).for_each(|entry| show(entry, Some(turn_id), &mut messages));
-        messages.extend(reminder(thread, turn_id));
-    }
+    let own = state.profile.as_ref().map(|profile| profile.prompt.clone()).filter(|own| !own.is_empty());
+    let said = [planned.map(planner), manners, own, facts::mission(state), facts::members(state)];
+    said.into_iter().flatten().chain([prompts::CONTEXT.to_owned()]).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What a model is told of the moment, each as a block behind the last words.
+fn facts(state: &AgentState, thinking: &Thinking<'_>) -> Vec<String> {
+    let Thinking { turn_id, turn, manner, may_call, prompt, now, .. } = *thinking;
+    let plans = thinking.plans && manner != Manner::Acknowledge;
+    let mut told = Vec::new();
+    told.extend(state.threads.get(&turn.thread_id).and_then(|thread| reminder(thread, turn_id)));
     // What happens in the foreground, or how far something is, changes nothing of what is asked for the sake of work: the
     // answer that was paid for stays one.
     if manner != Manner::Work {
-        messages.extend(facts::in_progress_for(state, turn, now).map(|text| Message::System { text }));
+        told.extend(facts::in_progress_for(state, turn, now));
     }
-    if let Some(goal) = &turn.goal {
-        messages.push(Message::System { text: format!("{} {goal}", prompts::GUESSED) });
-    }
-    messages.extend(facts::environment(turn).into_iter().map(|text| Message::System { text }));
-    messages.extend(counsel(state, turn));
+    told.extend(turn.goal.as_ref().map(|goal| format!("{} {goal}", prompts::GUESSED)));
+    told.extend(facts::environment(turn));
+    told.extend(counsel(state, turn));
     if manner == Manner::Acknowledge {
-        messages.extend(facts::queue(state, &turn.user).map(|text| Message::System { text }));
+        told.extend(facts::queue(state, &turn.user));
     }
     if let Some(prompt) = prompt {
-        messages.push(Message::System { text: format!("{}{prompt}", prompts::ANALYSE) });
-    } else if plans && !may_call {
-        messages.push(Message::System { text: prompts::LAST.to_owned() });
+        told.push(format!("{}{prompt}", prompts::ANALYSE));
     }
-    let tools = match (may_call, plans) {
-        (false, _) => Vec::new(),
-        (true, false) => all.into_iter().cloned().collect(),
-        // What is in flight is dealt with at once, without a plan.
-        (true, true) => {
-            all.into_iter().filter(|tool| is_about_actions(&tool.name)).cloned().chain([plan_tool()]).collect()
-        }
-    };
-    ModelRequest { tier: state.thinks_with(Some(turn)), messages, tools, analysis: prompt.is_some(), is_work: false }
+    match (may_call, plans) {
+        (true, _) => {}
+        (false, true) if prompt.is_some() => {}
+        (false, true) => told.push(prompts::LAST.to_owned()),
+        (false, false) => told.push(prompts::LAST_CALLS.to_owned()),
+    }
+    told
 }
 
 /// What submodules said, and which may be asked.
-fn counsel<'s>(state: &'s AgentState, turn: &'s Turn) -> impl Iterator<Item = Message> {
+fn counsel<'s>(state: &'s AgentState, turn: &'s Turn) -> impl Iterator<Item = String> {
     let names: Vec<&str> = state.voices().map(|voice| voice.name.as_str()).collect();
     let there_are = (!names.is_empty()).then(|| format!("{} {}", prompts::SUBMODULES, names.join(", ")));
     let said = turn.counsel(state).map(|said| format!("{} {}: {}", prompts::THINKS, said.module, said.text));
-    there_are.into_iter().chain(said).map(|text| Message::System { text })
+    there_are.into_iter().chain(said)
 }
 
 /// The request for what a message is after.
 pub(super) fn goal(state: &AgentState, turn: &Turn) -> ModelRequest {
-    about(state, turn, prompts::GOAL)
+    about(state, turn, prompts::GOAL, &[])
 }
 
 /// The request for a review of what is about to be said.
 pub(super) fn review(state: &AgentState, turn: &Turn, draft: &str) -> ModelRequest {
-    let mut request = about(state, turn, prompts::REFLECT);
-    if let Some(goal) = &turn.goal {
-        request.messages.push(Message::System { text: format!("{} {goal}", prompts::GUESSED) });
-    }
-    request.messages.push(Message::System { text: format!("{} {draft}", prompts::DRAFT) });
-    request
+    let goal = turn.goal.as_ref().map(|goal| format!("{} {goal}", prompts::GUESSED));
+    let told: Vec<String> = goal.into_iter().chain([format!("{} {draft}", prompts::DRAFT)]).collect();
+    about(state, turn, prompts::REFLECT, &told).answered_as(answer_forms::review())
 }
 
-/// A question about a turn's thread, which offers no tools.
-pub(super) fn about(state: &AgentState, turn: &Turn, question: &str) -> ModelRequest {
-    let mut messages = vec![Message::System { text: question.to_owned() }];
+/// A question about a turn's thread, which offers no tools: calls in it are told in words, as endpoints want tools beside calls.
+pub(super) fn about(state: &AgentState, turn: &Turn, question: &str, told: &[String]) -> ModelRequest {
+    let system = format!("{question}\n\n{}", prompts::CONTEXT);
+    let mut request = ModelRequest::with("fast", vec![Message::System { text: system }]);
+    let mut conversation = request.conversation();
     if let Some(thread) = state.threads.get(&turn.thread_id) {
-        thread.entries().for_each(|entry| show(entry, None, &mut messages));
+        thread.entries().for_each(|entry| tell(entry, &mut conversation));
     }
-    ModelRequest::with("fast", messages)
+    told.iter().for_each(|fact| conversation.context(fact));
+    conversation.end();
+    request
 }
 
 /// What an agent that plans is told it is, with names and descriptions of what there is: schemas are for those who
@@ -167,61 +188,72 @@ fn plan_tool() -> Tool {
 }
 
 /// Shows an entry. What the model server wants back with its calls is for the turn in which they were made, and no later one.
-fn show(entry: &Entry, turn_id: Option<Uuid>, messages: &mut Vec<Message>) {
+fn show(entry: &Entry, turn_id: Uuid, conversation: &mut Conversation<'_>) {
     match entry {
-        Entry::User { words: Words { text, parts }, .. } => {
-            messages.push(Message::User { text: text.clone(), parts: parts.clone() });
-        }
-        Entry::Notice { text, .. } => messages.push(Message::System { text: text.clone() }),
-        Entry::Said { text, .. } => messages.push(Message::answered(text)),
-        Entry::Called { turn, text, calls, reasoning_details } => {
-            let as_call = |call: &Call| ToolCall {
-                id: call.action.to_string(),
+        Entry::User { words: Words { text, parts }, .. } => conversation.user(text, parts),
+        Entry::Notice { text, .. } => conversation.context(text),
+        Entry::Said { text, .. } => conversation.answer(text),
+        Entry::Called { turn, text, calls, reasoning_details, passed_back } => {
+            let of_turn = |back: &String| if turn_id == *turn { back.clone() } else { String::new() };
+            let made = calls.iter().map(|call| ToolCall {
+                id: call.id(),
                 tool: call.tool.clone(),
                 arguments: call.arguments.clone(),
-            };
-            let (text, calls_made) = (text.clone(), calls.iter().map(as_call).collect());
-            let reasoning_details = match turn_id == Some(*turn) {
-                true => reasoning_details.clone(),
-                false => String::new(),
-            };
-            messages.push(Message::Assistant { text, calls: calls_made, reasoning_details });
-            // Models want a result behind every call; for one that still runs, that it does is the fact.
-            messages.extend(calls.iter().map(|call| Message::Tool {
-                call_id: call.action.to_string(),
-                text: call.result.clone().unwrap_or_else(|| {
-                    json!({ "status": "still running", "since": call.since.to_string() }).to_string()
-                }),
-            }));
+                passed_back: of_turn(&call.passed_back),
+            });
+            let back = (of_turn(reasoning_details), of_turn(passed_back));
+            conversation.calls(text, made.collect(), back, calls.iter().map(result).collect());
         }
-        Entry::Client { text, calls, .. } => show_client_calls(text, calls, messages),
+        Entry::Client { text, calls, .. } => show_client_calls(text, calls, conversation),
     }
 }
 
+/// Tells of an entry in words alone.
+fn tell(entry: &Entry, conversation: &mut Conversation<'_>) {
+    match entry {
+        Entry::User { words: Words { text, parts }, .. } => conversation.user(text, parts),
+        Entry::Notice { text, .. } => conversation.context(text),
+        Entry::Said { text, .. } => conversation.answer(text),
+        Entry::Called { text, calls, .. } => {
+            conversation.answer(text);
+            for call in calls {
+                conversation.answer(&format!("({}({}) came to: {})", call.tool, call.arguments, result(call)));
+            }
+        }
+        Entry::Client { text, calls, .. } => conversation.answer(&chat::in_words(text, calls)),
+    }
+}
+
+/// What came of a call. Models want a result behind every call; for one that still runs, that it does is the fact.
+fn result(call: &Call) -> String {
+    let running = || json!({ "status": "still running", "since": call.since.to_string() }).to_string();
+    call.result.clone().unwrap_or_else(running)
+}
+
 /// Calls that a chat client carried out, each with what came of it.
-fn show_client_calls(text: &str, calls: &[ClientCall], messages: &mut Vec<Message>) {
-    let call = |call: &ClientCall| ToolCall {
+fn show_client_calls(text: &str, calls: &[ClientCall], conversation: &mut Conversation<'_>) {
+    let made = calls.iter().map(|call| ToolCall {
         id: call.call_id.clone(),
         tool: call.tool.clone(),
         arguments: call.arguments.clone(),
-    };
-    let made = calls.iter().map(call).collect();
-    messages.push(Message::Assistant { text: text.to_owned(), calls: made, reasoning_details: String::new() });
-    messages.extend(calls.iter().map(|call| Message::Tool {
-        call_id: call.call_id.clone(),
-        text: call.result.clone().unwrap_or_else(|| json!({ "status": "no result yet" }).to_string()),
-    }));
+        passed_back: call.passed_back.clone(),
+    });
+    let none = || json!({ "status": "no result yet" }).to_string();
+    let results = calls.iter().map(|call| call.result.clone().unwrap_or_else(none)).collect();
+    // The turn of the calls goes on with their results, so what the model server wants back with them goes, too.
+    let back = calls.first().map(|call| call.answer_back.clone()).unwrap_or_default();
+    conversation.calls(text, made.collect(), (String::new(), back), results);
 }
 
 /// When other turns have spoken since, a model must be told which one goes on.
-fn reminder(thread: &Thread, turn_id: Uuid) -> Option<Message> {
+fn reminder(thread: &Thread, turn_id: Uuid) -> Option<String> {
     // What merely happened meanwhile changed no subject.
     let mere_news = |entry: &&Entry| matches!(entry, Entry::Notice { turn, .. } if *turn != turn_id);
     if thread.entries().rev().find(|entry| !mere_news(entry))?.turn() == turn_id {
         return None;
     }
     thread.entries().find_map(|entry| {
-        let text = match entry {
+        Some(match entry {
             Entry::User { turn, words } if *turn == turn_id => {
                 format!("The tools called for this earlier message have ended; answer it now: {}", words.in_words())
             }
@@ -229,7 +261,6 @@ fn reminder(thread: &Thread, turn_id: Uuid) -> Option<Message> {
                 format!("Go on from this earlier event now, and say what the user should know of it: {text}")
             }
             _ => return None,
-        };
-        Some(Message::System { text })
+        })
     })
 }

@@ -3,12 +3,15 @@
 use kairo_events::vocabulary;
 use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall, HashLink};
 
+use crate::{prices::PriceList, team::Amount};
+
 /// The same decision where even the words of models are too much: what was paid for them is kept.
 pub fn without_words(decision: AgentDecision) -> AgentDecision {
     let wordless = |completion: Completion| Completion {
         text: String::new(),
         reasoning: String::new(),
         tool_calls: Vec::new(),
+        passed_back: String::new(),
         ..completion
     };
     AgentDecision { completions: decision.completions.into_iter().map(wordless).collect(), ..decision }
@@ -21,6 +24,16 @@ pub fn with_given_up(decision: AgentDecision, given_up: Vec<GivenUpCall>, epoch:
         reader if reader <= epoch => AgentDecision { reader, ..with },
         _ => AgentDecision { given_up: Vec::new(), ..with },
     }
+}
+
+/// The decision with what the calls cost that were given up before it, of an agent whose money is bounded.
+pub fn with_cost_of_given_up(decision: AgentDecision, prices: &PriceList, epoch: u32) -> AgentDecision {
+    if epoch < vocabulary::ANSWERS || decision.given_up.is_empty() {
+        return decision;
+    }
+    let Amount { cost, unpriced, .. } = prices.bill_of_given_up(&decision.given_up);
+    let with = AgentDecision { given_up_cost: cost, given_up_unpriced_tokens: unpriced, ..decision };
+    AgentDecision { reader: vocabulary::of_decision(&with), ..with }
 }
 
 /// The decision with what ties it to what stands before it, and what it takes to be read then. Whoever decides says whether the epoch

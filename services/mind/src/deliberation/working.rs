@@ -1,7 +1,7 @@
 //! Work beside the conversation: what takes some is acknowledged and queued, worked on when its turn comes, answered where it
 //! was asked for, and learned from.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kairo_events::ids;
 use kairo_proto::{
     v1::{
@@ -28,6 +28,30 @@ use crate::{
 
 /// Sessions in which a task may fail; after the last of them it has failed for good.
 const SESSIONS: u32 = 3;
+/// As `Say.failure`: a task ended without a result.
+pub(super) const TASK_FAILED: &str = "task_failed";
+
+/// With what a turn ends.
+pub(super) struct Conclusion<'a> {
+    pub(super) text: &'a str,
+    pub(super) status: &'a TaskStatus,
+    /// How the model's answer ended; empty for a complete one.
+    pub(super) ending: &'a str,
+    /// The kind of a failure; empty for an answer.
+    pub(super) failure: &'a str,
+    /// Whether another try would come to the same.
+    pub(super) is_for_good: bool,
+}
+
+impl<'a> Conclusion<'a> {
+    pub(super) fn answer(text: &'a str) -> Self {
+        Self { text, status: &TaskStatus::Completed, ending: "", failure: "", is_for_good: false }
+    }
+
+    pub(super) fn failure(text: &'a str, kind: &'a str) -> Self {
+        Self { status: &TaskStatus::Failed, failure: kind, ..Self::answer(text) }
+    }
+}
 
 impl Deliberation<'_> {
     /// How a turn is thought about.
@@ -182,22 +206,33 @@ impl Deliberation<'_> {
 
     /// A turn ends with words: for whoever it answers or, of one that works on a task, as what came of that.
     pub(super) fn conclude(&mut self, turn_id: Uuid, text: &str, status: &TaskStatus) {
+        self.conclude_with(turn_id, Conclusion { status, ..Conclusion::answer(text) });
+    }
+
+    /// A turn ends without an answer, for a reason of this kind.
+    pub(super) fn conclude_failed(&mut self, turn_id: Uuid, text: &str, kind: &str) {
+        self.conclude_with(turn_id, Conclusion::failure(text, kind));
+    }
+
+    /// A turn ends without an answer, and trying again would come to the same.
+    pub(super) fn conclude_for_good(&mut self, turn_id: Uuid, text: &str, kind: &str) {
+        self.conclude_with(turn_id, Conclusion { is_for_good: true, ..Conclusion::failure(text, kind) });
+    }
+
+    pub(super) fn conclude_with(&mut self, turn_id: Uuid, conclusion: Conclusion<'_>) {
+        let Conclusion { text, status, ending, failure, is_for_good } = conclusion;
+        let is_failed = *status == TaskStatus::Failed;
         match self.task_of(turn_id) {
-            Some(task) if *status == TaskStatus::Failed && task.failed() + 1 < SESSIONS => {
+            Some(task) if is_failed && !is_for_good && task.failed() + 1 < SESSIONS => {
                 self.put_back(turn_id, &task, text, false);
             }
             Some(task) => self.end_task(turn_id, &task, status, text),
             None if self.is_asked_for(turn_id) => self.answer_in_words(turn_id, text, status),
-            None => self.say(turn_id, text, true),
-        }
-    }
-
-    /// A turn ends with words since trying again would come to the same.
-    pub(super) fn conclude_for_good(&mut self, turn_id: Uuid, text: &str) {
-        match self.task_of(turn_id) {
-            Some(task) => self.end_task(turn_id, &task, &TaskStatus::Failed, text),
-            None if self.is_asked_for(turn_id) => self.answer_in_words(turn_id, text, &TaskStatus::Failed),
-            None => self.say(turn_id, text, true),
+            None if failure.is_empty() => {
+                let (text, ending) = (text.to_owned(), ending.to_owned());
+                self.say_as(turn_id, Say { text, r#final: true, ending, ..Say::default() });
+            }
+            None => self.say_failure(turn_id, text, failure),
         }
     }
 
@@ -206,7 +241,7 @@ impl Deliberation<'_> {
     }
 
     /// The queued task that a turn works on.
-    fn task_of(&self, turn_id: Uuid) -> Option<Task> {
+    pub(super) fn task_of(&self, turn_id: Uuid) -> Option<Task> {
         self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned()
     }
 
@@ -238,7 +273,7 @@ impl Deliberation<'_> {
         if task.source == TaskSource::User.as_str() {
             let pause = self.mind.profile.as_ref().map_or(0, |profile| profile.session_pause);
             let text = format!("“{}” has to wait: {reason}. I go on in {pause} seconds.", task.title);
-            self.tell(turn_id, task, &text);
+            self.tell(turn_id, task, &text, "");
         }
     }
 
@@ -247,6 +282,11 @@ impl Deliberation<'_> {
         let pause = self.mind.profile.as_ref().map_or(0, |profile| profile.session_pause);
         let pause = SignedDuration::from_secs(i64::from(pause));
         let next = self.input.envelope.time.checked_add(pause).unwrap_or(self.input.envelope.time);
+        self.put_back_until(turn_id, task, reason, rests, next);
+    }
+
+    /// The same, for a session that begins then.
+    pub(super) fn put_back_until(&mut self, turn_id: Uuid, task: &Task, reason: &str, rests: bool, next: Timestamp) {
         let changed = TaskChanged {
             task_id: task.id.to_string(),
             status: TaskStatus::Pending.text(),
@@ -286,14 +326,16 @@ impl Deliberation<'_> {
         let thread_id = self.turn(turn_id).map(|turn| turn.thread_id.clone()).unwrap_or_default();
         self.add_to(turn_id, &thread_id, task.correlation(), Event::TaskEnded(ended));
         if task.source == TaskSource::User.as_str() && *status != TaskStatus::Canceled {
-            self.tell(turn_id, task, text);
+            let is_failure = *status == TaskStatus::Failed && !self.limits.is_of_old_build();
+            self.tell(turn_id, task, text, if is_failure { TASK_FAILED } else { "" });
         }
         self.settle();
     }
 
-    /// Says something in the conversation in which a task was asked for.
-    fn tell(&mut self, turn_id: Uuid, task: &Task, text: &str) {
-        let say = Say { text: text.to_owned(), user: task.user.clone(), ..Say::default() };
+    /// Says something in the conversation in which a task was asked for; `failure` is the kind of a failure that it tells of.
+    pub(super) fn tell(&mut self, turn_id: Uuid, task: &Task, text: &str, failure: &str) {
+        let (text, failure) = (text.to_owned(), failure.to_owned());
+        let say = Say { text, failure, user: task.user.clone(), ..Say::default() };
         let action = AgentAction { action: Some(Action::Say(say)) };
         self.add_to(turn_id, &task.thread_id, task.correlation(), Event::Action(action));
     }
@@ -327,7 +369,9 @@ impl Deliberation<'_> {
     /// Answers of the model that thinks, for this turn in this decision.
     pub(super) fn thoughts(&self, turn: &Turn) -> u32 {
         let tier = self.mind.thinks_with(Some(turn));
-        let of_tier = |completion: &&Completion| completion.tier == tier && completion.module.is_empty();
+        let of_tier = |completion: &&Completion| {
+            completion.tier == tier && completion.module.is_empty() && self.mind.models.is_step(completion)
+        };
         u32::try_from(self.decision.completions.iter().filter(of_tier).count()).unwrap_or(u32::MAX)
     }
 }

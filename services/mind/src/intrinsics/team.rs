@@ -118,8 +118,13 @@ fn status(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, String
         "workers": team.workers.iter().map(worker).collect::<Vec<_>>(),
         "tokens_spent_today": spent.tokens,
     });
-    if let (Some(most), Some(fields)) = (team.tokens_per_day, result.as_object_mut()) {
+    let Some(fields) = result.as_object_mut() else { return Ok(Done { events: Vec::new(), result }.into()) };
+    if let Some(most) = team.tokens_per_day {
         fields.insert("tokens_left_today".to_owned(), json!(most.saturating_sub(spent.tokens)));
+    }
+    // What cannot be counted is not told as nothing.
+    if spent.unpriced > 0 {
+        fields.insert("money_spent_today".to_owned(), json!("unknown: a model has no price"));
     }
     Ok(Done { events: Vec::new(), result }.into())
 }

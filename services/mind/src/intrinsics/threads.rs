@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Begun, Context, Done, Intrinsic, asks_nobody};
 use crate::{
     answer::json_in,
-    chat, prompts,
+    answer_forms, chat, prompts,
     request::{ModelRequest, Tool},
     state::AgentState,
     thread::{Entry, Thread, cut_to},
@@ -97,7 +97,7 @@ pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
 
 /// The same with this question.
 pub fn asked(question: String) -> ModelRequest {
-    ModelRequest::of("fast", prompts::SUMMARIZE, question)
+    ModelRequest::of("fast", prompts::SUMMARIZE, question).answered_as(answer_forms::summary())
 }
 
 /// What is to be summed up of a thread: up to the end of a turn, if one is named.

@@ -21,6 +21,8 @@ pub enum Limit {
     MaxSteps,
     /// Tries of one model call, the first included.
     ModelTries,
+    /// Tries of one that finds its endpoint away, overloaded or busy.
+    OutageTries,
     /// Tools called at once.
     ParallelTools,
     /// Steps a chain may have.
@@ -29,13 +31,15 @@ pub enum Limit {
 
 impl Limit {
     /// All there are.
-    pub const ALL: [Self; 4] = [Self::MaxSteps, Self::ModelTries, Self::ParallelTools, Self::ChainSteps];
+    pub const ALL: [Self; 5] =
+        [Self::MaxSteps, Self::ModelTries, Self::OutageTries, Self::ParallelTools, Self::ChainSteps];
 
     /// As it is named in the configuration and in a basis.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MaxSteps => "max_steps",
             Self::ModelTries => "model_tries",
+            Self::OutageTries => "outage_tries",
             Self::ParallelTools => "parallel_tools",
             Self::ChainSteps => "chain_steps",
         }
@@ -45,6 +49,7 @@ impl Limit {
         match self {
             Self::MaxSteps => limits.max_steps = value,
             Self::ModelTries => limits.tries = value,
+            Self::OutageTries => limits.outage_tries = value,
             Self::ParallelTools => limits.parallel_tools = value as usize,
             Self::ChainSteps => limits.chain_steps = value as usize,
         }

@@ -94,10 +94,12 @@ impl Agent {
 
     pub(super) fn texts(&self) -> Vec<String> {
         let text = |message: &Message| match message {
-            Message::System { text } | Message::User { text, .. } | Message::Assistant { text, .. } => text.clone(),
-            Message::Tool { text, .. } => text.clone(),
+            Message::System { text } => vec![text.clone()],
+            Message::User { text, .. } | Message::Assistant { text, .. } | Message::Tool { text, .. } => {
+                std::iter::once(words_of(text)).chain(blocks(text).map(str::to_owned)).collect()
+            }
         };
-        self.asked.last().unwrap().messages.iter().map(text).collect()
+        self.asked.last().unwrap().messages.iter().flat_map(text).collect()
     }
 
     /// Whoever folds the log comes to the same, and makes the same decisions from the same requests.
@@ -131,6 +133,7 @@ fn replay_of(agent: &Agent) -> Replay {
     let basis = DecisionBasis {
         max_steps: limits.max_steps,
         model_tries: limits.tries,
+        outage_tries: limits.outage_tries,
         parallel_tools: small(limits.parallel_tools),
         chain_steps: small(limits.chain_steps),
         models: limits.context_tokens.iter().map(model).collect(),

@@ -24,7 +24,11 @@ fn pair(message: &str, into: &str) -> (String, String) {
 
 /// How many messages of users the model was shown last.
 fn heard(agent: &Agent) -> usize {
-    agent.asked.last().unwrap().messages.iter().filter(|message| matches!(message, Message::User { .. })).count()
+    let texts = agent.asked.last().unwrap().messages.iter().map(|message| match message {
+        Message::User { text, .. } => text.split("\n\n").count(),
+        Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => 0,
+    });
+    texts.sum()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use kairo_events::{prices::Price, subjects::TASK_DUE};
 use kairo_proto::v1::{BasisPrice, SessionBounds, TaskDue};
 
 use super::{background::queues, chains::kinds, *};
-use crate::tasks::Task;
+use crate::{prices::PriceList, tasks::Task};
 
 fn with(session: SessionBounds) -> Agent {
     let session = Some(session);
@@ -115,7 +115,8 @@ fn what_is_canceled_or_put_first_while_the_session_rests_lets_work_go_on() {
 #[test]
 fn tokens_money_and_time_are_bounds_too() {
     let price = Price::known(&BasisPrice { input: 1_000_000, output: 1_000_000, ..Default::default() });
-    let limits = Limits { prices: [("heavy".to_owned(), price)].into(), ..limits() };
+    let prices = PriceList::listing(vec![("heavy".to_owned(), "m".to_owned(), Some(price))], None);
+    let limits = Limits { prices, ..limits() };
     let bounds = [
         (SessionBounds { tokens: 30, ..Default::default() }, "40 tokens, and it may take 30"),
         (SessionBounds { cost: "0.00003".into(), ..Default::default() }, "the money that it may cost"),

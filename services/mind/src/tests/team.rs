@@ -71,7 +71,7 @@ impl Agent {
         let [request_id, status, result] = [request_id, status, result].map(str::to_owned);
         let reason = if status == "completed" { String::new() } else { result.clone() };
         let from = self.mind.state.in_flight[&request_id.parse().unwrap()].asked.clone().unwrap();
-        let spent = Some(Spent { tokens, cost: 0 });
+        let spent = Some(Spent { tokens, ..Default::default() });
         let answer = AgentAnswer { request_id, from, status, result, reason, spent, ..Default::default() };
         self.write(&AGENT_ANSWER, None, answer)
     }
@@ -165,7 +165,7 @@ fn a_worker_queues_what_it_is_asked_for_once_and_answers_once_with_what_it_spent
     assert_eq!(kinds(&ended), ["task completed"], "no user is told: the lead is");
     let told = answers(&ended);
     assert_eq!((told[0].agent.as_str(), told[0].request_id.as_str()), ("a", request.as_str()));
-    assert_eq!(told[0].spent, Some(Spent { tokens: 32, cost: 0 }));
+    assert_eq!(told[0].spent, Some(Spent { tokens: 32, ..Default::default() }));
     assert_eq!(agent.mind.state.team.spent.tokens, 0);
     // What it learns is spent, and told with the next answer. It tells nobody of it, and no time is set to run again.
     let learned = agent.works(&[spends(says("[]"), 5)]).unwrap();

@@ -23,7 +23,7 @@ fn play<T>(scenario: &Scenario, mut body: Value, look: impl FnOnce(&Answer<'_>) 
 fn message<'a>(answer: &'a Answer<'_>) -> &'a Message {
     match &answer.reply {
         Reply::Message(message) => message,
-        Reply::Error(error) => panic!("a message was expected, not {error:?}"),
+        other => panic!("a message was expected, not {other:?}"),
     }
 }
 
@@ -195,7 +195,7 @@ fn a_rule_with_times_claims_each_use_and_only_if_it_matches_otherwise() {
     };
     assert_eq!(ask(true).as_deref(), Some("once"));
     assert_eq!(ask(false).as_deref(), Some("then"));
-    let claim = Claim { rule: 1, counted_for: conversation.turn_key(), limit: 1 };
+    let claim = Claim { rule: 1, counted_for: conversation.turn_key(), limit: 1, within_ms: None };
     assert_eq!(claims, [claim, claim]);
 }
 

@@ -11,8 +11,9 @@ use super::format::{
 };
 use super::{
     AnswerPlan, Arguments, Conditions, Content, ErrorPlan, MessagePlan, Pace, ResultConditions, Rule, Scenario, Script,
-    Times, ToolCallPlan, wire_tool_name,
+    Times, ToolCallPlan, expand, wire_tool_name,
 };
+use crate::raw::RawReply;
 use crate::templates::{Argument, Templates, Text};
 
 /// A delay longer than this is a mistyped number rather than a slow model.
@@ -26,7 +27,14 @@ pub(super) fn scenario(yaml: &str) -> Result<Scenario, Vec<String>> {
     if file.rules.is_empty() {
         compiler.mistake("rules: there must be at least one rule");
     }
-    let rules = file.rules.into_iter().filter_map(|rule| compiler.rule(rule.referenced.line(), rule.value)).collect();
+    let mut rules = Vec::new();
+    for rule in file.rules {
+        let line = rule.referenced.line();
+        match expand::expanded(rule.value) {
+            Ok(given) => rules.extend(given.into_iter().filter_map(|rule| compiler.rule(line, rule))),
+            Err(mistake) => compiler.mistake(format!("rule at line {line}: {mistake}")),
+        }
+    }
     if !compiler.mistakes.is_empty() {
         return Err(compiler.mistakes);
     }
@@ -83,10 +91,15 @@ impl Compiler {
         if file.times == Some(0) {
             self.mistake(format!("{path}.times: must be at least 1"));
         }
-        if complete && file.times_per.is_some() && file.times.is_none() {
+        if complete && file.times_per.is_some() && file.times.is_none() && file.for_ms.is_none() {
             self.mistake(format!("{path}.times_per: says nothing without times"));
         }
-        let times = file.times.map(|limit| Times { limit, per: file.times_per.unwrap_or_default() });
+        let limited = file.times.is_some() || file.for_ms.is_some();
+        let times = limited.then(|| Times {
+            limit: file.times.unwrap_or(u32::MAX),
+            per: file.times_per.unwrap_or_default(),
+            within_ms: file.for_ms,
+        });
         if complete && file.reply.is_some() == file.turn.is_some() {
             self.mistake(format!("{path}: give it either a reply or a turn of replies"));
         }
@@ -132,6 +145,10 @@ impl Compiler {
             step_at_least: file.step_at_least,
             round: file.round,
             result: file.result.map(|result| self.result(path, result)),
+            any_user: self.patterns(path, "any_user_", file.any_user_contains, file.any_user_matches),
+            violates: file.violates.list(),
+            larger_than_tokens: file.larger_than_tokens,
+            may_call: file.may_call,
         }
     }
 
@@ -198,7 +215,14 @@ impl Compiler {
         if complete && file.reasoning_as.is_some() && file.reasoning.is_none() {
             self.mistake(format!("{path}.reasoning_as: says nothing without reasoning"));
         }
+        let forms = std::mem::take(&mut file.form).list();
         let content = match file.error.take() {
+            _ if file.raw.is_some() => {
+                if complete && (says_something || file.fault.is_some() || !forms.is_empty()) {
+                    self.mistake(format!("{path}: a raw answer stands alone"));
+                }
+                Content::Raw(self.raw(path, file.raw.take().unwrap_or_default())?)
+            }
             Some(_) if says_something || file.fault.is_some() => {
                 self.mistake(format!(
                     "{path}: an error stands alone, without text, json, reasoning, tool_calls or fault"
@@ -215,7 +239,15 @@ impl Compiler {
                 Content::Message(self.message(path, &mut file)?)
             }
         };
-        Some(AnswerPlan { pace, fault: file.fault, content })
+        Some(AnswerPlan { pace, fault: file.fault, forms, content })
+    }
+
+    /// What is written out: read once before its templates are rendered, for the mistakes in it.
+    fn raw(&mut self, path: &str, value: Value) -> Option<Argument> {
+        let path = format!("{path}.raw");
+        let read = RawReply::read(value.clone()).map_err(|mistake| format!("{path}: {mistake}"));
+        self.noted(read)?;
+        self.argument(&path, value)
     }
 
     fn message(&mut self, path: &str, file: &mut AnswerFile) -> Option<MessagePlan> {
@@ -337,67 +369,4 @@ fn is_wire_name(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{Scenario, ScenarioMistakes};
-
-    fn mistakes(yaml: &str) -> Vec<String> {
-        match Scenario::parse(yaml) {
-            Ok(_) => Vec::new(),
-            Err(ScenarioMistakes(mistakes)) => mistakes,
-        }
-    }
-
-    #[test]
-    fn every_mistake_is_named_with_its_rule_and_line() {
-        let found = mistakes(
-            "defaults: { delay_ms: 600001 }
-rules:
-  - name: a
-    when: { user_matches: '(', user_contain: x, step: -1 }
-    reply: { text: '{{ ', delay_ms: soon, chunk_chars: 0 }
-  - reply: { error: { status: 200 } }
-  - name: a
-    times: 0
-    turn: []
-  - name: b
-    when: { user_matches: '(' }
-    reply: { error: { status: 500 }, text: x }
-  - name: c
-    reply: { tool_calls: [{ tool: 'no spaces' }, { tool: x, arguments: { y: '{{' } }] }
-  - { name: d, reply: x, turn: [y] }
-  - { name: e, repli: x }
-",
-        );
-        let expected = [
-            "defaults.delay_ms: must be at most 600000",
-            "rule 'a' (line 3).when.step: ",
-            "rule 'a' (line 3).when.user_contain: unknown field",
-            "rule 'a' (line 3).when.user_matches: unclosed group",
-            "rule 'a' (line 3).reply.delay_ms: invalid type",
-            "rule 'a' (line 3).reply.chunk_chars: must be at least 1",
-            "rule 'a' (line 3).reply.text: ",
-            "rule at line 6: give it a name",
-            "rule at line 6.reply.error.status: must be 400 to 599, not 200",
-            "rule 'a' (line 7): an earlier rule has the same name",
-            "rule 'a' (line 7).times: must be at least 1",
-            "rule 'a' (line 7).turn: there must be at least one reply",
-            "rule 'b' (line 10).when.user_matches: unclosed group",
-            "rule 'b' (line 10).reply: an error stands alone",
-            "rule 'c' (line 13).reply.tool_calls[0].tool: 'no spaces' is not",
-            "rule 'c' (line 13).reply.tool_calls[1].arguments.y: ",
-            "rule 'd' (line 15): give it either a reply or a turn of replies",
-            "rule 'e' (line 16).repli: unknown field",
-        ];
-        assert_eq!(found.len(), expected.len(), "{found:#?}");
-        for (mistake, start) in found.iter().zip(expected) {
-            assert!(mistake.starts_with(start), "{mistake:?} does not start with {start:?}");
-        }
-    }
-
-    #[test]
-    fn a_file_that_is_not_yaml_or_has_no_rules_is_refused() {
-        assert!(mistakes("rules: [").iter().any(|mistake| mistake.contains("line 1")));
-        assert_eq!(mistakes("models: m"), ["rules: there must be at least one rule"]);
-        assert!(mistakes("rulez: []")[0].contains("unknown field `rulez`"));
-    }
-}
+mod tests;

@@ -8,6 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
+use crate::demand::Demand;
+use crate::form::Form;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScenarioFile {
@@ -26,6 +29,7 @@ pub(super) struct RuleFile {
     pub when: Value,
     pub times: Option<u32>,
     pub times_per: Option<TimesPer>,
+    pub for_ms: Option<u64>,
     pub reply: Option<Value>,
     pub turn: Option<Vec<Value>>,
 }
@@ -64,6 +68,11 @@ pub(super) struct ConditionsFile {
     pub step_at_least: Option<usize>,
     pub round: Option<usize>,
     pub result: Option<ResultFile>,
+    pub any_user_contains: OneOrMany,
+    pub any_user_matches: Option<String>,
+    pub violates: Words<Demand>,
+    pub larger_than_tokens: Option<usize>,
+    pub may_call: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
@@ -96,6 +105,8 @@ pub(super) struct AnswerFile {
     pub usage: Option<UsageFile>,
     pub error: Option<ErrorFile>,
     pub fault: Option<Fault>,
+    pub form: Words<Form>,
+    pub raw: Option<Value>,
     pub delay_ms: Option<u64>,
     pub chunk_delay_ms: Option<u64>,
     pub chunk_chars: Option<usize>,
@@ -168,6 +179,29 @@ pub(super) struct DefaultsFile {
     pub delay_ms: Option<u64>,
     pub chunk_delay_ms: Option<u64>,
     pub chunk_chars: Option<usize>,
+}
+
+/// A list of known words that may be written as a single one.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Words<W> {
+    One(W),
+    Many(Vec<W>),
+}
+
+impl<W> Default for Words<W> {
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
+impl<W> Words<W> {
+    pub(super) fn list(self) -> Vec<W> {
+        match self {
+            Self::One(word) => vec![word],
+            Self::Many(words) => words,
+        }
+    }
 }
 
 /// A list of strings that may be written as a single string.

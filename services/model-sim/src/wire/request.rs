@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer};
 
-use super::part::{ContentPart, ReceivedPart};
+use super::{
+    block,
+    part::{ContentPart, ReceivedPart},
+};
 
 #[derive(Debug, Deserialize)]
 pub struct ChatRequest<'a> {
@@ -14,6 +17,9 @@ pub struct ChatRequest<'a> {
     pub messages: Vec<RequestMessage<'a>>,
     #[serde(borrow, default)]
     pub tools: Option<Vec<OfferedTool<'a>>>,
+    /// A word, or the tool that is to be called.
+    #[serde(default)]
+    pub tool_choice: Option<serde_json::Value>,
     #[serde(default)]
     pub stream: Option<bool>,
     #[serde(default)]
@@ -30,15 +36,46 @@ pub struct StreamOptions {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(from = "WireMessage<'a>", bound(deserialize = "'de: 'a"))]
 pub struct RequestMessage<'a> {
-    #[serde(borrow)]
     pub role: Cow<'a, str>,
-    #[serde(borrow, default)]
+    /// Of a user or a tool without the blocks in it.
     pub content: MessageText<'a>,
-    #[serde(borrow, default)]
+    /// What the blocks in it say.
+    pub told: Vec<String>,
     pub tool_calls: Option<Vec<PastCall<'a>>>,
-    #[serde(default)]
     pub tool_call_id: Option<String>,
+}
+
+/// A message as it comes.
+#[derive(Deserialize)]
+struct WireMessage<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    #[serde(borrow, default)]
+    content: MessageText<'a>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<PastCall<'a>>>,
+    #[serde(default)]
+    tool_call_id: Option<String>,
+}
+
+impl<'a> From<WireMessage<'a>> for RequestMessage<'a> {
+    fn from(message: WireMessage<'a>) -> Self {
+        let WireMessage { role, content: MessageText(text, parts), tool_calls, tool_call_id } = message;
+        let (text, told) = match role.as_ref() {
+            "user" | "tool" => block::split(text),
+            _ => (text, Vec::new()),
+        };
+        Self { role, content: MessageText(text, parts), told, tool_calls, tool_call_id }
+    }
+}
+
+impl RequestMessage<'_> {
+    /// Whether a user or a tool says something in it.
+    pub fn has_words(&self) -> bool {
+        self.told.is_empty() || !self.content.0.is_empty() || !self.content.1.is_empty()
+    }
 }
 
 /// A tool call that an earlier answer made.

@@ -29,10 +29,33 @@ pub enum Delivery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     Data(Bytes),
+    /// Send nothing for so many milliseconds.
+    Wait(u64),
     /// Send nothing more, and keep the connection open until the client leaves.
     Stall,
     /// Break the connection off.
     Cut,
+}
+
+/// An answer as it goes over the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub status: u16,
+    pub content_type: String,
+    /// Names and values, beside the content type.
+    pub headers: Vec<(String, String)>,
+    pub frames: Vec<Frame>,
+    /// Whether each frame is written by itself: where the bytes are cut matters.
+    pub is_apart: bool,
+}
+
+impl Sent {
+    /// A body of JSON.
+    #[must_use]
+    pub fn json(status: u16, body: Bytes) -> Self {
+        let content_type = "application/json".to_owned();
+        Self { status, content_type, headers: Vec::new(), frames: vec![Frame::Data(body)], is_apart: false }
+    }
 }
 
 #[derive(Serialize)]
@@ -110,6 +133,16 @@ impl<'a> Said<'a> {
         };
         Self { reasoning_content, reasoning, ..self }
     }
+}
+
+/// A message as it is sent, in its forms, fault and all.
+#[must_use]
+pub fn sent(answer: &Answer<'_>, message: &Message, model: &str, stamp: Stamp, delivery: Delivery) -> Sent {
+    let content_type = if delivery == Delivery::Whole { "application/json" } else { "text/event-stream" };
+    let frames = frames(answer, message, model, stamp, delivery);
+    let sent =
+        Sent { status: 200, content_type: content_type.to_owned(), headers: Vec::new(), frames, is_apart: false };
+    answer.forms.iter().fold(sent, |sent, form| form.shape(sent, delivery))
 }
 
 /// The steps in which a message is sent, fault and all.

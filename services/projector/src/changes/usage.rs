@@ -1,6 +1,7 @@
 //! Changes of usage.
 
 use kairo_read_model::stored::{Key, Time};
+use uuid::Uuid;
 
 /// A call of a model, answered or not.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,4 +21,7 @@ pub struct ModelCall {
     pub latency_ms: i64,
     /// How it failed, if it did.
     pub failed: Option<Key>,
+    pub cached_tokens: i64,
+    pub is_estimate: bool,
+    pub correlation_id: Uuid,
 }

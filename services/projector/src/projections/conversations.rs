@@ -1,6 +1,6 @@
 //! Conversations: what users sent, what agents said, and what reached nobody.
 //!
-//! An agent's failure is no message of its own: the agent ends such a turn with words that tell of it.
+//! An agent's failure is no message of its own: the agent ends such a turn with words that tell of it, which are marked as that.
 
 use kairo_core::{ids, media};
 use kairo_proto::{
@@ -97,7 +97,8 @@ fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<(Uuid, Messa
     let message = Message {
         position,
         correlation_id: Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id),
-        role: Role::Agent,
+        // Words that tell of a failure are no answer.
+        role: if say.failure.is_empty() { Role::Agent } else { Role::Failure },
         agent: fact.agent.clone(),
         user: Key::some(&say.user),
         thread_id: Key::some(&event.thread_id),

@@ -1,7 +1,7 @@
 //! What agents' model calls took: every completion of a decision, answered or failed, and every call that was given up.
 
 use kairo_proto::{
-    Body, Decided,
+    About, Body, Decided,
     about::{Chain, State, Thread, Turn},
     v1::{AgentDecision, Completion, CompletionError, DecidedEvent, GivenUpCall},
 };
@@ -11,6 +11,7 @@ use super::Fact;
 use crate::changes::{Changes, ModelCall};
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
+    enter(fact, changes);
     let (Body::AgentDecision(decision), Some(agent)) = (&fact.record.body, &fact.agent) else { return };
     let thread_id = decision.events.iter().find_map(|event| Key::some(&event.thread_id));
     let user = user(decision).and_then(Key::some);
@@ -21,6 +22,16 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
+/// What a user sends with an API key.
+fn enter(fact: &Fact, changes: &mut Changes) {
+    let envelope = &fact.record.envelope;
+    let is_sent = matches!(fact.record.body.about(), About::User(_)) && envelope.id == envelope.correlation_id;
+    let key = envelope.entered_by.as_ref().filter(|by| is_sent && by.is_api_key());
+    if let Some(key) = key {
+        changes.entries.entry(envelope.id).or_insert_with(|| key.to_string().as_str().into());
+    }
+}
+
 /// A call that was given up counts as one that failed.
 fn given_up(call: &GivenUpCall) -> Completion {
     Completion {
@@ -28,6 +39,8 @@ fn given_up(call: &GivenUpCall) -> Completion {
         model: call.model.clone(),
         input_tokens: call.input_tokens,
         output_tokens: call.output_tokens,
+        cached_tokens: call.cached_tokens,
+        is_estimate: call.estimated,
         latency_ms: call.latency_ms,
         error: Some(CompletionError { kind: call.reason.clone(), ..Default::default() }),
         ..Default::default()
@@ -48,6 +61,9 @@ fn called(fact: &Fact, agent: Key, thread_id: Option<Key>, user: Option<Key>, co
         output_tokens: tokens(completion.output_tokens),
         latency_ms: i64::from(completion.latency_ms),
         failed: completion.error.as_ref().map(|error| error.kind.as_str().into()),
+        cached_tokens: tokens(completion.cached_tokens.min(completion.input_tokens)),
+        is_estimate: completion.is_estimate,
+        correlation_id: fact.record.envelope.correlation_id,
     }
 }
 
@@ -83,8 +99,8 @@ fn named(event: &DecidedEvent) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use kairo_core::record::Record;
-    use kairo_proto::v1::{Say, ThreadMatched, agent_action::Action, decided_event::Event};
+    use kairo_core::{principal::Principal, record::Record};
+    use kairo_proto::v1::{Say, ThreadMatched, UserMessage, agent_action::Action, decided_event::Event};
 
     use super::{
         super::testing::{decided_as, projected, record},
@@ -137,6 +153,28 @@ mod tests {
         let changes = projected([record(3, "kairo.agent.bob.decision", body)]);
         let calls: Vec<&ModelCall> = changes.model_calls.values().collect();
         assert_eq!((calls.len(), calls[1].output_tokens, calls[1].failed.clone()), (2, 5, Some("unused".into())));
+    }
+
+    #[test]
+    fn what_came_from_a_cache_and_what_is_an_estimate_is_kept() {
+        let cached = Completion { cached_tokens: 60, ..completion("large", 100, 7) };
+        let guessed = Completion { cached_tokens: 900, is_estimate: true, ..completion("large", 100, 7) };
+        let changes = projected([decision(3, vec![], vec![cached, guessed])]);
+        let told: Vec<_> = changes.model_calls.values().map(|call| (call.cached_tokens, call.is_estimate)).collect();
+        assert_eq!(told, [(60, false), (100, true)]);
+    }
+
+    #[test]
+    fn what_is_sent_with_an_api_key_is_an_entry_of_it() {
+        let sent = |sequence, by: Option<Principal>| {
+            let mut record = record(sequence, "kairo.user.ann.message", UserMessage::default());
+            record.envelope.correlation_id = record.envelope.id;
+            record.envelope.entered_by = by;
+            record
+        };
+        let changes =
+            projected([sent(3, Some(Principal::api_key("k7"))), sent(4, Some(Principal::loopback())), sent(5, None)]);
+        assert_eq!(changes.entries.into_values().collect::<Vec<_>>(), ["api_key:k7".into()]);
     }
 
     #[test]

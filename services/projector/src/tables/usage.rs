@@ -1,7 +1,8 @@
-//! Table `model_calls`.
+//! Tables `model_calls` and `entries`.
 
 use std::collections::BTreeMap;
 
+use kairo_read_model::stored::Text;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -23,5 +24,15 @@ pub async fn call(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32), Mo
         "output_tokens": "bigint" = row.output_tokens,
         "latency_ms": "bigint" = row.latency_ms,
         "failed": "text" = row.failed.as_ref(),
+        "cached_tokens": "bigint" = row.cached_tokens,
+        "is_estimate": "boolean" = row.is_estimate,
+        "correlation_id": "uuid" = row.correlation_id,
+    }, "ON CONFLICT DO NOTHING")
+}
+
+pub async fn enter(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Text>) -> sqlx::Result<()> {
+    insert_rows!(connection, rows, "entries", |(correlation, entered_by)| {
+        "correlation_id": "uuid" = *correlation,
+        "entered_by": "text" = entered_by,
     }, "ON CONFLICT DO NOTHING")
 }

@@ -29,6 +29,7 @@ const TABLES: [&str; 14] = [
     "tasks",
     "task_firings",
     "model_calls",
+    "entries",
     "approvals",
     "offers",
 ];

@@ -29,6 +29,9 @@ pub struct SpentOn {
     pub model: String,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    pub cached_tokens: u64,
+    /// Calls that were answered, of which no numbers of tokens are known.
+    pub uncounted: u64,
 }
 
 fn keys(agents: &[String]) -> Vec<Key> {
@@ -70,7 +73,9 @@ impl Snapshot {
             SpentOn,
             r#"
             SELECT agent, model, sum(input_tokens)::bigint AS "input_tokens!: U64",
-                   sum(output_tokens)::bigint AS "output_tokens!: U64"
+                   sum(output_tokens)::bigint AS "output_tokens!: U64",
+                   sum(cached_tokens)::bigint AS "cached_tokens!: U64",
+                   count(*) FILTER (WHERE failed IS NULL AND input_tokens = 0 AND output_tokens = 0) AS "uncounted!: U64"
             FROM model_calls WHERE agent = ANY($1) AND day = $2::text::date
             GROUP BY agent, model ORDER BY agent, model"#,
             keys(agents) as _,

@@ -1,12 +1,12 @@
 //! What models' calls took, added up.
 
-use jiff::civil::Date;
+use jiff::{Timestamp, civil::Date};
 use sqlx::query_as;
 
 use super::rows;
 use crate::{
     ReadError, Snapshot,
-    stored::{Key, Text, U64},
+    stored::{Key, Text, Time, U64},
 };
 
 /// What is told apart; all that is not is added up.
@@ -42,6 +42,10 @@ pub struct UsageQuery {
     pub thread: Option<String>,
     pub model: Option<String>,
     pub module: Option<String>,
+    /// Only what came of what was sent by this principal, such as `api_key:mjz5cqn2x7bd3kfa`.
+    pub entered_by: Option<String>,
+    /// Decided on at this time or later.
+    pub since: Option<Timestamp>,
     /// On these days (UTC), both included.
     pub from: Option<Date>,
     pub to: Option<Date>,
@@ -67,6 +71,12 @@ pub struct ModelUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub latency_ms: u64,
+    pub cached_tokens: u64,
+    /// Calls of which the numbers of tokens are an estimate, and those tokens.
+    pub estimated_calls: u64,
+    pub estimated_tokens: u64,
+    /// Calls that were answered, of which no numbers of tokens are known.
+    pub uncounted: u64,
 }
 
 impl ModelUsage {
@@ -99,7 +109,8 @@ impl Snapshot {
                        CASE WHEN $4 THEN coalesce(calls.thread_id, '') ELSE '' END AS thread_id,
                        CASE WHEN $5 THEN calls.model ELSE '' END AS model_key,
                        CASE WHEN $18 THEN calls.module ELSE '' END AS module_key,
-                       calls.model, calls.failed, calls.input_tokens, calls.output_tokens, calls.latency_ms
+                       calls.model, calls.failed, calls.input_tokens, calls.output_tokens, calls.latency_ms,
+                       calls.cached_tokens, calls.is_estimate
                 FROM model_calls AS calls LEFT JOIN threads ON threads.agent = calls.agent
                     AND threads.thread_id = calls.thread_id
                 WHERE ($6::text IS NULL OR calls.agent = $6)
@@ -109,6 +120,9 @@ impl Snapshot {
                     AND ($19::text IS NULL OR calls.module = $19)
                     AND ($10::text IS NULL OR calls.day >= $10::text::date)
                     AND ($11::text IS NULL OR calls.day <= $11::text::date)
+                    AND ($21::text IS NULL OR calls.correlation_id IN
+                        (SELECT correlation_id FROM entries WHERE entered_by = $21))
+                    AND ($22::timestamptz IS NULL OR calls.decided_at >= $22)
             ), page AS (
                 SELECT DISTINCT day, agent, user_id, thread_id, model_key, module_key FROM called
                 WHERE $12::text IS NULL
@@ -118,7 +132,11 @@ impl Snapshot {
             SELECT day AS "day!", agent AS "agent!", user_id AS "user!", thread_id AS "thread!",
                    model_key AS "model_key!", module_key AS "module!", model AS "model!", count(*) AS "calls!: U64", count(failed) AS "failed!: U64",
                    sum(input_tokens)::bigint AS "input_tokens!: U64",
-                   sum(output_tokens)::bigint AS "output_tokens!: U64", sum(latency_ms)::bigint AS "latency_ms!: U64"
+                   sum(output_tokens)::bigint AS "output_tokens!: U64", sum(latency_ms)::bigint AS "latency_ms!: U64",
+                   sum(cached_tokens)::bigint AS "cached_tokens!: U64",
+                   count(*) FILTER (WHERE is_estimate) AS "estimated_calls!: U64",
+                   coalesce(sum(input_tokens + output_tokens) FILTER (WHERE is_estimate), 0)::bigint AS "estimated_tokens!: U64",
+                   count(*) FILTER (WHERE failed IS NULL AND input_tokens = 0 AND output_tokens = 0) AS "uncounted!: U64"
             FROM called JOIN page USING (day, agent, user_id, thread_id, model_key, module_key)
             GROUP BY day, agent, user_id, thread_id, model_key, module_key, model
             ORDER BY day, agent, user_id, thread_id, model_key, module_key, model"#,
@@ -142,6 +160,8 @@ impl Snapshot {
             wanted.by.module,
             key(&wanted.module) as _,
             after(|after| &after.module) as _,
+            wanted.entered_by,
+            wanted.since.map(Time) as _,
         );
         Ok(usage.fetch_all(&mut **self.connection().await).await?)
     }

@@ -33,6 +33,12 @@ export const en = {
   deciding: 'is deciding…',
   thought: 'Thought',
   failure: 'Went wrong',
+  endings: {
+    cut: 'cut off by its length',
+    filtered: 'cut off by a filter',
+    refused: 'declined',
+    empty: 'without words of the model',
+  },
   review: 'Reviewed',
   goal: 'Goal',
   running: 'Running',

@@ -36,6 +36,10 @@ export interface Words {
   text: string;
   /** Words on the way, the answer, or words that nobody asked for. */
   manner: 'way' | 'answer' | 'unasked';
+  /** The kind of a failure that the words tell of; empty for an answer. */
+  failure: string;
+  /** How the model's answer ended; empty for a complete one. */
+  ending: string;
   at: string;
 }
 
@@ -289,7 +293,8 @@ export class Conversation {
     if (final && message !== '') this.#answered.add(message);
     // What answers no message, such as a reminder, is on the way to nothing.
     const manner = !final && message !== '' ? 'way' : unasked ? 'unasked' : 'answer';
-    this.#items.set(event.event_id, { kind: 'words', id: event.event_id, turn: event.correlation_id, text: text(event), manner, at: event.ts });
+    const [failure, ending] = [text(event, 'failure'), text(event, 'ending')];
+    this.#items.set(event.event_id, { kind: 'words', id: event.event_id, turn: event.correlation_id, text: text(event), manner, failure, ending, at: event.ts });
   }
 
   #aside(kind: Aside['kind'], event: Event) {

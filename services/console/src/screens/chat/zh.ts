@@ -35,6 +35,12 @@ export const zh: typeof en = {
   deciding: '正在决定…',
   thought: '思考',
   failure: '出错',
+  endings: {
+    cut: '因长度被截断',
+    filtered: '被过滤器截断',
+    refused: '已拒绝',
+    empty: '模型无话可说',
+  },
   review: '已复审',
   goal: '目标',
   running: '进行中',

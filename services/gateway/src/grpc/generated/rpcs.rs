@@ -1,5 +1,15 @@
 // @generated from the services of the protos.
 
+rpcs! { generated::commands_server::Commands:
+    send_message(SendMessageRequest) -> SendMessageResponse = POST SEND_MESSAGE,
+    choose(ChooseRequest) -> ChooseResponse = POST CHOOSE,
+    approve(ApproveRequest) -> ApproveResponse = POST APPROVE,
+    order(OrderRequest) -> OrderResponse = POST ORDER,
+    define_agent(DefineAgentRequest) -> DefineAgentResponse = POST DEFINE_AGENT,
+    create_team(CreateTeamRequest) -> CreateTeamResponse = POST CREATE_TEAM,
+    import_conversation(ImportConversationRequest) -> ImportConversationResponse = POST IMPORT_CONVERSATION,
+}
+
 rpcs! { generated::administration_server::Administration:
     make_ticket(MakeTicketRequest) -> MakeTicketResponse = POST MAKE_TICKET,
     list_keys(ListKeysRequest) -> ListKeysResponse = GET LIST_KEYS,
@@ -22,16 +32,6 @@ rpcs! { generated::administration_server::Administration:
     retry_dead_letter(RetryDeadLetterRequest) -> RetryDeadLetterResponse = POST RETRY_DEAD_LETTER,
     get_agent_log(GetAgentLogRequest) -> GetAgentLogResponse = GET GET_AGENT_LOG,
     get_log(GetLogRequest) -> GetLogResponse = GET GET_LOG,
-}
-
-rpcs! { generated::commands_server::Commands:
-    send_message(SendMessageRequest) -> SendMessageResponse = POST SEND_MESSAGE,
-    choose(ChooseRequest) -> ChooseResponse = POST CHOOSE,
-    approve(ApproveRequest) -> ApproveResponse = POST APPROVE,
-    order(OrderRequest) -> OrderResponse = POST ORDER,
-    define_agent(DefineAgentRequest) -> DefineAgentResponse = POST DEFINE_AGENT,
-    create_team(CreateTeamRequest) -> CreateTeamResponse = POST CREATE_TEAM,
-    import_conversation(ImportConversationRequest) -> ImportConversationResponse = POST IMPORT_CONVERSATION,
 }
 
 rpcs! { generated::queries_server::Queries:
@@ -71,8 +71,8 @@ rpcs! { generated::queries_server::Queries:
 }
 
 services! {
+    generated::commands_server::CommandsServer<Endpoints>,
     generated::events_server::EventsServer<Endpoints>,
     generated::administration_server::AdministrationServer<Endpoints>,
-    generated::commands_server::CommandsServer<Endpoints>,
     generated::queries_server::QueriesServer<Endpoints>,
 }

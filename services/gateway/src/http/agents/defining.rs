@@ -7,7 +7,7 @@ use kairo_core::{
     ids::{self, Name},
     record::Raw,
     subjects::{AGENT_DEFINED, Service},
-    vocabulary::{self, TEAMS},
+    vocabulary::{self, ANSWERS, TEAMS},
 };
 use kairo_proto::v1::{AgentDefined, AgentProfile};
 
@@ -40,6 +40,7 @@ impl Defining<'_> {
         let what = match needed {
             ..TEAMS => "a conduct",
             TEAMS => "missions, owners and teams",
+            ANSWERS => "caps",
             _ => "sessions, goals, reviews, inner state, submodules, members and an environment",
         };
         let detail = format!("agents have {what} from epoch {needed} on: see kairo fleet promote");

@@ -3,12 +3,12 @@
 use jiff::tz::TimeZone;
 use kairo_core::{commands::is_value, ids::Name};
 use kairo_proto::{
-    v1::{AgentProfile, ProfileCommand},
+    v1::{AgentProfile, Caps, ProfileCommand},
     words::{Conduct, OutsideContent},
 };
 use serde_json::Value;
 
-use super::{composition::Composition, sessions::Sessions, submodules::Voices};
+use super::{caps, composition::Composition, sessions::Sessions, submodules::Voices};
 use crate::{
     config::GatewayConfig,
     fields::{Fields, NAME, at_most, count, name, one_of, text},
@@ -86,6 +86,7 @@ pub struct Traits {
     inner_state: Option<bool>,
     summary_after: Option<u32>,
     voices: Voices,
+    caps: Option<Caps>,
 }
 
 impl Traits {
@@ -115,6 +116,7 @@ impl Traits {
             inner_state: fields.optional("inner_state", "true or false", Value::as_bool),
             summary_after: fields.optional("summary_after", summaries, count(0..=MAX_ANSWERS)),
             voices: Voices::read(fields),
+            caps: caps::read(fields),
         }
     }
 
@@ -143,6 +145,7 @@ impl Traits {
             commands: self.commands.unwrap_or_default(),
             inner_state: self.inner_state.unwrap_or_default(),
             summary_after: self.summary_after.unwrap_or_default(),
+            caps: self.caps,
             ..AgentProfile::default()
         }))
     }
@@ -187,11 +190,13 @@ fn up_to(max: usize, text: &str) -> Option<String> {
     (text.len() <= max).then(|| text.to_owned())
 }
 
-pub const TOOLS: &str = "a list of at most 256 names of tools, or of prefixes followed by *";
+pub const TOOLS: &str = "a list of at most 256 names of tools, or of prefixes followed by *, with ! before those that are \
+    taken out";
 
 pub fn tools(value: &Value) -> Option<Vec<String>> {
     let tools = value.as_array().filter(|tools| tools.len() <= MAX_TOOLS)?;
-    tools.iter().map(|tool| tool.as_str().filter(|tool| is_tool_pattern(tool)).map(str::to_owned)).collect()
+    let is_listed = |tool: &&str| is_tool_pattern(tool.strip_prefix('!').unwrap_or(tool));
+    tools.iter().map(|tool| tool.as_str().filter(is_listed).map(str::to_owned)).collect()
 }
 
 const COMMANDS: &str = "a list of at most 32 commands {value, label, help}, each with a value of its own: 1 to 32 of a-z, 0-9, _ \

@@ -1,5 +1,12 @@
 // @generated from the services of the protos.
 
+pub const SEND_MESSAGE: &str = "/v1/messages";
+pub const CHOOSE: &str = "/v1/choices";
+pub const APPROVE: &str = "/v1/approvals";
+pub const ORDER: &str = "/v1/commands";
+pub const DEFINE_AGENT: &str = "/v1/agents";
+pub const CREATE_TEAM: &str = "/v1/teams";
+pub const IMPORT_CONVERSATION: &str = "/v1/conversations/{agent}/import";
 pub const STREAM: &str = "/v1/events/stream";
 pub const MAKE_TICKET: &str = "/v1/tickets";
 pub const LIST_KEYS: &str = "/v1/keys";
@@ -22,13 +29,6 @@ pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
 pub const RETRY_DEAD_LETTER: &str = "/v1/dead-letters/{letter}/retry";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
 pub const GET_LOG: &str = "/v1/log";
-pub const SEND_MESSAGE: &str = "/v1/messages";
-pub const CHOOSE: &str = "/v1/choices";
-pub const APPROVE: &str = "/v1/approvals";
-pub const ORDER: &str = "/v1/commands";
-pub const DEFINE_AGENT: &str = "/v1/agents";
-pub const CREATE_TEAM: &str = "/v1/teams";
-pub const IMPORT_CONVERSATION: &str = "/v1/conversations/{agent}/import";
 pub const LIST_AGENTS: &str = "/v1/agents";
 pub const LIST_COMMANDS: &str = "/v1/commands";
 pub const GET_AGENT: &str = "/v1/agents/{agent}";
@@ -65,6 +65,13 @@ pub const GET_STATUS: &str = "/v1/status";
 
 /// Who may use them.
 pub const ACCESS: &[Access] = &[
+    row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
+    row("POST", CHOOSE, WRITE, Asked, Asked),
+    row("POST", APPROVE, WRITE, Asked, Asked),
+    row("POST", ORDER, WRITE, Asked, Asked),
+    row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
+    row("POST", CREATE_TEAM, ADMIN, Asked, Closed),
+    row("POST", IMPORT_CONVERSATION, WRITE, Named, Asked),
     row("GET", STREAM, READ, Named, Asked),
     row("POST", MAKE_TICKET, KEY, Free, Free),
     row("GET", LIST_KEYS, ADMIN, Closed, Closed),
@@ -87,13 +94,6 @@ pub const ACCESS: &[Access] = &[
     row("POST", RETRY_DEAD_LETTER, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
     row("GET", GET_LOG, ADMIN, Closed, Closed),
-    row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
-    row("POST", CHOOSE, WRITE, Asked, Asked),
-    row("POST", APPROVE, WRITE, Asked, Asked),
-    row("POST", ORDER, WRITE, Asked, Asked),
-    row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
-    row("POST", CREATE_TEAM, ADMIN, Asked, Closed),
-    row("POST", IMPORT_CONVERSATION, WRITE, Named, Asked),
     row("GET", LIST_AGENTS, READ, Asked, Free),
     row("GET", LIST_COMMANDS, READ, Asked, Free),
     row("GET", GET_AGENT, READ, Named, Free),
@@ -131,6 +131,13 @@ pub const ACCESS: &[Access] = &[
 
 /// What answers at each, by rpc.
 pub struct Handlers {
+    pub send_message: MethodRouter<Gateway>,
+    pub choose: MethodRouter<Gateway>,
+    pub approve: MethodRouter<Gateway>,
+    pub order: MethodRouter<Gateway>,
+    pub define_agent: MethodRouter<Gateway>,
+    pub create_team: MethodRouter<Gateway>,
+    pub import_conversation: MethodRouter<Gateway>,
     pub stream: MethodRouter<Gateway>,
     pub make_ticket: MethodRouter<Gateway>,
     pub list_keys: MethodRouter<Gateway>,
@@ -153,13 +160,6 @@ pub struct Handlers {
     pub retry_dead_letter: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
     pub get_log: MethodRouter<Gateway>,
-    pub send_message: MethodRouter<Gateway>,
-    pub choose: MethodRouter<Gateway>,
-    pub approve: MethodRouter<Gateway>,
-    pub order: MethodRouter<Gateway>,
-    pub define_agent: MethodRouter<Gateway>,
-    pub create_team: MethodRouter<Gateway>,
-    pub import_conversation: MethodRouter<Gateway>,
     pub list_agents: MethodRouter<Gateway>,
     pub list_commands: MethodRouter<Gateway>,
     pub get_agent: MethodRouter<Gateway>,
@@ -198,6 +198,13 @@ pub struct Handlers {
 impl Handlers {
     pub fn router(self) -> Router<Gateway> {
         Router::new()
+            .route(SEND_MESSAGE, self.send_message)
+            .route(CHOOSE, self.choose)
+            .route(APPROVE, self.approve)
+            .route(ORDER, self.order)
+            .route(DEFINE_AGENT, self.define_agent)
+            .route(CREATE_TEAM, self.create_team)
+            .route(IMPORT_CONVERSATION, self.import_conversation)
             .route(STREAM, self.stream)
             .route(MAKE_TICKET, self.make_ticket)
             .route(LIST_KEYS, self.list_keys)
@@ -220,13 +227,6 @@ impl Handlers {
             .route(RETRY_DEAD_LETTER, self.retry_dead_letter)
             .route(GET_AGENT_LOG, self.get_agent_log)
             .route(GET_LOG, self.get_log)
-            .route(SEND_MESSAGE, self.send_message)
-            .route(CHOOSE, self.choose)
-            .route(APPROVE, self.approve)
-            .route(ORDER, self.order)
-            .route(DEFINE_AGENT, self.define_agent)
-            .route(CREATE_TEAM, self.create_team)
-            .route(IMPORT_CONVERSATION, self.import_conversation)
             .route(LIST_AGENTS, self.list_agents)
             .route(LIST_COMMANDS, self.list_commands)
             .route(GET_AGENT, self.get_agent)

@@ -18,7 +18,7 @@ use crate::{
     fields::{Fields, NAME, at_most, name, text},
     http::{
         Gateway,
-        agents::{COST, Defining, MAX_MISSION, Sessions, Traits, cost, next_run_after, tokens},
+        agents::{COST, Defining, MAX_MISSION, Sessions, Traits, caps, cost, next_run_after, tokens},
         body::JsonBody,
         span::traceparent,
     },
@@ -56,9 +56,14 @@ pub async fn post(
             works_for(&team, &before)?;
         }
     }
+    let lead = capped(&defining, &team, lead).await?;
+    let mut profiles = Vec::with_capacity(workers.len());
+    for (agent, worker) in &workers {
+        profiles.push((agent, capped(&defining, agent, worker.clone()).await?));
+    }
     // The lead last: there is no team until all who work for it are there.
     let mut newest = 0;
-    for (agent, worker) in &workers {
+    for (agent, worker) in &profiles {
         newest = newest.max(defining.write(agent, worker, |before| works_for(&team, before)).await?.sequence);
     }
     let written = defining.write(&team, &lead, leads).await?;
@@ -66,6 +71,15 @@ pub async fn post(
     let agents = agents.into_iter().map(Name::to_string).collect();
     let answer = CreateTeamResponse { team: team.to_string(), sequence: newest.max(written.sequence), agents };
     Ok((status, Json(answer)))
+}
+
+/// The profile with the time from which its caps are counted, if what it bounds can be counted.
+async fn capped(defining: &Defining<'_>, agent: &Name, profile: AgentProfile) -> Result<AgentProfile, Problem> {
+    caps::priced(defining.gateway, &profile).await?;
+    match profile.caps {
+        Some(_) => Ok(caps::counted(profile, defining.in_force(agent).await?.as_ref())),
+        None => Ok(profile),
+    }
 }
 
 /// Refuses to make a team of an agent that is something else.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{CONTENT_BYTES, KINDS, Kept, SUBJECT_BYTES, day, keywords, listed, sources, text};
 use crate::{
+    answer_forms,
     intrinsics::{Begun, Context, Done, Intrinsic},
     memories::Recent,
     request::{ModelRequest, Tool},
@@ -120,7 +121,8 @@ fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
         .collect();
     let known = if known.is_empty() { String::new() } else { format!("\n\nKnown already:\n{}", known.join("\n")) };
     let user = format!("The journal:\n{}{known}", journal.told());
-    Ok(Begun::Ask(ModelRequest::of("fast", DIGEST, user)))
+    let kinds: Vec<&str> = KINDS.iter().copied().filter(|kind| *kind != MemoryKind::Journal.as_str()).collect();
+    Ok(Begun::Ask(ModelRequest::of("fast", DIGEST, user).answered_as(answer_forms::digest(&kinds))))
 }
 
 fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {

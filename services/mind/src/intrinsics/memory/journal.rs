@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{CONTENT_BYTES, KEYWORD_BYTES, KEYWORDS, KINDS, Kept, SUBJECT_BYTES, day, keywords, text, texts};
 use crate::{
     answer::json_in,
-    chat,
+    answer_forms, chat,
     intrinsics::{Begun, Context, Done, Intrinsic},
     request::{ModelRequest, Tool},
     secrets::{self, Cleaned},
@@ -76,15 +76,15 @@ fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
     kind(params)?;
     day(context, params)?;
     let given = texts(params, "keywords")?;
-    let (tier, prompt, shown) = match content(params)? {
+    let (tier, prompt, shown, form) = match content(params)? {
         Some(content) if !given.is_empty() => return Ok(write(context, params, content, &given)?.into()),
-        Some(content) => ("light", FIND_KEYWORDS, secrets::take_out(content).text),
+        Some(content) => ("light", FIND_KEYWORDS, secrets::take_out(content).text, answer_forms::keywords()),
         None => match told(thread(context, params)?) {
-            Some(told) => ("fast", WRITE_ENTRY, end(&told.text)),
+            Some(told) => ("fast", WRITE_ENTRY, end(&told.text), answer_forms::entry()),
             None => return Ok(nothing().into()),
         },
     };
-    Ok(Begun::Ask(ModelRequest::of(tier, prompt, shown)))
+    Ok(Begun::Ask(ModelRequest::of(tier, prompt, shown).answered_as(form)))
 }
 
 fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::{CONTENT_BYTES, Kept, SUBJECT_BYTES, day, keywords, listed, sources, text};
 use crate::{
     answer::json_in,
+    answer_forms,
     intrinsics::{Context, threads},
     memories, prompts,
     request::ModelRequest,
@@ -34,8 +35,11 @@ pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
         known if known.is_empty() => String::new(),
         known => format!("\n\nKnown already:\n{}", memories::in_lines(&known)),
     };
-    let prompt = if is_briefed_on(state, thread_id) { prompts::BRIEF } else { prompts::LEARN };
-    Some(ModelRequest::of("fast", prompt, format!("The session:\n{told}{known}")))
+    let (prompt, form) = match is_briefed_on(state, thread_id) {
+        true => (prompts::BRIEF, answer_forms::briefing()),
+        false => (prompts::LEARN, answer_forms::lessons()),
+    };
+    Some(ModelRequest::of("fast", prompt, format!("The session:\n{told}{known}")).answered_as(form))
 }
 
 /// Whether it is decided if its owner is told of a thread of work: the agent's own, in which it worked for its mission.

@@ -8,7 +8,7 @@ use crate::{
     intrinsics::{Begun, Context, Done, Intrinsic, named},
     request::{Message, ModelRequest},
     state::{AgentState, Cause, Profile, Turn},
-    thread::{Call, Entry, Keeping},
+    thread::{Call, Entry, Keeping, WithCalls},
 };
 
 const KEY: sealing::Key = [7; 32];
@@ -139,8 +139,11 @@ fn a_thread_is_written_down_once() {
         since: now(),
         after: 0,
         result: Some("free".into()),
+        call_id: String::new(),
+        passed_back: String::new(),
     };
-    state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, "", Keeping { limit: 100, now: None });
+    let (with, keeping) = (WithCalls::default(), Keeping { limit: 100, now: None });
+    state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, with, keeping);
     let request = asked(begin(&state, "memory.append", json!({})));
     let (system, user) = shown(&request);
     assert!(request.tier == "fast" && system.starts_with("You are memory.append"));

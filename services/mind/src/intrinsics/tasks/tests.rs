@@ -50,6 +50,7 @@ fn profile() -> Profile {
         max_submodules: 0,
         cutoff: Default::default(),
         summary_after: 0,
+        caps: Default::default(),
     }
 }
 

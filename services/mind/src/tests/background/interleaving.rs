@@ -63,20 +63,22 @@ fn answer(request: &ModelRequest) -> Completion {
         };
     }
     let Some(last) = request.messages.iter().rev().find_map(|message| match message {
-        Message::User { text, .. } => Some(text.clone()),
+        // Of several messages that follow each other the last one counts.
+        Message::User { text, .. } => Some(words_of(text)).filter(|words| !words.is_empty()),
         _ => None,
     }) else {
         return says("nothing");
     };
     let results = request.messages.iter().filter(|message| matches!(message, Message::Tool { .. })).count();
-    match (request.tier, last.as_str()) {
+    let last = last.rsplit("\n\n").next().unwrap_or_default();
+    match (request.tier, last) {
         ("fast", session) if session.starts_with("The session") => {
             says(r#"[{ "kind": "insight", "content": "look twice" }]"#)
         }
         ("fast", "0") => says("hi"),
         ("fast", "1") => queues("I will.", &["look"]),
         ("fast", _) => queues("I will.", &["look", "queue"]),
-        _ if request.tools.is_empty() => says("done"),
+        _ if !request.may_call() => says("done"),
         ("heavy", "look") if results % 2 == 0 => calls(&["tools.now", "http.get"]),
         ("heavy", "queue") if results == 0 => queues("", &["look"]),
         _ => says("done"),

@@ -14,7 +14,7 @@ fn call(name: &str, arguments: &str) -> ToolCall {
 
 fn sent(message: Message, fault: Option<Fault>, delivery: Delivery) -> Vec<Frame> {
     let pace = Pace { chunk_chars: 4, ..Pace::default() };
-    let answer = Answer { rule: None, pace, fault, reply: Reply::Message(message) };
+    let answer = Answer { rule: None, pace, fault, forms: Vec::new(), reply: Reply::Message(message) };
     let Reply::Message(message) = &answer.reply else { unreachable!() };
     frames(&answer, message, "m", STAMP, delivery)
 }

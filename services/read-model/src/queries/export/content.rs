@@ -120,7 +120,7 @@ impl Snapshot {
             r#"
             SELECT event_id || '/' || call AS "id!", tier, model, module, decided_at AS "decided_at: At",
                    input_tokens AS "input_tokens: U64", output_tokens AS "output_tokens: U64",
-                   latency_ms AS "latency_ms: U64", failed
+                   latency_ms AS "latency_ms: U64", failed, cached_tokens AS "cached_tokens: U64", is_estimate
             FROM model_calls WHERE event_id = ANY($1)"#,
             events
         )
@@ -134,6 +134,8 @@ impl Snapshot {
                 output_tokens: row.output_tokens.into(),
                 latency_ms: row.latency_ms.into(),
                 failed: row.failed,
+                cached_tokens: row.cached_tokens.into(),
+                is_estimate: row.is_estimate,
             };
             (row.id, call)
         });

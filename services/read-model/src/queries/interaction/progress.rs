@@ -54,7 +54,8 @@ impl TurnProgress {
             v1::AgentAction::TYPE if is(event, "tool_call") => self.call(event),
             v1::AgentAction::TYPE if is(event, "ask") && is_awaited(text(event, "kind")) => self.call(event),
             v1::AgentAction::TYPE if event.is_final_reply() && !text(event, "message_id").is_empty() => {
-                self.end(if self.failed { InteractionStatus::Failed } else { InteractionStatus::Completed }, event);
+                let is_failed = event.tells_of_failure(self.failed);
+                self.end(if is_failed { InteractionStatus::Failed } else { InteractionStatus::Completed }, event);
             }
             // Its message became part of another turn, which answers for both.
             v1::AgentJoined::TYPE => self.end(InteractionStatus::Completed, event),

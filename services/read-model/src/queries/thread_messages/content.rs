@@ -190,17 +190,23 @@ fn of_decision(row: ThreadMessageRow, entry: &Entry, thread: &Thread) -> ThreadM
 
 /// What was said and called in one decision.
 fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent>) -> ThreadMessageRow {
-    let (mut said, mut tool_calls) = (Vec::new(), Vec::new());
+    let (mut said, mut tool_calls, mut is_failure) = (Vec::new(), Vec::new(), false);
     for event in events {
         let Some(Event::Action(action)) = &event.event else { continue };
         match &action.action {
-            Some(Action::Say(say)) => said.push(say.text.as_str()),
+            Some(Action::Say(say)) => {
+                is_failure |= !say.failure.is_empty();
+                said.push(say.text.as_str());
+            }
             Some(Action::ToolCall(call)) => tool_calls.push(called(event, &call.tool, &call.arguments)),
             Some(Action::Ask(ask)) => tool_calls.push(called(event, &ask.tool, &ask.arguments)),
             None => {}
         }
     }
-    ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), content: said.join("\n\n"), tool_calls, ..row }
+    // Words that tell people of a failure are nothing that the assistant said.
+    let is_report = is_failure && said.len() == 1 && tool_calls.is_empty();
+    let role = if is_report { ThreadMessageRole::System } else { ThreadMessageRole::Assistant };
+    ThreadMessageRow { role: role.text(), content: said.join("\n\n"), tool_calls, ..row }
 }
 
 fn called(event: &DecidedEvent, tool: &str, arguments: &str) -> ThreadToolCallRow {

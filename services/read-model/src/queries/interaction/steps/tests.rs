@@ -107,7 +107,14 @@ fn what_failed_says_so_and_a_turn_goes_on_while_anything_runs() {
     assert_eq!((turn.status.as_str(), steps(&turn)[1].4), ("executing", Some("timed_out: too slow")));
     assert!(turn.steps[2].ended_at.is_none());
     let failure = |retried: bool| decided(5, v1::AgentFailed::TYPE, json!({ "text": "no model", "retried": retried }));
-    let ended = |retried| of([started.clone(), vec![failure(retried), reply(5)]].concat());
+    let told = |failure: bool| {
+        let mut reply = reply(5);
+        if failure {
+            reply.payload["failure"] = json!("model_unavailable");
+        }
+        reply
+    };
+    let ended = |retried: bool| of([started.clone(), vec![failure(retried), told(!retried)]].concat());
     assert_eq!([ended(true).status, ended(false).status], ["completed", "failed"]);
     assert_eq!(steps(&ended(false)).last().unwrap().4, Some("no model"));
     let undelivered = event(

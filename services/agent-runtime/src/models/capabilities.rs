@@ -1,0 +1,259 @@
+//! What an endpoint does not take, learned from what it refuses: kept in the memory of this replica, so it is asked with that
+//! once after each start.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use kairo_completion::error::Refused;
+use kairo_mind::{
+    chat_completions::to_wire,
+    request::{Tool, short_digest},
+};
+use serde_json::{Map, Value};
+
+/// Tools and fields that are remembered; with more, all of them are forgotten and learned anew.
+const REMEMBERED: usize = 256;
+
+/// What one endpoint takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    refuses_json_schema: bool,
+    refuses_stream_options: bool,
+    refuses_max_completion_tokens: bool,
+    refuses_tool_choice: bool,
+    refuses_parts: bool,
+    /// Names on the wire of tools that it refuses, with digests of their schemas: a tool that changes is offered again.
+    left_out_tools: BTreeSet<(String, u64)>,
+    /// Fields of messages that it refuses.
+    left_out_fields: BTreeSet<String>,
+}
+
+impl Capabilities {
+    /// Whether it takes images, audio and video.
+    pub fn takes_parts(&self) -> bool {
+        !self.refuses_parts
+    }
+
+    /// Whether it takes whatever the format has.
+    pub fn takes_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Notes what is refused of a request with these tools. False where it holds nothing of that kind, or it was left out already:
+    /// the endpoint then means something else.
+    pub fn learn(&mut self, refused: &Refused, body: &Value, tools: &[Tool]) -> bool {
+        let holds = |field: &str| body.get(field).is_some();
+        match refused {
+            Refused::ResponseFormat => {
+                holds("response_format") && !std::mem::replace(&mut self.refuses_json_schema, true)
+            }
+            Refused::StreamOptions => {
+                holds("stream_options") && !std::mem::replace(&mut self.refuses_stream_options, true)
+            }
+            Refused::MaxCompletionTokens => {
+                holds("max_completion_tokens") && !std::mem::replace(&mut self.refuses_max_completion_tokens, true)
+            }
+            Refused::ToolChoice => holds("tool_choice") && !std::mem::replace(&mut self.refuses_tool_choice, true),
+            Refused::Parts => !std::mem::replace(&mut self.refuses_parts, true),
+            Refused::Tool(name) => {
+                self.leave_out(tools.iter().find(|tool| to_wire(&tool.name) == *name || *tool.name == **name))
+            }
+            Refused::ToolAt(place) => {
+                let offered: Vec<&Tool> = tools.iter().filter(|tool| !self.leaves_out(tool)).collect();
+                self.leave_out(offered.get(*place).copied())
+            }
+            Refused::MessageField(field) => {
+                if self.left_out_fields.len() >= REMEMBERED {
+                    self.left_out_fields.clear();
+                }
+                self.left_out_fields.insert(field.clone())
+            }
+        }
+    }
+
+    fn leaves_out(&self, tool: &Tool) -> bool {
+        self.left_out_tools.contains(&key(tool))
+    }
+
+    fn leave_out(&mut self, tool: Option<&Tool>) -> bool {
+        let Some(tool) = tool else { return false };
+        if self.left_out_tools.len() >= REMEMBERED {
+            self.left_out_tools.clear();
+        }
+        self.left_out_tools.insert(key(tool))
+    }
+
+    /// Takes out of a request what is refused.
+    pub fn adjust(&self, body: &mut Value, tools: &[Tool]) {
+        let Some(body) = body.as_object_mut() else { return };
+        let refused = [
+            ("response_format", self.refuses_json_schema),
+            ("stream_options", self.refuses_stream_options),
+            ("tool_choice", self.refuses_tool_choice),
+        ];
+        for (field, _) in refused.into_iter().filter(|(_, refused)| *refused) {
+            body.remove(field);
+        }
+        if self.refuses_max_completion_tokens
+            && let Some(tokens) = body.remove("max_completion_tokens")
+        {
+            body.insert("max_tokens".to_owned(), tokens);
+        }
+        self.adjust_tools(body, tools);
+        for message in body.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
+            self.adjust_message(message);
+        }
+    }
+
+    fn adjust_tools(&self, body: &mut Map<String, Value>, tools: &[Tool]) {
+        let left_out: BTreeSet<String> =
+            tools.iter().filter(|tool| self.leaves_out(tool)).map(|tool| to_wire(&tool.name)).collect();
+        let Some(offered) = body.get_mut("tools").and_then(Value::as_array_mut).filter(|_| !left_out.is_empty()) else {
+            return;
+        };
+        let name = |tool: &Value| tool.pointer("/function/name").and_then(Value::as_str).map(str::to_owned);
+        offered.retain(|tool| name(tool).is_none_or(|name| !left_out.contains(&name)));
+        if offered.is_empty() {
+            body.remove("tools");
+            body.remove("tool_choice");
+        }
+    }
+
+    fn adjust_message(&self, message: &mut Value) {
+        let Some(message) = message.as_object_mut() else { return };
+        message.retain(|field, _| !self.left_out_fields.contains(field));
+        for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(call) = call.as_object_mut() {
+                call.retain(|field, _| !self.left_out_fields.contains(field));
+            }
+        }
+    }
+}
+
+fn key(tool: &Tool) -> (String, u64) {
+    (to_wire(&tool.name), short_digest(tool.schema.as_bytes()))
+}
+
+/// What a replica has learned of an endpoint.
+#[derive(Debug, Default)]
+pub struct Learned(Mutex<Lessons>);
+
+#[derive(Debug, Default)]
+struct Lessons {
+    capabilities: Capabilities,
+    /// Its last answer ended without a sign that it was whole.
+    ends_unmarked: bool,
+    /// Digest of the last request that was more than the endpoint takes in a minute.
+    too_large_for_minute: String,
+}
+
+impl Learned {
+    pub fn capabilities(&self) -> Capabilities {
+        self.lessons().capabilities.clone()
+    }
+
+    /// An endpoint answered what was left of a request.
+    pub fn keep(&self, capabilities: Capabilities) {
+        self.lessons().capabilities = capabilities;
+    }
+
+    /// Whether answers are believed to be whole that end without a sign of it: those of an endpoint which never gives one. One
+    /// that breaks off is asked again, and marks its end then.
+    pub fn takes_unmarked_end(&self) -> bool {
+        self.lessons().ends_unmarked
+    }
+
+    pub fn note_end(&self, is_unmarked: bool) {
+        self.lessons().ends_unmarked = is_unmarked;
+    }
+
+    /// Whether this request was too large for a minute the last time, too.
+    pub fn is_too_large_again(&self, request_digest: &str) -> bool {
+        let mut lessons = self.lessons();
+        let before = std::mem::replace(&mut lessons.too_large_for_minute, request_digest.to_owned());
+        before == request_digest
+    }
+
+    fn lessons(&self) -> MutexGuard<'_, Lessons> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(name: &str, schema: &str) -> Tool {
+        Tool {
+            name: name.into(),
+            description: "".into(),
+            schema: schema.into(),
+            needs_approval: false,
+            needs_approval_with: Vec::new(),
+            acts_outside: false,
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_left_out_once_and_for_all() {
+        let tools = [tool("a.b", "{}"), tool("c.d", "{}"), tool("e.f", "{}")];
+        let offered = |name: &str| json!({ "type": "function", "function": { "name": name } });
+        let body = json!({
+            "messages": [{ "role": "assistant", "reasoning_content": "hm", "tool_calls": [{ "id": "1", "extra_content": {} }] }],
+            "tools": [offered("a__b"), offered("c__d"), offered("e__f")],
+            "stream_options": {}, "max_completion_tokens": 9, "response_format": {}, "tool_choice": "none",
+        });
+        let mut capabilities = Capabilities::default();
+        for refused in [
+            Refused::ResponseFormat,
+            Refused::StreamOptions,
+            Refused::MaxCompletionTokens,
+            Refused::ToolChoice,
+            Refused::Parts,
+            Refused::Tool("a__b".into()),
+            // Of those that are left.
+            Refused::ToolAt(1),
+            Refused::MessageField("reasoning_content".into()),
+            Refused::MessageField("extra_content".into()),
+        ] {
+            assert!(capabilities.learn(&refused, &body, &tools), "{refused:?}");
+            let is_place = matches!(refused, Refused::ToolAt(_));
+            assert!(is_place || !capabilities.learn(&refused, &body, &tools), "{refused:?} again");
+        }
+        for refused in [Refused::Tool("x".into()), Refused::ToolAt(7)] {
+            assert!(!capabilities.learn(&refused, &body, &tools), "{refused:?}");
+        }
+        let mut sent = body;
+        capabilities.adjust(&mut sent, &tools);
+        let expected = json!({
+            "messages": [{ "role": "assistant", "tool_calls": [{ "id": "1" }] }],
+            "tools": [offered("c__d")],
+            "max_tokens": 9,
+        });
+        assert_eq!(sent, expected);
+        assert!(!capabilities.takes_parts() && !capabilities.takes_all());
+        let changed = [tool("a.b", r#"{"type":"object"}"#)];
+        let mut sent = json!({ "tools": [offered("a__b")] });
+        capabilities.adjust(&mut sent, &changed);
+        assert_eq!(sent["tools"], json!([offered("a__b")]));
+        let none = json!({ "messages": [] });
+        assert!(!Capabilities::default().learn(&Refused::ResponseFormat, &none, &[]), "it was not sent");
+    }
+
+    #[test]
+    fn an_end_without_a_mark_is_believed_the_second_time() {
+        let learned = Learned::default();
+        assert!(!learned.takes_unmarked_end());
+        learned.note_end(true);
+        assert!(learned.takes_unmarked_end());
+        learned.note_end(false);
+        assert!(!learned.takes_unmarked_end());
+        assert!(
+            !learned.is_too_large_again("a") && learned.is_too_large_again("a") && !learned.is_too_large_again("b")
+        );
+    }
+}

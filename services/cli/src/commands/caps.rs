@@ -1,0 +1,34 @@
+//! Options that bound what may be spent on models.
+
+use clap::Args;
+use kairo_proto::v1::GivenCaps;
+
+/// Caps of an agent or an API key.
+#[derive(Debug, Args)]
+pub(super) struct CapOptions {
+    /// Tokens that may be used in a day, input and output; without it, any number
+    #[arg(long, value_name = "N")]
+    cap_tokens_per_day: Option<u64>,
+    /// Tokens that may be used in total; without it, any number
+    #[arg(long, value_name = "N")]
+    cap_tokens: Option<u64>,
+    /// What may be spent in a day, in the currency of the prices; without it, any amount
+    #[arg(long, value_name = "AMOUNT")]
+    cap_cost_per_day: Option<String>,
+    /// What may be spent in total, in the currency of the prices; without it, any amount
+    #[arg(long, value_name = "AMOUNT")]
+    cap_cost: Option<String>,
+}
+
+impl CapOptions {
+    /// None where nothing is bounded.
+    pub(super) fn caps(self) -> Option<GivenCaps> {
+        let caps = GivenCaps {
+            tokens_per_day: self.cap_tokens_per_day.unwrap_or_default(),
+            tokens_in_total: self.cap_tokens.unwrap_or_default(),
+            cost_per_day: self.cap_cost_per_day.unwrap_or_default(),
+            cost_in_total: self.cap_cost.unwrap_or_default(),
+        };
+        (caps != GivenCaps::default()).then_some(caps)
+    }
+}

@@ -1,0 +1,31 @@
+//! What an agent is offered whose definition names no tools. Every tool that is offered is paid for with every request, and models
+//! choose worse among many.
+
+/// Everything but what a first conversation does not need: tools that are added, such as those of MCP servers, are offered. `*` names
+/// all of them.
+pub const FEW: [&str; 16] = [
+    "*",
+    "!calendar.*",
+    "!chain.cancel",
+    "!document.*",
+    "!email.*",
+    "!memory.digest",
+    "!process.list",
+    "!process.signal",
+    "!process.write",
+    "!step.*",
+    "!task.archive",
+    "!task.pause",
+    "!task.register",
+    "!task.resume",
+    "!team.members",
+    "!thread.*",
+];
+
+/// The tools that a definition names or, where it names none and the agent is not composed of others, few.
+pub fn or_few(tools: Vec<String>, is_composed: bool) -> Vec<String> {
+    match tools.is_empty() && !is_composed {
+        true => FEW.map(str::to_owned).into(),
+        false => tools,
+    }
+}

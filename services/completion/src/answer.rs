@@ -1,0 +1,12 @@
+//! What the pieces of an answer add up to.
+
+pub mod arguments;
+pub mod calls;
+pub mod details;
+pub mod ending;
+pub mod growing;
+pub mod ids;
+pub mod message;
+pub mod passed_back;
+pub mod thinking;
+pub mod usage;

@@ -1,0 +1,106 @@
+//! How an answer ended, by the word that its endpoint has for it.
+
+use kairo_proto::words::AnswerEnding;
+
+/// What a reason to finish means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    Complete,
+    Cut,
+    Filtered,
+    Refused,
+    /// The endpoint could not go on.
+    Failed,
+    /// The model wrote something that its own server could not read.
+    Garbled,
+}
+
+impl Finish {
+    /// Reads a reason. Whatever else it says, the answer is over, and complete.
+    pub fn of(reason: &str) -> Self {
+        let reason = reason.to_lowercase().replace('-', "_");
+        match reason.as_str() {
+            "length"
+            | "max_tokens"
+            | "max_token"
+            | "model_length"
+            | "max_output_tokens"
+            | "max_length"
+            | "token_limit"
+            | "max_new_tokens"
+            | "incomplete"
+            | "truncated"
+            | "model_context_window_exceeded"
+            | "context_length"
+            | "context_length_exceeded" => Self::Cut,
+            "content_filter"
+            | "content_filtered"
+            | "contentfilter"
+            | "safety"
+            | "recitation"
+            | "blocklist"
+            | "prohibited_content"
+            | "spii"
+            | "image_safety"
+            | "guardrail_intervened"
+            | "sensitive"
+            | "moderation"
+            | "filtered"
+            | "language" => Self::Filtered,
+            "refusal" => Self::Refused,
+            "error"
+            | "network_error"
+            | "abort"
+            | "aborted"
+            | "cancelled"
+            | "canceled"
+            | "failed"
+            | "server_error"
+            | "other_error"
+            | "insufficient_system_resource"
+            | "error_toxic"
+            | "error_limit" => Self::Failed,
+            "malformed_function_call" | "unexpected_tool_call" | "malformed_tool_call" | "tool_error" => Self::Garbled,
+            _ => Self::Complete,
+        }
+    }
+
+    /// How an answer ended that says something, or calls something.
+    pub fn ending(self) -> AnswerEnding {
+        match self {
+            Self::Complete => AnswerEnding::Complete,
+            Self::Cut => AnswerEnding::Cut,
+            Self::Filtered => AnswerEnding::Filtered,
+            Self::Refused => AnswerEnding::Refused,
+            Self::Failed | Self::Garbled => AnswerEnding::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_known_in_the_words_of_many_endpoints() {
+        for (reason, finish) in [
+            ("stop", Finish::Complete),
+            ("tool_calls", Finish::Complete),
+            ("end_turn", Finish::Complete),
+            ("STOP", Finish::Complete),
+            ("length", Finish::Cut),
+            ("MAX_TOKENS", Finish::Cut),
+            ("model_length", Finish::Cut),
+            ("content_filter", Finish::Filtered),
+            ("content-filter", Finish::Filtered),
+            ("SAFETY", Finish::Filtered),
+            ("refusal", Finish::Refused),
+            ("error", Finish::Failed),
+            ("insufficient_system_resource", Finish::Failed),
+            ("MALFORMED_FUNCTION_CALL", Finish::Garbled),
+            ("something new", Finish::Complete),
+        ] {
+            assert_eq!(Finish::of(reason), finish, "{reason}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What an endpoint refuses of a request, where it may answer without.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::body::Said;
+
+/// A part of a request that an endpoint does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// `response_format`, or the schema within.
+    ResponseFormat,
+    StreamOptions,
+    /// `max_completion_tokens`: it may know `max_tokens`.
+    MaxCompletionTokens,
+    ToolChoice,
+    /// One tool, by its name on the wire.
+    Tool(String),
+    /// One tool, by its place among those that were offered.
+    ToolAt(usize),
+    /// Images, audio and video.
+    Parts,
+    /// A field of messages that is passed back.
+    MessageField(String),
+}
+
+impl Refused {
+    /// Whether it is a schema.
+    pub fn is_schema(&self) -> bool {
+        matches!(self, Self::ResponseFormat | Self::Tool(_) | Self::ToolAt(_))
+    }
+}
+
+/// Words of those who refuse something.
+const REFUSING: [&str; 24] = [
+    "unsupported",
+    "not support",
+    "n't support",
+    "unrecognized",
+    "unrecognised",
+    "unknown",
+    "unexpected",
+    "extra inputs",
+    "extra fields",
+    "not permitted",
+    "not allowed",
+    "additional propert",
+    "unavailable",
+    "not available",
+    "invalid",
+    "not implemented",
+    "must be",
+    "should be",
+    "cannot be",
+    "not a valid",
+    "no endpoints found",
+    "failed",
+    "not enabled",
+    "missing",
+];
+/// Fields that are passed back within messages.
+const MESSAGE_FIELDS: [&str; 7] = [
+    "reasoning_content",
+    "reasoning_details",
+    "extra_content",
+    "thinking_blocks",
+    "provider_specific_fields",
+    "thought_signature",
+    "reasoning",
+];
+
+static TOOL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"(?:schema for (?:function|tool)|(?:function|tool)(?: named| name)?) ['"`]+(?P<name>[A-Za-z0-9_.-]{1,128})['"`]"#).ok()
+});
+static TOOL_AT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?:tools|functions|function_declarations|functiondeclarations)(?:\[(?P<in>\d{1,4})\]|\.(?P<behind>\d{1,4})\b)").ok()
+});
+/// Gemini counts the functions within one tool.
+static DECLARED_AT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?:function_declarations|functiondeclarations)\[(?P<in>\d{1,4})\]").ok());
+
+/// What is refused; none where nothing says so.
+pub fn of(said: &Said) -> Option<Refused> {
+    if !said.has_words(&REFUSING) {
+        return None;
+    }
+    let names = |words: &[&str]| said.has_words(words);
+    if names(&["stream_options", "include_usage"]) {
+        return Some(Refused::StreamOptions);
+    }
+    if names(&["max_completion_tokens"]) && !names(&["use 'max_completion_tokens'", "too large", "at least", "exceed"])
+    {
+        return Some(Refused::MaxCompletionTokens);
+    }
+    if names(&["response_format", "response format", "structured output", "guided decoding"]) {
+        return Some(Refused::ResponseFormat);
+    }
+    if names(&["tool_choice", "tool choice"]) {
+        return Some(Refused::ToolChoice);
+    }
+    if let Some(tool) = tool(said) {
+        return Some(tool);
+    }
+    if names(&["json_schema", "json schema", "grammar"]) {
+        return Some(Refused::ResponseFormat);
+    }
+    let is_field = |field: &&&str| said.text.contains(**field) && !said.text.contains("missing");
+    if let Some(field) = MESSAGE_FIELDS
+        .iter()
+        .find(is_field)
+        .filter(|field| **field != "reasoning" || names(&["'reasoning'", "\"reasoning\"", ".reasoning"]))
+    {
+        return Some(Refused::MessageField((*field).to_owned()));
+    }
+    let of_parts = [
+        "image input",
+        "image_url",
+        "images",
+        "image content",
+        "multimodal",
+        "vision",
+        "input_audio",
+        "audio input",
+        "video_url",
+    ];
+    let denies = [
+        "not support",
+        "n't support",
+        "unsupported",
+        "no endpoints found",
+        "unknown variant",
+        "not a multimodal",
+        "invalid",
+        "not enabled",
+    ];
+    (names(&of_parts) && names(&denies)).then_some(Refused::Parts)
+}
+
+fn tool(said: &Said) -> Option<Refused> {
+    let original = said.message.as_str();
+    let all = said.fields.iter().map(|(_, text)| text.as_str());
+    let texts: Vec<&str> = std::iter::once(original).chain(all).collect();
+    let is_schema = said.has_words(&["schema", "parameters", "function.name", "properties", "input_schema", "items"]);
+    let declared = texts
+        .iter()
+        .find_map(|text| DECLARED_AT.as_ref()?.captures(&text.to_lowercase())?.name("in")?.as_str().parse().ok());
+    if let Some(at) = declared.filter(|_| is_schema) {
+        return Some(Refused::ToolAt(at));
+    }
+    let named = texts.iter().find_map(|text| Some(TOOL.as_ref()?.captures(text)?.name("name")?.as_str().to_owned()));
+    if let Some(name) = named.filter(|_| is_schema) {
+        return Some(Refused::Tool(name));
+    }
+    let at = texts.iter().find_map(|text| {
+        let text = text.to_lowercase();
+        let found = TOOL_AT.as_ref()?.captures(&text)?;
+        found.name("in").or_else(|| found.name("behind"))?.as_str().parse().ok()
+    });
+    at.filter(|_| is_schema).map(Refused::ToolAt)
+}

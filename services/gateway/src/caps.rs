@@ -1,0 +1,352 @@
+//! Caps on what users, API keys and the whole installation may spend on models. They are looked at where messages enter, by what
+//! the read model knows of usage, so what it has yet to learn and what is under way when a cap is reached may go beyond it. Caps
+//! of agents are kept by the agents themselves.
+
+pub mod config;
+pub mod fencing;
+pub mod spending;
+
+use std::collections::BTreeSet;
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use kairo_core::prices::{Amount, Cost, Price, Prices, Usage};
+use kairo_proto::{
+    time,
+    v1::{self, CapRow},
+    words::{CapKind, CapOwner},
+};
+use kairo_read_model::{ModelUsage, UsageQuery};
+
+pub use self::config::Caps;
+use crate::{auth::Caller, config::GatewayConfig};
+
+/// Whose a cap is that is kept here.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+    User(String),
+    /// By the key's id.
+    Key(String),
+    Installation,
+}
+
+/// What calls of models took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Input and output together.
+    pub tokens: u64,
+    cost: Cost,
+    /// Models whose part of the cost is not known.
+    unknown: BTreeSet<String>,
+}
+
+/// What was taken on a day, and in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub today: Taken,
+    pub in_total: Taken,
+}
+
+/// A cap that is reached, in words for whoever is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    pub text: String,
+    /// When it begins anew; none of one in total.
+    pub until: Option<Timestamp>,
+}
+
+impl Taken {
+    /// Adds up usage at these prices; `fallback` counts for models without one.
+    pub fn of<'u>(usage: impl IntoIterator<Item = &'u ModelUsage>, prices: &Prices, fallback: Option<Price>) -> Self {
+        let mut taken = Self::default();
+        for calls in usage {
+            let &ModelUsage { input_tokens, cached_tokens, output_tokens, uncounted, .. } = calls;
+            let tokens = input_tokens.saturating_add(output_tokens);
+            taken.tokens = taken.tokens.saturating_add(tokens);
+            let price = Price::of(prices, &calls.model).or(fallback);
+            match price.filter(|_| uncounted == 0) {
+                Some(price) => {
+                    let usage = Usage { input_tokens, cached_tokens, output_tokens };
+                    taken.cost = taken.cost.plus(price.cost_of(usage));
+                }
+                None if tokens == 0 && uncounted == 0 => {}
+                None => _ = taken.unknown.insert(calls.model.clone()),
+            }
+        }
+        taken
+    }
+
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost.plus(other.cost),
+            unknown: self.unknown.union(&other.unknown).cloned().collect(),
+        }
+    }
+
+    /// The money; none where a part of it is not known.
+    fn money(&self) -> Option<Cost> {
+        self.unknown.is_empty().then_some(self.cost)
+    }
+}
+
+impl Owner {
+    fn word(&self) -> CapOwner {
+        match self {
+            Self::User(_) => CapOwner::User,
+            Self::Key(_) => CapOwner::Key,
+            Self::Installation => CapOwner::Installation,
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::User(name) | Self::Key(name) => Some(name),
+            Self::Installation => None,
+        }
+    }
+
+    /// Which usage counts.
+    fn usage(&self) -> UsageQuery {
+        let (mut user, mut entered_by) = (None, None);
+        match self {
+            Self::User(name) => user = Some(name.clone()),
+            Self::Key(id) => entered_by = Some(kairo_core::principal::Principal::api_key(id).to_string()),
+            Self::Installation => {}
+        }
+        UsageQuery { user, entered_by, limit: 1, ..UsageQuery::default() }
+    }
+
+    /// In words, at the beginning of a sentence.
+    fn told(&self) -> String {
+        match self {
+            Self::User(name) => format!("the user {name}"),
+            Self::Key(id) => format!("the API key {id}"),
+            Self::Installation => "this installation".to_owned(),
+        }
+    }
+
+    /// Who can raise a cap, and how.
+    fn raising(&self, cap: &str) -> String {
+        match self {
+            Self::User(name) => {
+                format!("whoever runs Kairo raises gateway.caps.users.{name}.{cap} (or gateway.caps.user.{cap})")
+            }
+            Self::Key(_) => {
+                format!("an administrator makes a key with more in caps.{cap} (POST /v1/keys, kairo keys create)")
+            }
+            Self::Installation => format!("whoever runs Kairo raises gateway.caps.installation.{cap}"),
+        }
+    }
+}
+
+/// Everybody whose caps hold for what this caller says as this user, with these.
+pub fn holding(config: &GatewayConfig, caller: &Caller, user: Option<&str>) -> Vec<(Owner, Caps)> {
+    let of_key = caller.key().and_then(|key| Some((Owner::Key(key.key_id.clone()), key.caps.clone()?)));
+    let of_user = user.map(|user| (Owner::User(user.to_owned()), config.caps.of_user(user).clone()));
+    let all = [of_key, of_user, Some((Owner::Installation, config.caps.installation.clone()))];
+    all.into_iter().flatten().filter(|(_, caps)| !caps.is_nothing()).collect()
+}
+
+/// The day in UTC, and when the next one begins.
+pub fn day_of(now: Timestamp) -> (Date, Option<Timestamp>) {
+    let day = now.to_zoned(TimeZone::UTC).date();
+    let next = day.tomorrow().and_then(|next| next.to_zoned(TimeZone::UTC));
+    (day, next.ok().map(|next| next.timestamp()))
+}
+
+impl Caps {
+    /// Which of them is reached.
+    pub fn reached(&self, owner: &Owner, spent: &Spent, now: Timestamp) -> Option<Reached> {
+        let until = day_of(now).1;
+        let told = |cap: CapKind, within: &str, until: Option<Timestamp>, what: String| {
+            let name = cap.text();
+            let anew = until.map(|at| format!("it begins anew at {at}, or ")).unwrap_or_default();
+            let text = format!("{} {what}{within}; {anew}it goes on when {}", owner.told(), owner.raising(&name));
+            Reached { text, until }
+        };
+        let tokens = |most: u64, taken: &Taken| {
+            let used = taken.tokens;
+            (most > 0 && used >= most).then(|| format!("may use {most} tokens, and {used} are used"))
+        };
+        let money = |most: Option<Amount>, taken: &Taken| {
+            let most = most?;
+            match taken.money() {
+                Some(cost) => {
+                    (cost.units() >= most.cost().units()).then(|| format!("may spend {most}, and {cost} is spent"))
+                }
+                None => {
+                    let models = taken.unknown.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                    let why = "has no price in gateway.prices, and gateway.fallback_price is not set";
+                    Some(format!("may spend {most}, and what is spent is not known ({models} {why})"))
+                }
+            }
+        };
+        let Spent { today, in_total } = spent;
+        let day =
+            || tokens(self.tokens_per_day, today).map(|what| told(CapKind::TokensPerDay, " today (UTC)", until, what));
+        let total =
+            || tokens(self.tokens_in_total, in_total).map(|what| told(CapKind::TokensInTotal, " in total", None, what));
+        let day_cost =
+            || money(self.cost_per_day, today).map(|what| told(CapKind::CostPerDay, " today (UTC)", until, what));
+        let total_cost =
+            || money(self.cost_in_total, in_total).map(|what| told(CapKind::CostInTotal, " in total", None, what));
+        total().or_else(total_cost).or_else(day).or_else(day_cost)
+    }
+
+    /// What is left of each.
+    pub fn rows(&self, owner: &Owner, spent: &Spent, now: Timestamp) -> Vec<CapRow> {
+        rows(&owner.word(), owner.name(), self, spent, day_of(now).1)
+    }
+}
+
+/// What is left of each cap, of an agent as of others.
+pub fn rows(of: &CapOwner, name: Option<&str>, caps: &Caps, spent: &Spent, next_day: Option<Timestamp>) -> Vec<CapRow> {
+    let row =
+        |cap: CapKind, limit: String, spent: Option<String>, left: Option<String>, anew: Option<Timestamp>| CapRow {
+            of: of.text(),
+            name: name.map(str::to_owned),
+            cap: cap.text(),
+            limit,
+            spent,
+            left,
+            resets_at: anew.map(time::message),
+        };
+    let tokens = |cap: CapKind, most: u64, taken: &Taken, anew: Option<Timestamp>| {
+        let left = most.saturating_sub(taken.tokens).to_string();
+        (most > 0).then(|| row(cap, most.to_string(), Some(taken.tokens.to_string()), Some(left), anew))
+    };
+    let money = |cap: CapKind, most: Option<Amount>, taken: &Taken, anew: Option<Timestamp>| {
+        let most = most?;
+        let left = |spent: Cost| Cost::of_units(most.cost().units().saturating_sub(spent.units())).to_string();
+        let spent = taken.money();
+        Some(row(cap, most.to_string(), spent.map(|cost| cost.to_string()), spent.map(left), anew))
+    };
+    let Spent { today, in_total } = spent;
+    [
+        tokens(CapKind::TokensPerDay, caps.tokens_per_day, today, next_day),
+        tokens(CapKind::TokensInTotal, caps.tokens_in_total, in_total, None),
+        money(CapKind::CostPerDay, caps.cost_per_day, today, next_day),
+        money(CapKind::CostInTotal, caps.cost_in_total, in_total, None),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// As the contract has caps.
+impl From<&Caps> for v1::Caps {
+    fn from(caps: &Caps) -> Self {
+        let text = |amount: Option<Amount>| amount.map(|amount| amount.to_string()).unwrap_or_default();
+        Self {
+            tokens_per_day: caps.tokens_per_day,
+            tokens_in_total: caps.tokens_in_total,
+            cost_per_day: text(caps.cost_per_day),
+            cost_in_total: text(caps.cost_in_total),
+            since: String::new(),
+        }
+    }
+}
+
+impl From<&v1::Caps> for Caps {
+    fn from(caps: &v1::Caps) -> Self {
+        Self {
+            tokens_per_day: caps.tokens_per_day,
+            tokens_in_total: caps.tokens_in_total,
+            cost_per_day: caps.cost_per_day.parse().ok(),
+            cost_in_total: caps.cost_in_total.parse().ok(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn used(model: &str, tokens: u64) -> ModelUsage {
+        ModelUsage {
+            day: String::new(),
+            agent: String::new(),
+            user: String::new(),
+            thread: String::new(),
+            model_key: String::new(),
+            module: String::new(),
+            model: model.into(),
+            calls: 1,
+            failed: 0,
+            input_tokens: tokens,
+            output_tokens: 0,
+            latency_ms: 0,
+            cached_tokens: 0,
+            estimated_calls: 0,
+            estimated_tokens: 0,
+            uncounted: 0,
+        }
+    }
+
+    fn taken(usage: &[ModelUsage], fallback: Option<&str>) -> Taken {
+        let prices = serde_json::from_value(json!({ "large": { "input": 1, "output": 1 } })).unwrap();
+        Taken::of(usage, &prices, fallback.map(|price| serde_json::from_str(price).unwrap()))
+    }
+
+    fn caps(value: serde_json::Value) -> Caps {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-21T22:10:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn a_reached_cap_says_which_the_numbers_and_who_can_raise_it() {
+        let spent = |today: u64, total: u64| {
+            let of = |tokens| taken(&[used("large", tokens)], None);
+            Spent { today: of(today), in_total: of(total) }
+        };
+        let owner = Owner::User("ann".into());
+        let text = |value: serde_json::Value, spent: &Spent| caps(value).reached(&owner, spent, now());
+        assert_eq!(text(json!({ "tokens_per_day": 100 }), &spent(99, 900)), None);
+        let day = text(json!({ "tokens_per_day": 100 }), &spent(100, 900)).unwrap();
+        for part in [
+            "the user ann may use 100 tokens, and 100 are used today",
+            "2026-11-22T00:00:00Z",
+            "gateway.caps.users.ann.tokens_per_day",
+        ] {
+            assert!(day.text.contains(part), "{part}: {}", day.text);
+        }
+        let total = text(json!({ "tokens_in_total": 900, "tokens_per_day": 1 }), &spent(100, 900)).unwrap();
+        assert!(total.text.contains("900 are used in total") && total.until.is_none(), "{}", total.text);
+        let money = text(json!({ "cost_per_day": "0.0001" }), &spent(100, 900)).unwrap();
+        assert!(money.text.contains("may spend 0.0001, and 0.0001 is spent"), "{}", money.text);
+        assert_eq!(text(json!({ "cost_per_day": "0.00011" }), &spent(100, 900)), None);
+    }
+
+    #[test]
+    fn unknown_money_reaches_a_cap_unless_something_counts_instead() {
+        let usage = [used("large", 5), used("odd", 7)];
+        let cap = caps(json!({ "cost_in_total": 5 }));
+        let spent = |fallback| Spent { today: Taken::default(), in_total: taken(&usage, fallback) };
+        let unknown = cap.reached(&Owner::Installation, &spent(None), now()).unwrap();
+        assert!(unknown.text.contains("not known (odd has no price"), "{}", unknown.text);
+        let row = &cap.rows(&Owner::Installation, &spent(None), now())[0];
+        assert_eq!((row.limit.as_str(), &row.spent, &row.left), ("5", &None, &None));
+        let counted = spent(Some(r#"{ "input": 100000, "output": 0 }"#));
+        assert_eq!(cap.reached(&Owner::Installation, &counted, now()), None);
+        let row = &cap.rows(&Owner::Installation, &counted, now())[0];
+        assert_eq!((row.spent.as_deref(), row.left.as_deref()), (Some("0.700005"), Some("4.299995")));
+        let nobody_counted = ModelUsage { uncounted: 1, ..used("large", 0) };
+        assert_eq!(taken(&[nobody_counted], Some(r#"{ "input": 1, "output": 0 }"#)).money(), None);
+        assert_eq!(taken(&[used("odd", 0)], None).money(), Some(Cost::default()), "it took nothing");
+    }
+
+    #[test]
+    fn parts_add_up_to_the_whole_and_no_sum_wraps() {
+        let usage: Vec<_> = (0..50).map(|at| used(["large", "odd"][at % 2], 1 << at)).collect();
+        let parts = usage.iter().map(|one| taken(std::slice::from_ref(one), None));
+        assert_eq!(parts.fold(Taken::default(), |sum, part| sum.plus(&part)), taken(&usage, None));
+        let most = [used("large", u64::MAX), used("large", u64::MAX)];
+        assert_eq!(taken(&most, None).tokens, u64::MAX);
+    }
+}

@@ -1,0 +1,96 @@
+//! What the gateway is configured with of caps.
+
+use std::collections::BTreeMap;
+
+use kairo_core::{
+    config::{Mistake, check},
+    prices::{Amount, Price, Prices},
+};
+use serde::{Deserialize, Serialize};
+
+/// Users with caps of their own.
+const MAX_USERS: usize = 10_000;
+
+/// What may be spent on models, by whom.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CapsConfig {
+    /// What each user may spend that `users` does not name. Default any amount.
+    pub user: Caps,
+    /// What some users may spend, by name. Default none.
+    pub users: BTreeMap<String, Caps>,
+    /// What all may spend together, work of agents in the background included. Default any amount.
+    pub installation: Caps,
+    /// How old what is known of spending may be when a message comes, in milliseconds: so long no query is made. Default 1000.
+    pub max_age_ms: u64,
+}
+
+/// A cap of each kind; none for any amount.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Caps {
+    /// Tokens in a day of UTC, input and output together; 0 for any number. Default 0.
+    #[serde(skip_serializing_if = "is_none")]
+    pub tokens_per_day: u64,
+    /// Tokens for good; 0 for any number. Default 0.
+    #[serde(skip_serializing_if = "is_none")]
+    pub tokens_in_total: u64,
+    /// Money in a day of UTC, in units of `gateway.currency`, with at most 6 decimal places. Default any amount.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<Amount>,
+    /// Money for good. Default any amount.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_in_total: Option<Amount>,
+}
+
+// As serde wants it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_none(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Caps {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether money is bounded.
+    pub fn bounds_money(&self) -> bool {
+        self.cost_per_day.is_some() || self.cost_in_total.is_some()
+    }
+
+    /// Whether anything is bounded for good.
+    pub fn bounds_the_total(&self) -> bool {
+        self.tokens_in_total > 0 || self.cost_in_total.is_some()
+    }
+}
+
+impl Default for CapsConfig {
+    fn default() -> Self {
+        let (user, installation) = (Caps::default(), Caps::default());
+        Self { user, users: BTreeMap::new(), installation, max_age_ms: 1_000 }
+    }
+}
+
+impl CapsConfig {
+    /// Adds what is wrong, with keys from `caps` on. Money cannot be counted where nothing has a price.
+    pub fn check(&self, found: &mut Vec<Mistake>, prices: &Prices, fallback: Option<Price>) {
+        let named = self.users.iter().map(|(user, caps)| (format!("caps.users.{user}"), caps));
+        let all = [("caps.user".to_owned(), &self.user), ("caps.installation".to_owned(), &self.installation)];
+        for (key, caps) in all.into_iter().chain(named) {
+            if caps.bounds_money() && prices.is_empty() && fallback.is_none() {
+                let problem = "money cannot be counted: no model has a price";
+                found.push(Mistake::new(key, problem, "set gateway.prices or gateway.fallback_price"));
+            }
+        }
+        if self.users.len() > MAX_USERS {
+            let problem = format!("{} users", self.users.len());
+            found.push(Mistake::new("caps.users", problem, "name at most 10000 users"));
+        }
+        check(found, "caps.max_age_ms", self.max_age_ms, 1..=600_000, "milliseconds");
+    }
+
+    pub fn of_user(&self, user: &str) -> &Caps {
+        self.users.get(user).unwrap_or(&self.user)
+    }
+}

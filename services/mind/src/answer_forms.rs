@@ -1,0 +1,157 @@
+//! The forms of answers that are JSON, as endpoints are told them that take a `response_format`. The prompts say the same in words, for
+//! endpoints that take none. Fields that a form requires may be empty: closed objects with all fields required are what the strictest
+//! endpoint takes.
+
+use serde_json::{Value, json};
+
+use crate::request::AnswerSchema;
+
+/// Of `thread.match`.
+pub fn matching() -> AnswerSchema {
+    let action = one_of(&["continue", "suggest_switch", "suggest_new", "new"]);
+    strict("thread_match", closed(json!({ "action": action, "thread_id": text(), "reason": text() })))
+}
+
+/// Of `agent.chain`. Endpoints take no list at the top.
+pub fn chain() -> AnswerSchema {
+    let step = json!({
+        "type": "object",
+        "properties": { "event": text(), "params": { "type": "object", "properties": {} }, "decide": text() },
+        "required": ["event"],
+    });
+    let at_once = json!({ "type": "array", "items": step });
+    let steps = json!({ "type": "array", "items": { "anyOf": [step, at_once] } });
+    open("chain", json!({ "type": "object", "properties": { "chain": steps }, "required": ["chain"] }))
+}
+
+/// Of `agent.decide` about a step.
+pub fn deciding() -> AnswerSchema {
+    let action = one_of(&["continue", "skip", "break"]);
+    let params = json!({ "type": "object", "properties": {} });
+    open(
+        "decision",
+        json!({ "type": "object", "properties": { "action": action, "params": params }, "required": ["action"] }),
+    )
+}
+
+/// Of `agent.decide` about a hook.
+pub fn judging() -> AnswerSchema {
+    strict("judgement", closed(json!({ "action": one_of(&["continue", "skip"]) })))
+}
+
+/// Of `thread.summarize`.
+pub fn summary() -> AnswerSchema {
+    strict("summary", closed(json!({ "title": text(), "summary": text() })))
+}
+
+/// Of `agent.learn`.
+pub fn lessons() -> AnswerSchema {
+    strict("lessons", closed(json!({ "memories": learned() })))
+}
+
+/// Of `agent.learn` and `agent.brief`.
+pub fn briefing() -> AnswerSchema {
+    let briefing = closed(json!({
+        "worth": { "type": "boolean" }, "reason": text(), "summary": text(), "text": text(),
+    }));
+    strict("briefing", closed(json!({ "memories": learned(), "briefing": briefing })))
+}
+
+/// Of `memory.digest`, with memories of these kinds.
+pub fn digest(kinds: &[&str]) -> AnswerSchema {
+    let entries = json!({ "type": "array", "items": { "type": "integer" } });
+    let memory = json!({ "kind": one_of(kinds), "subject": text(), "content": text(), "entries": entries });
+    strict("memories", closed(json!({ "memories": { "type": "array", "items": closed(memory) } })))
+}
+
+/// Of what `memory.append` is to keep.
+pub fn keywords() -> AnswerSchema {
+    strict("keywords", closed(json!({ "keywords": { "type": "array", "items": text() } })))
+}
+
+/// Of what `memory.append` keeps of a conversation.
+pub fn entry() -> AnswerSchema {
+    let texts = || json!({ "type": "array", "items": text() });
+    let fields = json!({
+        "content": text(), "keywords": texts(), "people": texts(), "projects": texts(), "decisions": texts(), "tasks": texts(),
+        "facts": texts(),
+    });
+    strict("entry", closed(fields))
+}
+
+/// Of `agent.reflect`.
+pub fn review() -> AnswerSchema {
+    strict("review", closed(json!({ "verdict": one_of(&["finished", "revise", "act"]), "reason": text() })))
+}
+
+fn learned() -> Value {
+    let memory = closed(json!({ "kind": one_of(&["insight", "fact"]), "subject": text(), "content": text() }));
+    json!({ "type": "array", "items": memory })
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn one_of(words: &[&str]) -> Value {
+    json!({ "type": "string", "enum": words })
+}
+
+/// An object of these fields, all of them and no others.
+fn closed(properties: Value) -> Value {
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
+    json!({ "type": "object", "required": required, "additionalProperties": false, "properties": properties })
+}
+
+fn strict(name: &str, schema: Value) -> AnswerSchema {
+    AnswerSchema { name: name.into(), schema: schema.to_string().into(), is_strict: true }
+}
+
+fn open(name: &str, schema: Value) -> AnswerSchema {
+    AnswerSchema { name: name.into(), schema: schema.to_string().into(), is_strict: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether OpenAI takes a schema as strict.
+    fn is_strict(schema: &Value) -> bool {
+        let below = match schema["type"].as_str() {
+            Some("object") => {
+                let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+                if schema["additionalProperties"] != json!(false) || schema["required"] != json!(names) {
+                    return false;
+                }
+                schema["properties"].as_object().unwrap().values().collect::<Vec<_>>()
+            }
+            Some("array") => vec![&schema["items"]],
+            kind => return kind.is_some() && schema.get("anyOf").is_none(),
+        };
+        below.into_iter().all(is_strict)
+    }
+
+    #[test]
+    fn forms_are_objects_and_strict_where_they_say_so() {
+        let forms = [
+            matching(),
+            chain(),
+            deciding(),
+            judging(),
+            summary(),
+            lessons(),
+            briefing(),
+            digest(&["fact"]),
+            keywords(),
+            entry(),
+            review(),
+        ];
+        for AnswerSchema { name, schema, is_strict: says } in forms {
+            let schema: Value = serde_json::from_str(&schema).unwrap();
+            assert_eq!(schema["type"], "object", "{name}");
+            assert_eq!(is_strict(&schema), says, "{name}");
+            assert!(jsonschema::validator_for(&schema).is_ok(), "{name}");
+            assert!(crate::chat_completions::is_wire_name(&name));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Asking models within what the agent may spend: before each call it is looked at what was spent, as the log says. What is
+//! under way when a cap is reached is not cut short, so a cap is passed by no more than one call of each turn.
+
+use kairo_proto::words::{SubmoduleFailure, TaskSource};
+use uuid::Uuid;
+
+use super::{Asked, Deliberation, Failure, Purpose};
+use crate::{
+    caps::{CAP_REACHED, Reached},
+    state::Profile,
+    team::Amount,
+    tokens,
+};
+
+impl Deliberation<'_> {
+    /// Asks a question, unless a cap is reached: then it is dealt with as one that has no answer.
+    pub(super) fn put(&mut self, asked: Asked) {
+        match self.reached_cap(asked.question.request.tier) {
+            None => self.asked.push(asked),
+            Some(reached) => self.unasked.push_back((asked, reached)),
+        }
+    }
+
+    /// The turn to go on with, once every question was dealt with that is not asked.
+    pub(super) fn next_work(&mut self) -> Option<Uuid> {
+        while let Some((asked, reached)) = self.unasked.pop_front() {
+            self.settle();
+            self.do_without(asked, reached);
+        }
+        self.work.pop_front()
+    }
+
+    /// The cap that allows no call of this tier. What was asked already in this decision counts with what its requests take.
+    fn reached_cap(&self, tier: &str) -> Option<Reached> {
+        let profile = self.mind.profile.as_ref().filter(|profile| !profile.caps.is_nothing())?;
+        let asked = self.asked.iter().map(|asked| tokens::of_request(&asked.question.request) as u64);
+        let here = self.spent_here();
+        let here = Amount { tokens: asked.fold(here.tokens, u64::saturating_add), ..here };
+        let now = self.input.envelope.time;
+        let reached = profile.reached_cap(&self.mind.spending, here, now);
+        reached.or_else(|| profile.unknown_cost(&self.limits.prices, tier))
+    }
+
+    fn do_without(&mut self, asked: Asked, reached: Reached) {
+        if let Purpose::Voice(voice) = &asked.purpose {
+            let (voice, said) = (voice.clone(), Err((SubmoduleFailure::Failed, reached.text)));
+            return self.heard_voice(&asked, &voice, said);
+        }
+        if !self.is_wanted(&asked) {
+            return self.work.push_back(asked.turn);
+        }
+        // Nobody waits for a summary.
+        if matches!(asked.purpose, Purpose::Summarize { .. }) {
+            return;
+        }
+        let failure = Failure { kind: CAP_REACHED.to_owned(), message: reached.text, ..Failure::default() };
+        self.fail(asked.turn, &failure.kind, &failure.message, asked.question.attempt, false);
+        self.give_up(asked, &failure);
+    }
+
+    /// A turn ends since a cap is reached. What is queued waits for the next day, where that helps.
+    pub(super) fn end_at_cap(&mut self, turn_id: Uuid, failure: &Failure) {
+        let text = format!("I could not finish this: {}.", failure.message);
+        let waits = self.task_of(turn_id).zip(self.cap_until());
+        let Some((task, until)) = waits else { return self.conclude_for_good(turn_id, &text, CAP_REACHED) };
+        self.put_back_until(turn_id, &task, &failure.message, true, until);
+        if task.source == TaskSource::User.as_str() && task.failed() == 0 {
+            let text = format!("“{}” has to wait until {until}: {}.", task.title, failure.message);
+            self.tell(turn_id, &task, &text, "");
+        }
+    }
+
+    /// When a cap of a day begins anew that is reached; none where one in total is, or none of this agent.
+    fn cap_until(&self) -> Option<jiff::Timestamp> {
+        let reached =
+            |profile: &Profile| profile.reached_cap(&self.mind.spending, self.spent_here(), self.input.envelope.time);
+        self.mind.profile.as_ref().and_then(reached)?.until
+    }
+}

@@ -1,0 +1,263 @@
+//! How an answer ended, and what follows: one that was cut is gone on with, one that was refused or filtered is told as that, and
+//! one that is empty ends a turn that has done something.
+
+use std::sync::Arc;
+
+use kairo_proto::v1::Completion;
+use kairo_proto::words::{AnswerEnding, ChainOutcome, StepState as Ended, TaskStatus};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Asked, Deliberation, Failure, Purpose, failing, telling, working::Conclusion};
+use crate::{
+    answer::{self, Answer},
+    request::{Message, REPLY},
+    secrets,
+    thread::{Call, Entry, cut_to},
+};
+
+/// How often a model is asked to go on with an answer that was cut.
+const CONTINUATIONS: u32 = 2;
+/// Words that the end of one piece and the beginning of the next must have in common, in bytes, to be taken for the same ones.
+const COMMON_BYTES: std::ops::RangeInclusive<usize> = 16..=512;
+/// Calls that are named where a turn ends without words, and what is told of each result, in bytes.
+const CALLS: usize = 8;
+const RESULT_BYTES: usize = 200;
+
+/// What a thinking model's answer comes to.
+pub(super) enum Heard {
+    /// It means this; with how it ended, where that is told.
+    Answer(Answer, Option<AnswerEnding>),
+    /// The model was asked to go on.
+    GoesOn,
+}
+
+/// Whether an answer that the mind reads itself is whole: a part of JSON is none. Of words a part is better than nothing.
+pub(super) fn usable(purpose: &Purpose, completion: &Completion) -> Result<(), Failure> {
+    let is_words = matches!(purpose, Purpose::Goal | Purpose::Compact(_) | Purpose::Summarize { .. });
+    match completion.ending_word() {
+        AnswerEnding::Complete | AnswerEnding::Unknown(_) => Ok(()),
+        AnswerEnding::Cut if is_words => Ok(()),
+        AnswerEnding::Cut => Err(Failure::malformed("it was cut off by its length; answer more briefly")),
+        AnswerEnding::Filtered => Err(Failure::malformed("a content filter of the model's endpoint withheld it")),
+        AnswerEnding::Refused => {
+            Err(Failure::malformed(format!("the model declined to answer: {}", telling::reason(&completion.text))))
+        }
+        AnswerEnding::Failed => Err(Failure::mendable(failing::UNAVAILABLE, "the answer broke off before its end")),
+        AnswerEnding::Empty => Err(Failure::empty()),
+    }
+}
+
+impl Deliberation<'_> {
+    /// What a thinking model's answer comes to, by how it ended.
+    pub(super) fn heard(&mut self, asked: &Asked, completion: &Completion) -> Result<Heard, Failure> {
+        let words = || joined(&asked.course.words, &completion.text).trim().to_owned();
+        let says = |text: String, ending| Ok(Heard::Answer(Answer::Say(text), Some(ending)));
+        match completion.ending_word() {
+            AnswerEnding::Unknown(_) => {
+                let read = answer::read(&asked.question.request, completion, self.limits.parallel_tools)?;
+                Ok(Heard::Answer(read, None))
+            }
+            AnswerEnding::Complete => self.read_whole(asked, completion),
+            AnswerEnding::Cut => self.heard_part(asked, completion),
+            AnswerEnding::Failed => Err(Failure::mendable(failing::UNAVAILABLE, "the answer broke off before its end")),
+            AnswerEnding::Empty => self.heard_nothing(asked),
+            AnswerEnding::Refused => match words() {
+                text if text.is_empty() => says("The model declines to answer this.".to_owned(), AnswerEnding::Refused),
+                text => says(text, AnswerEnding::Refused),
+            },
+            AnswerEnding::Filtered => match words() {
+                text if text.is_empty() => says(
+                    "A content filter of the model's endpoint withheld the answer.".to_owned(),
+                    AnswerEnding::Filtered,
+                ),
+                text => says(text, AnswerEnding::Filtered),
+            },
+        }
+    }
+
+    /// A complete answer, or the last piece of one that was cut before.
+    fn read_whole(&self, asked: &Asked, completion: &Completion) -> Result<Heard, Failure> {
+        let text = joined(&asked.course.words, &completion.text);
+        if text.trim().is_empty() && completion.tool_calls.is_empty() {
+            return self.heard_nothing(asked);
+        }
+        let whole = Completion { text, ..completion.clone() };
+        // All calls of one answer are made, more than may run at once one group behind another.
+        let most = self.limits.chain_steps.saturating_sub(1).max(self.limits.parallel_tools);
+        Ok(Heard::Answer(answer::read(&asked.question.request, &whole, most)?, None))
+    }
+
+    /// A part of an answer: the model goes on with words. Calls of it are never made, since what is missing may be what matters.
+    fn heard_part(&mut self, asked: &Asked, completion: &Completion) -> Result<Heard, Failure> {
+        let words = joined(&asked.course.words, &completion.text);
+        let is_last_try = asked.course.mistakes + 1 >= self.limits.tries;
+        if !completion.tool_calls.is_empty() {
+            if is_last_try && !words.trim().is_empty() {
+                return Ok(Heard::Answer(Answer::Say(words.trim().to_owned()), Some(AnswerEnding::Cut)));
+            }
+            let mistake = "the answer was cut off by its length, so none of its calls was made; call with shorter \
+                           arguments, or in several steps";
+            return Err(Failure::mendable(failing::MALFORMED_CALL, mistake));
+        }
+        if words.trim().is_empty() {
+            if is_last_try {
+                let text = "The answer was cut off by its length limit before its first word.".to_owned();
+                return Ok(Heard::Answer(Answer::Say(text), Some(AnswerEnding::Cut)));
+            }
+            return Err(Failure::malformed("it was cut off by its length before its first word; answer more briefly"));
+        }
+        if asked.course.continuations >= CONTINUATIONS || completion.text.trim().is_empty() {
+            return Ok(Heard::Answer(part_of_reply(&words), Some(AnswerEnding::Cut)));
+        }
+        let mut next = asked.clone();
+        next.course.words = words;
+        next.course.continuations += 1;
+        next.question.attempt += 1;
+        // What was shown of the first piece goes on with the whole, when that is said.
+        next.question.speaks = false;
+        let request = Arc::make_mut(&mut next.question.request);
+        request.messages.push(Message::answered(completion.text.trim()));
+        request.messages.push(Message::said(
+            "Your answer was cut off by its length. Go on exactly where it ended, and repeat nothing.",
+        ));
+        self.put(next);
+        Ok(Heard::GoesOn)
+    }
+
+    /// An empty answer. Once something was done in the turn, or where it is not the first empty one, the turn ends with that.
+    fn heard_nothing(&self, asked: &Asked) -> Result<Heard, Failure> {
+        if !asked.course.words.is_empty() {
+            return Ok(Heard::Answer(part_of_reply(&asked.course.words), Some(AnswerEnding::Cut)));
+        }
+        match self.what_was_done(asked.turn) {
+            Some(text) => Ok(Heard::Answer(Answer::Say(text), Some(AnswerEnding::Empty))),
+            None => Err(Failure::empty()),
+        }
+    }
+
+    /// What a turn has done, in a sentence for people; none where it has done nothing.
+    fn what_was_done(&self, turn_id: Uuid) -> Option<String> {
+        let thread = self.mind.threads.get(&self.turn(turn_id)?.thread_id)?;
+        let calls = thread.entries().filter_map(|entry| match entry {
+            Entry::Called { turn, calls, .. } if *turn == turn_id => Some(calls.iter()),
+            Entry::Called { .. }
+            | Entry::Client { .. }
+            | Entry::User { .. }
+            | Entry::Said { .. }
+            | Entry::Notice { .. } => None,
+        });
+        let calls: Vec<&Call> = calls.flatten().collect();
+        let left_out = calls.len().saturating_sub(CALLS);
+        let lines: Vec<String> = calls.iter().skip(left_out).map(|call| outcome(call)).collect();
+        if lines.is_empty() {
+            return None;
+        }
+        let before = if left_out > 0 { format!("\n- {left_out} earlier calls") } else { String::new() };
+        Some(format!("The model had nothing to add. This was done:{before}\n{}", lines.join("\n")))
+    }
+
+    /// A turn ends with an answer that did not end as it should.
+    pub(super) fn conclude_ended(&mut self, turn_id: Uuid, text: &str, ending: &AnswerEnding) {
+        // A task, or somebody else's question, is not done with a refusal.
+        let is_done = matches!(ending, AnswerEnding::Cut | AnswerEnding::Empty);
+        let status = if is_done { &TaskStatus::Completed } else { &TaskStatus::Failed };
+        let is_for_good = !is_done;
+        self.conclude_with(
+            turn_id,
+            Conclusion { status, ending: ending.as_str(), is_for_good, ..Conclusion::answer(text) },
+        );
+    }
+
+    /// Nothing more came of an answer that was cut: what there is of it is said.
+    pub(super) fn end_cut(&mut self, asked: &Asked, step: Option<usize>) {
+        self.settle();
+        if let Some(step) = step {
+            self.end_step(asked.turn, step, &Ended::Done, json!({}), "");
+        }
+        self.close_chain(asked.turn, &ChainOutcome::Done, "");
+        self.settle();
+        self.conclude_ended(asked.turn, asked.course.words.trim(), &AnswerEnding::Cut);
+    }
+}
+
+/// A call as people are told it.
+fn outcome(call: &Call) -> String {
+    let Some(result) = &call.result else { return format!("- {} is still running", call.tool) };
+    let error = serde_json::from_str::<Value>(result).ok().and_then(|result| {
+        let kind = result.get("error").or_else(|| result.get("failed")).or_else(|| result.get("stopped"))?.as_str()?;
+        let message = result.get("message").and_then(Value::as_str).unwrap_or_default();
+        Some(format!("{kind} {message}"))
+    });
+    let told = |text: &str| cut_to(&secrets::take_out(&telling::reason(text)).text, RESULT_BYTES);
+    match error {
+        Some(error) => format!("- {} failed: {}", call.tool, told(&error)),
+        None => format!("- {}: {}", call.tool, told(result)),
+    }
+}
+
+/// The reply in a part of an answer; of one in the form of an event, its message as far as it goes.
+fn part_of_reply(words: &str) -> Answer {
+    let words = words.trim();
+    let is_event = words.starts_with('{') && words.contains(REPLY);
+    let message = words.split_once("\"message\"").and_then(|(_, rest)| rest.split_once('"')).map(|(_, text)| text);
+    match message.filter(|_| is_event) {
+        Some(message) => {
+            // What is missing is at least a quotation mark; half an escape goes with it.
+            let mut kept = message.trim_end_matches(['}', ' ', '\n']).trim_end_matches('"').to_owned();
+            loop {
+                match serde_json::from_str::<String>(&format!("\"{kept}\"")) {
+                    Ok(text) => return Answer::Say(text),
+                    Err(_) if kept.is_empty() => return Answer::Say(words.to_owned()),
+                    Err(_) => _ = kept.pop(),
+                }
+            }
+        }
+        None => Answer::Say(words.to_owned()),
+    }
+}
+
+/// Two pieces of an answer as one. A model that repeats the end of the first is taken at its word once.
+fn joined(first: &str, next: &str) -> String {
+    if first.is_empty() {
+        return next.to_owned();
+    }
+    let longest = (*COMMON_BYTES.end()).min(first.len()).min(next.len());
+    let is_common =
+        |size: &usize| next.is_char_boundary(*size) && next.get(..*size).is_some_and(|it| first.ends_with(it));
+    let common = (*COMMON_BYTES.start()..=longest).rev().find(is_common).unwrap_or_default();
+    format!("{first}{}", next.get(common..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_joined_without_what_the_next_one_repeats() {
+        let table = [
+            ("", "whole", "whole"),
+            ("1. Turn off the mains. 2. Never", " touch it.", "1. Turn off the mains. 2. Never touch it."),
+            (
+                "1. Turn off the mains. 2. Never",
+                "off the mains. 2. Never touch it.",
+                "1. Turn off the mains. 2. Never touch it.",
+            ),
+            ("ha ha", "ha ha", "ha haha ha"),
+        ];
+        for (first, next, expected) in table {
+            assert_eq!(joined(first, next), expected);
+        }
+    }
+
+    #[test]
+    fn of_half_an_event_its_message_is_the_reply() {
+        let part = |text: &str| match part_of_reply(text) {
+            Answer::Say(text) => text,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(part(r#"{"event": "agent.reply", "params": {"message": "One\nand tw\u00"#), "One\nand tw");
+        assert_eq!(part(r#"{"a": 1"#), r#"{"a": 1"#);
+        assert_eq!(part("words "), "words");
+    }
+}

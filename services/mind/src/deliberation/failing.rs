@@ -1,0 +1,247 @@
+//! Model calls of which nothing came: whether the model is asked again, and what follows where it is not. What people are told
+//! is in [`telling`](super::telling).
+
+use std::sync::Arc;
+
+use kairo_proto::v1::{Completion, CompletionError};
+use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
+use serde_json::Value;
+
+use super::{Asked, Deliberation, Purpose, fitting, telling};
+use crate::{
+    answer::Flaw,
+    caps::CAP_REACHED,
+    models::TOO_MUCH,
+    request::{Message, ModelRequest},
+};
+
+/// Kinds of failures, as in `AgentFailed.kind`: an answer is not what was asked for.
+pub(super) const MALFORMED: &str = "malformed_answer";
+/// A call of a tool cannot be made.
+pub(super) const MALFORMED_CALL: &str = "malformed_tool_call";
+/// The endpoint is away.
+pub(super) const UNAVAILABLE: &str = "model_unavailable";
+/// An endpoint refuses a request, for a reason of its own.
+const REFUSED: &str = "model_refused";
+/// Kinds that pass by waiting.
+const PASSING: [&str; 4] = ["model_rate_limited", "model_overloaded", UNAVAILABLE, "model_timeout"];
+/// Kinds that somebody else must mend: the same is not asked again, whatever a reader of answers says.
+const LASTING: [&str; 4] = ["model_unauthorized", "model_out_of_credit", "model_not_found", "model_filtered"];
+/// How often one request is shortened.
+const SHORTENINGS: u32 = 32;
+/// Answers that may be empty before the turn ends.
+const EMPTY_ANSWERS: u32 = 2;
+
+/// Why an answer cannot be used.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Failure {
+    /// As in `AgentFailed.kind`.
+    pub(super) kind: String,
+    pub(super) message: String,
+    /// Whether the same question may have a better answer.
+    pub(super) mendable: bool,
+    /// How long the endpoint asks to wait, in milliseconds; 0 where it does not say.
+    pub(super) retry_after_ms: u64,
+    /// How many tokens the model takes, as the endpoint says; 0 where it does not say.
+    pub(super) context_tokens: u64,
+    /// Whether there is no answer at all.
+    pub(super) is_empty: bool,
+}
+
+impl Failure {
+    /// One that ends what it happens to.
+    pub(super) fn of_kind(kind: &str, message: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), message: message.into(), ..Self::default() }
+    }
+
+    /// One that another try may mend.
+    pub(super) fn mendable(kind: &str, message: impl Into<String>) -> Self {
+        Self { mendable: true, ..Self::of_kind(kind, message) }
+    }
+
+    /// An answer that is not what was asked for.
+    pub(super) fn malformed(message: impl Into<String>) -> Self {
+        Self::mendable(MALFORMED, message)
+    }
+
+    /// An answer that says nothing.
+    pub(super) fn empty() -> Self {
+        Self { is_empty: true, ..Self::malformed("the answer is empty") }
+    }
+
+    /// What a model's endpoint says went wrong.
+    pub(super) fn of(error: &CompletionError) -> Self {
+        let CompletionError { kind, message, transient, retry_after_ms, context_tokens, .. } = error;
+        let (retry_after_ms, context_tokens) = (*retry_after_ms, *context_tokens);
+        Self { mendable: *transient, retry_after_ms, context_tokens, ..Self::of_kind(kind, message.as_str()) }
+    }
+
+    fn passes(&self) -> bool {
+        PASSING.contains(&self.kind.as_str())
+    }
+}
+
+impl From<Flaw> for Failure {
+    fn from(flaw: Flaw) -> Self {
+        Self::mendable(flaw.kind, flaw.message)
+    }
+}
+
+impl Deliberation<'_> {
+    /// A question has no usable answer: it is asked again, or what it was asked for goes on without.
+    pub(super) fn fail_to_answer(&mut self, mut asked: Asked, completion: &Completion, failure: Failure) {
+        // The user's answer neither waits for a summary nor fails with it.
+        if matches!(asked.purpose, Purpose::Summarize { .. }) {
+            return self.work.push_back(asked.turn);
+        }
+        let attempt = asked.question.attempt;
+        let again = match self.limits.is_of_old_build() {
+            true => self.was_asked_again(&asked, &failure),
+            false => self.is_asked_again(&mut asked, &failure),
+        };
+        self.fail_as(asked.turn, &failure, attempt, again);
+        match again {
+            true => self.ask_again(asked, completion, &failure),
+            false => self.give_up(asked, &failure),
+        }
+    }
+
+    /// As builds before epoch 10 decided it.
+    fn was_asked_again(&self, asked: &Asked, failure: &Failure) -> bool {
+        let is_shorter = failure.kind == TOO_MUCH && asked.question.attempt == 1;
+        let mendable = failure.mendable || is_shorter || may_be_told_in_words(asked, failure);
+        asked.question.attempt < self.limits.tries && mendable
+    }
+
+    /// Whether a question is asked again, for which its request is shortened where it was too long.
+    fn is_asked_again(&self, asked: &mut Asked, failure: &Failure) -> bool {
+        if failure.kind == TOO_MUCH {
+            return self.is_shortened(asked, failure);
+        }
+        let is_lasting = LASTING.contains(&failure.kind.as_str());
+        if is_lasting || !failure.mendable && !may_be_told_in_words(asked, failure) {
+            return false;
+        }
+        if failure.passes() {
+            asked.course.outages += 1;
+            return asked.course.outages < self.outage_tries(&asked.purpose);
+        }
+        asked.course.mistakes += 1;
+        asked.course.empty_answers += u32::from(failure.is_empty);
+        asked.course.mistakes < self.limits.tries && asked.course.empty_answers < EMPTY_ANSWERS
+    }
+
+    /// Tries of a question whose endpoint is away. What a turn can do without is not waited for as long.
+    fn outage_tries(&self, purpose: &Purpose) -> u32 {
+        match purpose {
+            Purpose::Goal | Purpose::Reflect { .. } | Purpose::Compact(_) => self.limits.tries,
+            Purpose::Match
+            | Purpose::Think { .. }
+            | Purpose::Plan(_)
+            | Purpose::Decide(_)
+            | Purpose::Judge(_)
+            | Purpose::Complete(_)
+            | Purpose::Summarize { .. }
+            | Purpose::Learn { .. }
+            | Purpose::Voice(_) => self.limits.outage_tries,
+        }
+    }
+
+    /// Shortens a request that is larger than its model takes. False where nothing is left to shorten, but for the first time: endpoints
+    /// say so of requests, too, that they take a moment later.
+    fn is_shortened(&self, asked: &mut Asked, failure: &Failure) -> bool {
+        asked.course.shortenings += 1;
+        let told = usize::try_from(failure.context_tokens).ok().filter(|tokens| *tokens > 0);
+        let request = Arc::make_mut(&mut asked.question.request);
+        let is_first = asked.course.shortenings == 1;
+        asked.course.shortenings <= SHORTENINGS && (fitting::shorten(request, told) || is_first)
+    }
+
+    /// Asks once more, showing the model its mistake where it answered at all.
+    fn ask_again(&mut self, mut asked: Asked, completion: &Completion, failure: &Failure) {
+        let is_old = self.limits.is_of_old_build();
+        if may_be_told_in_words(&asked, failure) {
+            Arc::make_mut(&mut asked.question.request).put_in_words("you cannot be shown it");
+        }
+        if is_old && failure.kind == TOO_MUCH {
+            Arc::make_mut(&mut asked.question.request).shorten();
+        }
+        if completion.error.is_none() {
+            let request = Arc::make_mut(&mut asked.question.request);
+            match is_old {
+                true => correct_as_before(request, completion, failure),
+                false => {
+                    let correction = format!("That answer could not be used: {}. Try again.", failure.message);
+                    request.push_correction(completion, &correction);
+                }
+            }
+        }
+        asked.question.attempt += 1;
+        self.put(asked);
+    }
+
+    /// What follows when there is no usable answer.
+    pub(super) fn give_up(&mut self, asked: Asked, failure: &Failure) {
+        let Failure { kind, message, .. } = failure;
+        match &asked.purpose {
+            Purpose::Match => self.stay(asked.turn),
+            Purpose::Think { step } if !asked.course.words.is_empty() => self.end_cut(&asked, *step),
+            Purpose::Think { .. } | Purpose::Plan(_) => {
+                self.settle();
+                self.close_chain(asked.turn, &ChainOutcome::Failed, message);
+                // Whoever waits comes to the same: the message says what helps.
+                if kind == CAP_REACHED {
+                    return self.end_at_cap(asked.turn, failure);
+                }
+                let text = match self.limits.is_of_old_build() {
+                    true => telling::as_before(failure),
+                    false => self.in_words(&asked, failure),
+                };
+                self.conclude_failed(asked.turn, &text, kind);
+            }
+            Purpose::Decide(deciding) => {
+                self.end_step(asked.turn, deciding.step, &Ended::Failed, Value::Null, message);
+                self.work.push_back(asked.turn);
+            }
+            Purpose::Complete(completing) => {
+                self.end_step(asked.turn, completing.step, &Ended::Failed, Value::Null, message);
+                self.work.push_back(asked.turn);
+            }
+            Purpose::Compact(of) => self.go_on_without_summary(asked.turn, *of),
+            Purpose::Goal => {
+                self.settle();
+                self.think(asked.turn, None);
+            }
+            // What nobody could review is said.
+            Purpose::Reflect { draft } => {
+                self.settle();
+                self.conclude(asked.turn, draft, &TaskStatus::Completed);
+            }
+            Purpose::Judge(judging) => self.unclear(asked.turn, judging.clone()),
+            Purpose::Learn { thread_id } => self.learned_nothing(asked.turn, thread_id, message),
+            Purpose::Summarize { .. } | Purpose::Voice(_) => {}
+        }
+    }
+
+    /// What people are told of a failure.
+    fn in_words(&self, asked: &Asked, failure: &Failure) -> String {
+        if failure.kind != TOO_MUCH {
+            return telling::in_words(failure);
+        }
+        let request = &asked.question.request;
+        let told = usize::try_from(failure.context_tokens).ok().filter(|tokens| *tokens > 0);
+        telling::too_much(fitting::fixed(request), told.or_else(|| self.context_of(request.tier)))
+    }
+}
+
+/// Whether the model may have refused images or audio, which words can stand for.
+fn may_be_told_in_words(asked: &Asked, failure: &Failure) -> bool {
+    failure.kind == REFUSED && asked.question.request.parts().next().is_some()
+}
+
+/// As builds before epoch 10 showed a model its mistake.
+fn correct_as_before(request: &mut ModelRequest, completion: &Completion, failure: &Failure) {
+    request.messages.push(Message::answered(completion.text.trim()));
+    let text = format!("That answer could not be used: {}. Try again.", failure.message);
+    request.messages.push(Message::said(text));
+}

@@ -1,0 +1,266 @@
+//! Requests that their models take: what is oldest is left out first, then the middle of what is longest, then the oldest calls of the
+//! turn. The system prompt and the tools stay as they are.
+
+use serde_json::json;
+
+use super::Deliberation;
+use crate::{
+    models::told_context,
+    request::{Message, ModelRequest},
+    tokens,
+};
+
+/// Where a block of context begins that stands behind the words of a message: it stays whole.
+const CONTEXT: &str = "\n\n<kairo:context>";
+/// What is left of a text that is cut for a request, at least, in tokens.
+const LEAST_TOKENS: usize = 32;
+/// Rounds of cutting: what a text takes in tokens is known only once it is cut.
+const ROUNDS: usize = 6;
+
+/// What a request may take where its endpoint says that its model takes so many tokens: a model's own counts differ, and its answer
+/// takes some. Where what is never left out takes nearly all, half of the rest.
+fn margin(told: usize, fixed: usize) -> usize {
+    (told / 4 * 3).max(fixed + told.saturating_sub(fixed) / 2)
+}
+
+/// Shortens a request that was too much for its model: to what the endpoint says or, where it does not say or that was too much, to
+/// half of what can be left out. False where nothing is left to shorten.
+pub(super) fn shorten(request: &mut ModelRequest, told: Option<usize>) -> bool {
+    let (all, fixed) = (tokens::of_request(request), fixed(request));
+    let told = told.map(|told| margin(told, fixed)).filter(|most| *most < all);
+    fit(request, told.unwrap_or_else(|| fixed + all.saturating_sub(fixed) / 2))
+}
+
+/// Tokens of what is never left out: the system prompt and the tools.
+pub(super) fn fixed(request: &ModelRequest) -> usize {
+    let system = request.messages.iter().take(system(request)).map(tokens::of_message);
+    system.chain(request.tools.iter().map(tokens::of_tool)).sum()
+}
+
+/// Makes a request take at most so many tokens, as far as that can be done. False where it was not made smaller.
+pub(super) fn fit(request: &mut ModelRequest, most: usize) -> bool {
+    let before = tokens::of_request(request);
+    if before <= most {
+        return false;
+    }
+    leave_out_exchanges(request, before, most);
+    if tokens::of_request(request) > most {
+        request.put_in_words("left out: the request was too long");
+    }
+    cut_texts(request, most);
+    leave_out_calls(request, most);
+    tokens::of_request(request) < before
+}
+
+impl Deliberation<'_> {
+    /// Tokens that the models of a tier take at once: as configured or, where that is less, as an endpoint has said.
+    pub(super) fn context_of(&self, tier: &str) -> Option<usize> {
+        let configured = self.limits.context_tokens.get(tier).copied().filter(|most| *most > 0);
+        configured.into_iter().chain(self.told_context_of(tier)).min()
+    }
+
+    fn told_context_of(&self, tier: &str) -> Option<usize> {
+        let of_tier = self.decision.completions.iter().rev().filter(|completion| completion.tier == tier);
+        let here = of_tier.filter_map(told_context).next();
+        let told = here.or_else(|| self.mind.models.context(tier, &self.limits.basis))?;
+        usize::try_from(told).ok()
+    }
+
+    /// Shortens a request before it is sent, where it is known that its model does not take it. Nothing is kept back for the answer
+    /// of what is configured: it may be generous.
+    pub(super) fn fit_to_model(&self, request: &mut ModelRequest) {
+        if self.limits.is_of_old_build() {
+            return;
+        }
+        let configured = self.limits.context_tokens.get(request.tier).copied().filter(|most| *most > 0);
+        let told = self.told_context_of(request.tier).map(|told| margin(told, fixed(request)));
+        if let Some(most) = configured.into_iter().chain(told).min()
+            && tokens::exceed(request, most).is_some()
+        {
+            fit(request, most);
+        }
+    }
+}
+
+/// How many messages the system prompt is.
+fn system(request: &ModelRequest) -> usize {
+    usize::from(matches!(request.messages.first(), Some(Message::System { .. })))
+}
+
+/// Leaves out the oldest of what was said, each time a user's words with all that followed, but for the last.
+fn leave_out_exchanges(request: &mut ModelRequest, tokens: usize, most: usize) {
+    let first = system(request);
+    let begins =
+        |(at, message): (usize, &Message)| (at > first && matches!(message, Message::User { .. })).then_some(at);
+    let (mut left, mut end, mut from) = (tokens, first, first);
+    for begin in request.messages.iter().enumerate().filter_map(begins) {
+        if left <= most {
+            break;
+        }
+        let exchange = request.messages.get(from..begin).unwrap_or_default();
+        left = left.saturating_sub(exchange.iter().map(tokens::of_message).sum());
+        (from, end) = (begin, begin);
+    }
+    request.messages.drain(first..end);
+}
+
+/// Cuts the longest texts in the middle, all to the same length.
+fn cut_texts(request: &mut ModelRequest, most: usize) {
+    for round in 0..ROUNDS {
+        let all = tokens::of_request(request);
+        if all <= most {
+            return;
+        }
+        let first = system(request);
+        let sizes: Vec<usize> =
+            request.messages.iter().skip(first).flat_map(texts).map(|text| tokens::of_text(words(text))).collect();
+        let room = most.saturating_sub(all - sizes.iter().sum::<usize>());
+        // Each round takes a little more off: the note of what is missing takes some, too.
+        let length = (level(&sizes, room) >> (round / 2)).max(LEAST_TOKENS);
+        request.messages.iter_mut().skip(first).for_each(|message| cut_message(message, length));
+    }
+}
+
+/// The length to which texts of these sizes are cut so that they take this room together.
+fn level(sizes: &[usize], room: usize) -> usize {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    let (mut left, mut number) = (room, sizes.len());
+    for size in sizes {
+        if size * number >= left {
+            break;
+        }
+        left -= size;
+        number -= 1;
+    }
+    left / number.max(1)
+}
+
+fn texts(message: &Message) -> Vec<&str> {
+    match message {
+        Message::System { text } | Message::User { text, .. } | Message::Tool { text, .. } => vec![text],
+        Message::Assistant { text, calls, .. } => {
+            std::iter::once(text.as_str()).chain(calls.iter().map(|call| call.arguments.as_str())).collect()
+        }
+    }
+}
+
+fn cut_message(message: &mut Message, length: usize) {
+    match message {
+        Message::System { text } | Message::User { text, .. } | Message::Tool { text, .. } => cut(text, length),
+        Message::Assistant { text, calls, .. } => {
+            cut(text, length);
+            for call in calls.iter_mut().filter(|call| tokens::of_text(&call.arguments) > length) {
+                call.arguments = json!({ "left_out": format!("{} bytes", call.arguments.len()) }).to_string();
+            }
+        }
+    }
+}
+
+/// A text without the block of context behind it.
+fn words(text: &str) -> &str {
+    text.rfind(CONTEXT).and_then(|at| text.get(..at)).unwrap_or(text)
+}
+
+/// Cuts the middle out of a text that takes more than so many tokens, and says so.
+fn cut(text: &mut String, length: usize) {
+    let said = words(text);
+    let tokens = tokens::of_text(said);
+    if tokens <= length {
+        return;
+    }
+    let bytes = said.len() / tokens.max(1) * length;
+    let head = said.floor_char_boundary(bytes / 3 * 2);
+    let tail = said.ceil_char_boundary(said.len().saturating_sub(bytes / 3)).max(head);
+    let (before, after) = (said.get(..head).unwrap_or_default(), said.get(tail..).unwrap_or_default());
+    let block = text.get(said.len()..).unwrap_or_default();
+    let cut = format!("{before}… ({} bytes left out) …{after}{block}", tail - head);
+    if cut.len() < text.len() {
+        *text = cut;
+    }
+}
+
+/// Leaves out the oldest calls of the last exchange with their results, but for the last ones.
+fn leave_out_calls(request: &mut ModelRequest, most: usize) {
+    while tokens::of_request(request) > most {
+        let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
+        let answers: Vec<usize> =
+            request.messages.iter().enumerate().filter(|(_, message)| is_answer(message)).map(|(at, _)| at).collect();
+        let [first, next, ..] = answers.as_slice() else { return };
+        // What stands between an answer and the next are its results, and words that another exchange began with.
+        let results = request.messages.get(first + 1..*next).unwrap_or_default();
+        let results = results.iter().take_while(|message| matches!(message, Message::Tool { .. })).count();
+        request.messages.drain(*first..first + 1 + results);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::request::ToolCall;
+
+    fn message() -> impl Strategy<Value = Vec<Message>> {
+        let words = || (0..400usize, "[a-z é]{1,8}").prop_map(|(times, word)| word.repeat(times));
+        let called = (words(), prop::collection::vec((words(), words()), 1..4)).prop_map(|(text, calls)| {
+            let call = |(at, (arguments, _)): (usize, &(String, String))| ToolCall {
+                id: format!("c{at}"),
+                tool: "http.get".into(),
+                arguments: json!({ "url": arguments }).to_string(),
+                ..Default::default()
+            };
+            let results = calls
+                .iter()
+                .enumerate()
+                .map(|(at, (_, result))| Message::Tool { call_id: format!("c{at}"), text: result.clone() });
+            let made = calls.iter().enumerate().map(call).collect();
+            std::iter::once(Message::called(text, made)).chain(results).collect()
+        });
+        prop_oneof![
+            words().prop_map(|text| vec![Message::said(text)]),
+            words().prop_map(|text| vec![Message::answered(text)]),
+            called,
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+        /// Whatever was said, a request is made to fit, keeps its system prompt and the user's last words, and each result its call.
+        #[test]
+        fn a_request_fits_any_model_that_takes_its_prompt(
+            messages in prop::collection::vec(message(), 0..12), last in "[a-z ]{1,2000}", room in 200..2_000usize,
+        ) {
+            let system = Message::System { text: "be brief ".repeat(50) };
+            let all = std::iter::once(system.clone()).chain(messages.into_iter().flatten()).chain([Message::said(last)]);
+            let mut request = ModelRequest::with("heavy", all.collect());
+            let most = fixed(&request) + room;
+            let was = tokens::of_request(&request);
+            prop_assert_eq!(fit(&mut request, most), was > most);
+            prop_assert!(tokens::of_request(&request) <= most, "{} > {most}", tokens::of_request(&request));
+            prop_assert_eq!(request.messages.first(), Some(&system));
+            let is_last = matches!(request.messages.last(), Some(Message::User { .. }));
+            prop_assert!(is_last);
+            let mut calls: Vec<&str> = Vec::new();
+            for message in &request.messages {
+                match message {
+                    Message::Assistant { calls: made, .. } => calls = made.iter().map(|call| &*call.id).collect(),
+                    Message::Tool { call_id, .. } => prop_assert!(calls.contains(&call_id.as_str())),
+                    Message::System { .. } | Message::User { .. } => calls.clear(),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_huge_message_is_cut_in_the_middle_and_keeps_its_context() {
+        let text = format!("begin {} end", "word ".repeat(5_000));
+        let mut request = ModelRequest::of("heavy", "be brief", text);
+        request.conversation().context("now");
+        assert!(fit(&mut request, 500));
+        let Some(Message::User { text, .. }) = request.messages.last() else { panic!("no words") };
+        assert!(text.starts_with("begin word") && text.contains("bytes left out"), "{text}");
+        assert!(text.ends_with("end\n\n<kairo:context>\nnow\n</kairo:context>"), "{text}");
+        assert!(!fit(&mut request, 500));
+    }
+}

@@ -1,0 +1,217 @@
+//! What answers of models cost, at the prices that the basis of decisions says.
+
+use std::collections::BTreeMap;
+
+use kairo_events::prices::{Cost, Price, Usage};
+use kairo_proto::v1::{BasisModel, BasisPrice, Completion, DecisionBasis, GivenUpCall, NamedPrice};
+
+use super::team::Amount;
+
+/// The prices of the models that may be asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriceList {
+    /// By tier, what the model costs that is asked first.
+    tiers: BTreeMap<String, Price>,
+    /// Every model that may be asked, with its tier. None in a basis from before epoch 10: answers of a tier cost what its first
+    /// model does, and nothing is said of those without a price.
+    models: Vec<Listed>,
+    /// What counts for a model without a price.
+    fallback: Option<Price>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Listed {
+    tier: String,
+    model: String,
+    price: Option<Price>,
+}
+
+impl PriceList {
+    /// The prices that a recorded basis says.
+    pub fn of(basis: &DecisionBasis) -> Self {
+        let known = |price: &Option<BasisPrice>| price.as_ref().map(Price::known);
+        let tier = |model: &BasisModel| Some((model.tier.clone(), known(&model.price)?));
+        let listed =
+            |it: &NamedPrice| Listed { tier: it.tier.clone(), model: it.model.clone(), price: known(&it.price) };
+        Self {
+            tiers: basis.models.iter().filter_map(tier).collect(),
+            models: basis.prices.iter().map(listed).collect(),
+            fallback: known(&basis.fallback_price),
+        }
+    }
+
+    /// The same, as a basis records it.
+    pub fn recorded(&self) -> (Vec<NamedPrice>, Option<BasisPrice>) {
+        let named = |it: &Listed| NamedPrice {
+            model: it.model.clone(),
+            price: it.price.map(Price::recorded),
+            tier: it.tier.clone(),
+        };
+        (self.models.iter().map(named).collect(), self.fallback.map(Price::recorded))
+    }
+
+    /// With every model that may be asked: its tier, its name and its price, if that is known.
+    pub fn listing(models: Vec<(String, String, Option<Price>)>, fallback: Option<Price>) -> Self {
+        let listed = |(tier, model, price)| Listed { tier, model, price };
+        Self { tiers: BTreeMap::new(), models: models.into_iter().map(listed).collect(), fallback }
+    }
+
+    /// What these answers took, with what is not known.
+    pub fn bill(&self, completions: &[Completion]) -> Amount {
+        let used = |it: &Completion| Usage {
+            input_tokens: it.input_tokens,
+            cached_tokens: it.cached_tokens,
+            output_tokens: it.output_tokens,
+        };
+        self.sum(completions.iter().map(|it| (it.tier.as_str(), it.model.as_str(), used(it))))
+    }
+
+    /// The same of calls that were given up.
+    pub fn bill_of_given_up(&self, calls: &[GivenUpCall]) -> Amount {
+        let used = |it: &GivenUpCall| Usage {
+            input_tokens: it.input_tokens,
+            cached_tokens: it.cached_tokens,
+            output_tokens: it.output_tokens,
+        };
+        self.sum(calls.iter().map(|it| (it.tier.as_str(), it.model.as_str(), used(it))))
+    }
+
+    fn sum<'c>(&self, calls: impl Iterator<Item = (&'c str, &'c str, Usage)>) -> Amount {
+        let (mut bill, mut cost) = (Amount::default(), Cost::default());
+        for (tier, model, usage) in calls {
+            let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+            bill.tokens = bill.tokens.saturating_add(tokens);
+            match self.price(tier, model) {
+                Some(price) => cost = cost.plus(price.cost_of(usage)),
+                None if self.models.is_empty() => {}
+                None => bill.unpriced = bill.unpriced.saturating_add(tokens),
+            }
+        }
+        Amount { cost: cost.units(), ..bill }
+    }
+
+    /// What a model counts for that answers in a tier.
+    fn price(&self, tier: &str, model: &str) -> Option<Price> {
+        match self.models.is_empty() {
+            true => self.tiers.get(tier).copied(),
+            false => self.listed(tier, model).or(self.fallback),
+        }
+    }
+
+    /// The price of the model that is called so or, as endpoints add a version to names, of the one whose name is the longest
+    /// beginning of it. A name that is neither may be of any model of the tier: of the dearest, so that no bound is passed unseen.
+    fn listed(&self, tier: &str, model: &str) -> Option<Price> {
+        let of_tier = || self.models.iter().filter(|it| it.tier == tier);
+        let begins = |it: &&Listed| !it.model.is_empty() && model.starts_with(&it.model);
+        if let Some(known) = of_tier().filter(begins).max_by_key(|it| it.model.len()) {
+            return known.price;
+        }
+        of_tier().map(|it| it.price).reduce(|one, other| Some(one?.dearer(other?))).flatten()
+    }
+
+    /// A model of the tier that has no price, where nothing counts instead: what it will cost nobody can know.
+    pub fn unpriced(&self, tier: &str) -> Option<&str> {
+        let unpriced = self.models.iter().find(|it| it.tier == tier && it.price.is_none());
+        unpriced.filter(|_| self.fallback.is_none()).map(|it| it.model.as_str())
+    }
+
+    /// Every model without a price, where nothing counts instead.
+    pub fn all_unpriced(&self) -> impl Iterator<Item = (&str, &str)> {
+        let unpriced = self.models.iter().filter(|it| it.price.is_none() && self.fallback.is_none());
+        unpriced.map(|it| (it.tier.as_str(), it.model.as_str()))
+    }
+
+    /// Whether some model counts at the fallback price.
+    pub fn falls_back(&self) -> bool {
+        self.fallback.is_some() && self.models.iter().any(|it| it.price.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn price(text: &str) -> Price {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn list(models: &[(&str, &str)], fallback: Option<&str>) -> PriceList {
+        let listed = |(model, text): &(&str, &str)| {
+            ("heavy".to_owned(), (*model).to_owned(), (!text.is_empty()).then(|| price(text)))
+        };
+        PriceList::listing(models.iter().map(listed).collect(), fallback.map(price))
+    }
+
+    fn answer(model: &str) -> Completion {
+        Completion {
+            tier: "heavy".into(),
+            model: model.into(),
+            input_tokens: 1_000_000,
+            cached_tokens: 500_000,
+            ..Default::default()
+        }
+    }
+
+    fn cost(list: &PriceList, model: &str) -> (String, u64) {
+        let Amount { cost, unpriced, .. } = list.bill(&[answer(model)]);
+        (Cost::of_units(cost).to_string(), unpriced)
+    }
+
+    const LARGE: (&str, &str) = ("large", r#"{ "input": 4, "output": 8, "cached": 2 }"#);
+    const SMALL: (&str, &str) = ("small", r#"{ "input": 1, "output": 1 }"#);
+
+    #[test]
+    fn each_answer_costs_what_the_model_does_that_gave_it() {
+        let list = list(&[LARGE, SMALL, ("large-mini", r#"{ "input": 2, "output": 2 }"#)], None);
+        for (model, told) in [("large", "3"), ("large-2026-01-01", "3"), ("large-mini-2", "2"), ("small", "1")] {
+            assert_eq!(cost(&list, model), (told.to_owned(), 0), "{model}");
+        }
+        assert_eq!(cost(&list, "renamed").0, "3", "it may be the dearest");
+    }
+
+    #[test]
+    fn what_has_no_price_is_not_known_unless_something_counts_instead() {
+        let open = list(&[LARGE, ("odd", "")], None);
+        assert_eq!(cost(&open, "odd"), ("0".to_owned(), 1_000_000));
+        assert_eq!(cost(&open, "renamed"), ("0".to_owned(), 1_000_000));
+        assert_eq!((open.unpriced("heavy"), open.unpriced("light")), (Some("odd"), None));
+        let closed = list(&[LARGE, ("odd", "")], Some(r#"{ "input": 9, "output": 9 }"#));
+        assert_eq!(cost(&closed, "odd"), ("9".to_owned(), 0));
+        assert!(closed.unpriced("heavy").is_none() && closed.falls_back());
+    }
+
+    #[test]
+    fn a_basis_from_before_says_what_it_said() {
+        let model = |tier: &str, price: Option<Price>| BasisModel {
+            tier: tier.into(),
+            model: "m".into(),
+            price: price.map(Price::recorded),
+            ..Default::default()
+        };
+        let models = vec![model("heavy", Some(price(SMALL.1))), model("light", None)];
+        let list = PriceList::of(&DecisionBasis { models, ..Default::default() });
+        assert_eq!(cost(&list, "any"), ("1".to_owned(), 0));
+        let light = Completion { tier: "light".into(), ..answer("any") };
+        assert_eq!(list.bill(&[light]), Amount { tokens: 1_000_000, ..Amount::default() });
+    }
+
+    #[test]
+    fn the_bill_of_all_is_the_sum_of_the_bills_of_each_and_what_is_unknown_is_never_nothing() {
+        let list = list(&[LARGE, SMALL, ("odd", "")], None);
+        let models = ["large", "small", "odd", "large-9", "odd-2", "x"];
+        let answers: Vec<Completion> = (0..600_u64)
+            .map(|at| Completion {
+                input_tokens: at.wrapping_mul(0x9e37_79b9) % 100_000,
+                cached_tokens: at * 31,
+                output_tokens: at % 977,
+                ..answer(models[at as usize % models.len()])
+            })
+            .collect();
+        let each = answers.iter().map(|it| list.bill(std::slice::from_ref(it)));
+        assert_eq!(list.bill(&answers), each.fold(Amount::default(), Amount::plus));
+        for it in answers.iter().filter(|it| it.model.starts_with("odd") || it.model == "x") {
+            let bill = list.bill(std::slice::from_ref(it));
+            assert_eq!((bill.unpriced, bill.cost), (bill.tokens, 0), "{it:?}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Conversations in the form that every endpoint takes. After the system message user and assistant alternate; results stand right
+//! behind their calls; no message is empty; the first message is a user's and the last one a user's or a tool's.
+
+use kairo_proto::v1::{Completion, CompletionToolCall, Part};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{
+    Message, ToolCall,
+    block::{block, defuse},
+};
+use crate::chat_completions;
+
+/// What stands for words where a user or a tool said none.
+const NO_WORDS: &str = "(no words)";
+/// What stands for the answer that a model did not give because the user went on: templates of models refuse a user's message right
+/// behind a result.
+const NO_ANSWER: &str = "(not answered before the next message)";
+/// What a conversation begins with whose beginning is not shown.
+pub(super) const LEFT_OUT: &str = "What came before is left out.";
+/// What a conversation ends with that has nothing to be answered.
+const GO_ON: &str = "Go on from here.";
+/// What a model is shown in the place of a result where its call could not be made.
+const NOT_MADE: &str = "not called";
+/// Longest id of a call that is kept as the model wrote it, in bytes: the shortest bound of any provider.
+const ID_BYTES: usize = 64;
+/// Letters of an id that is made here: Mistral takes no others, and no other number of them.
+const ID_LETTERS: u32 = 9;
+
+/// Adds to the messages of a request.
+pub struct Conversation<'m> {
+    messages: &'m mut Vec<Message>,
+}
+
+impl<'m> Conversation<'m> {
+    pub fn of(messages: &'m mut Vec<Message>) -> Self {
+        Self { messages }
+    }
+
+    /// Words of a user, with images and audio.
+    pub fn user(&mut self, words: &str, parts: &[Part]) {
+        let words = match (words.trim().is_empty(), parts.is_empty()) {
+            (true, true) => NO_WORDS.into(),
+            (true, false) => "".into(),
+            (false, _) => defuse(words),
+        };
+        if let Some(Message::Tool { .. }) = self.messages.last() {
+            self.messages.push(Message::answered(NO_ANSWER));
+        }
+        match self.messages.last_mut() {
+            Some(Message::User { text, parts: known }) => {
+                add_paragraph(text, &words);
+                known.extend_from_slice(parts);
+            }
+            _ => self.messages.push(Message::User { text: words.into_owned(), parts: parts.to_vec() }),
+        }
+    }
+
+    /// What the runtime tells the model at this place.
+    pub fn context(&mut self, told: &str) {
+        match self.messages.last_mut() {
+            Some(Message::User { text, .. } | Message::Tool { text, .. }) => add_paragraph(text, &block(told)),
+            _ => self.messages.push(Message::said(block(told))),
+        }
+    }
+
+    /// Words of the model.
+    pub fn answer(&mut self, words: &str) {
+        if words.trim().is_empty() {
+            return;
+        }
+        self.begin_with_user();
+        match self.messages.last_mut() {
+            Some(Message::Assistant { text, .. }) => add_paragraph(text, &defuse(words)),
+            _ => self.messages.push(Message::answered(defuse(words))),
+        }
+    }
+
+    /// Calls of the model, and behind them what came of each. `back` is what the model server wants back with them: its
+    /// `reasoning_details`, and other fields of the answer.
+    pub fn calls(&mut self, words: &str, calls: Vec<ToolCall>, back: (String, String), results: Vec<String>) {
+        if calls.is_empty() {
+            return self.answer(words);
+        }
+        self.begin_with_user();
+        let mut said = match self.messages.pop_if(|last| matches!(last, Message::Assistant { .. })) {
+            Some(Message::Assistant { text, .. }) => text,
+            _ => String::new(),
+        };
+        if !words.trim().is_empty() {
+            add_paragraph(&mut said, &defuse(words));
+        }
+        let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
+        let (reasoning_details, passed_back) = back;
+        self.messages.push(Message::Assistant { text: said, calls, reasoning_details, passed_back });
+        for (call_id, result) in ids.into_iter().zip(results) {
+            let text = if result.trim().is_empty() { NO_WORDS.to_owned() } else { defuse(&result).into_owned() };
+            self.messages.push(Message::Tool { call_id, text });
+        }
+    }
+
+    /// What a model answered and what is wrong with it, so that it can do better. A call is shown as the call that it is, with the
+    /// mistake in the place of its result, or in words where endpoints would refuse it.
+    pub fn correction(&mut self, answer: &Completion, correction: &str) {
+        let said = answer.text.trim();
+        if answer.tool_calls.is_empty() {
+            self.answer(said);
+            return self.context(correction);
+        }
+        if !answer.tool_calls.iter().all(is_call) {
+            let in_words = answer.tool_calls.iter().map(|call| format!("(call of {}: {})", call.tool, call.arguments));
+            let in_words = in_words.collect::<Vec<_>>().join("\n");
+            self.answer(&if said.is_empty() { in_words } else { format!("{said}\n\n{in_words}") });
+            return self.context(correction);
+        }
+        let mut calls = Vec::new();
+        for call in &answer.tool_calls {
+            let id = self.free_id(&call.call_id, &calls);
+            let (tool, arguments) = (call.tool.clone(), written(&call.arguments));
+            calls.push(ToolCall { id, tool, arguments, passed_back: call.passed_back.clone() });
+        }
+        let results = calls.iter().map(|_| json!({ "error": NOT_MADE, "message": correction }).to_string()).collect();
+        let back = (answer.reasoning_details.clone(), answer.passed_back.clone());
+        self.calls(said, calls, back, results);
+    }
+
+    /// Ends it with something that is to be answered.
+    pub fn end(&mut self) {
+        if !matches!(self.messages.last(), Some(Message::User { .. } | Message::Tool { .. })) {
+            self.context(GO_ON);
+        }
+    }
+
+    /// What is said first is a user's.
+    fn begin_with_user(&mut self) {
+        if matches!(self.messages.last(), None | Some(Message::System { .. })) {
+            self.context(LEFT_OUT);
+        }
+    }
+
+    /// The id that a model gave a call, or one that is made of its place where that is none or taken.
+    fn free_id(&self, id: &str, beside: &[ToolCall]) -> String {
+        let of_message = |message: &Message| match message {
+            Message::Assistant { calls, .. } => calls.iter().any(|call| call.id == id),
+            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => false,
+        };
+        let is_taken = self.messages.iter().any(of_message) || beside.iter().any(|call| call.id == id);
+        match is_id(id) && !is_taken {
+            true => id.to_owned(),
+            false => short_id(kairo_events::ids::named(
+                "correction",
+                &[&self.messages.len().to_string(), &beside.len().to_string(), id],
+            )),
+        }
+    }
+}
+
+/// An id of a call that every provider takes: nine letters and digits, made of a longer id.
+pub fn short_id(id: Uuid) -> String {
+    const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let letter = |at: u32| {
+        let digit = id.as_u128() / 62u128.pow(at) % 62;
+        usize::try_from(digit).ok().and_then(|digit| LETTERS.get(digit)).map_or('0', |letter| char::from(*letter))
+    };
+    (0..ID_LETTERS).map(letter).collect()
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty()
+        && id.len() <= ID_BYTES
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+/// Whether endpoints take it as a call of an earlier answer.
+fn is_call(call: &CompletionToolCall) -> bool {
+    let is_object = call.arguments.trim().is_empty()
+        || serde_json::from_str::<Value>(&call.arguments).is_ok_and(|arguments| arguments.is_object());
+    is_object && chat_completions::is_wire_name(&chat_completions::to_wire(&call.tool))
+}
+
+/// Arguments of a call that has none are an empty object.
+fn written(arguments: &str) -> String {
+    if arguments.trim().is_empty() { "{}".to_owned() } else { arguments.to_owned() }
+}
+
+fn add_paragraph(text: &mut String, paragraph: &str) {
+    if paragraph.is_empty() {
+        return;
+    }
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(paragraph);
+}
+
+/// Whether a conversation is as every endpoint takes it; what is wrong with it otherwise.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn check(messages: &[Message]) -> Result<(), String> {
+    let rest = match messages.first() {
+        Some(Message::System { text }) if text.trim().is_empty() => return Err("an empty system message".to_owned()),
+        Some(Message::System { .. }) => messages.get(1..).unwrap_or_default(),
+        _ => messages,
+    };
+    if !matches!(rest.first(), Some(Message::User { .. })) {
+        return Err("the first message is no user's".to_owned());
+    }
+    if !matches!(rest.last(), Some(Message::User { .. } | Message::Tool { .. })) {
+        return Err("the last message is the model's".to_owned());
+    }
+    let (mut open, mut ids) = (Vec::new(), std::collections::BTreeSet::new());
+    let mut before: Option<&Message> = None;
+    for message in rest {
+        let is_behind_answer = matches!(before, Some(Message::Assistant { .. }));
+        let is_behind_result = matches!(before, Some(Message::Tool { .. }));
+        match message {
+            Message::System { .. } => return Err("a system message that is not the first".to_owned()),
+            Message::User { text, parts } if text.trim().is_empty() && parts.is_empty() => {
+                return Err("an empty user message".to_owned());
+            }
+            Message::User { .. } if before.is_some() && (!is_behind_answer || !open.is_empty()) => {
+                return Err("a user message that is not behind an answer".to_owned());
+            }
+            Message::User { .. } => {}
+            Message::Assistant { text, calls, .. } if text.trim().is_empty() && calls.is_empty() => {
+                return Err("an empty answer".to_owned());
+            }
+            Message::Assistant { .. } if is_behind_answer || !open.is_empty() => {
+                return Err("two answers in a row".to_owned());
+            }
+            Message::Assistant { calls, .. } => {
+                for call in calls {
+                    if !ids.insert(&call.id) {
+                        return Err(format!("the id {} twice", call.id));
+                    }
+                    open.push(&call.id);
+                }
+            }
+            Message::Tool { text, .. } if text.trim().is_empty() => return Err("an empty result".to_owned()),
+            Message::Tool { call_id, .. } if !(is_behind_answer || is_behind_result) || !open.contains(&call_id) => {
+                return Err("a result that is not behind its call".to_owned());
+            }
+            Message::Tool { call_id, .. } => open.retain(|id| *id != call_id),
+        }
+        before = Some(message);
+    }
+    if open.is_empty() { Ok(()) } else { Err("a call without a result".to_owned()) }
+}
