@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_core::{ids::Name, threads};
@@ -224,7 +225,8 @@ impl Asking<'_> {
         let log = gateway.tail.listen(of_turn(event_id, None)).into_stream().boxed();
         let tokens = if self.streams { Some(gateway.tokens.of(event_id).await.map_err(Problem::from)?) } else { None };
         let (message, thread) = self.message(spot, &message_id);
-        let accepted = ingest::enter(gateway, self.caller, self.traceparent.clone(), message).await?;
+        let accepted = ingest::enter(gateway, self.caller, self.traceparent.clone(), message).await;
+        let accepted = accepted.map_err(|problem| self.error(problem))?;
         let conversations = gateway.conversations.clone();
         let mut waiting = Waiting {
             event_id,
@@ -248,6 +250,14 @@ impl Asking<'_> {
             gateway.conversations.note_message(&waiting.thread, event_id);
         }
         Ok((waiting, accepted.is_known))
+    }
+
+    /// What is wrong, by the name that the client knows: ids of messages are made from its key.
+    fn error(&self, problem: Problem) -> Error {
+        match &self.key {
+            Some(key) if problem.status == StatusCode::CONFLICT => Error::another_request(key),
+            _ => problem.into(),
+        }
     }
 
     /// The conversation with what is to be answered.

@@ -77,7 +77,7 @@ pub async fn post(
         key: key(&headers)?,
         is_again: headers.get(RETRIES).is_some_and(|count| count.as_bytes() != b"0"),
         is_aside: may_bring && (chat.is_aside || headers.get(ASIDE).is_some_and(|value| value.as_bytes() == b"true")),
-        streams: chat.stream && !agent.plans && chat.tools.response_format.is_empty(),
+        streams: chat.stream && !agent.plans && !chat.tools.is_checked(),
         principal: caller.principal().to_string(),
         may_bring,
         chat: &chat,

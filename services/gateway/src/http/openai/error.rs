@@ -62,6 +62,15 @@ impl Error {
         Self { param: Some("model".to_owned()), ..error }
     }
 
+    /// The key was sent before, with another request.
+    pub fn another_request(key: &str) -> Self {
+        let message = format!(
+            "header idempotency-key: another request was sent with {key:?} before; send what was sent then, or choose another key"
+        );
+        let error = Self::new(StatusCode::CONFLICT, INVALID, message, Some("conflict"));
+        Self { param: Some("idempotency-key".to_owned()), ..error }
+    }
+
     pub fn timeout(waited_ms: u64) -> Self {
         let message = format!(
             "no answer within gateway.openai_wait_ms, which is {waited_ms} ms; the agent goes on, the same request \

@@ -12,6 +12,7 @@ mod error;
 mod growing;
 mod identity;
 mod models;
+mod questions;
 mod request;
 mod turn;
 mod waiting;

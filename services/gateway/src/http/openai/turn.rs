@@ -2,16 +2,12 @@
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1::{self, ChatToolCall};
-use kairo_proto::words::{AnswerEnding, OfferAction};
-use serde_json::{Value, json};
+use kairo_proto::words::AnswerEnding;
+use serde_json::Value;
 use uuid::Uuid;
 
+use super::questions::{self, Question};
 use crate::tail::Said;
-
-/// Characters of a call's arguments that are shown to who is to allow it.
-const ARGUMENTS_CHARS: usize = 2_000;
-/// Questions that are put in one answer; more are counted.
-const MAX_QUESTIONS: usize = 10;
 
 #[derive(Debug)]
 pub struct Turn {
@@ -90,13 +86,6 @@ pub enum Outcome {
     Undelivered(String),
 }
 
-/// Something the agent goes on with when the user has answered.
-#[derive(Debug)]
-struct Question {
-    id: Uuid,
-    text: String,
-}
-
 impl Turn {
     pub fn new(correlation: Uuid, message_id: String) -> Self {
         Self {
@@ -138,7 +127,7 @@ impl Turn {
             _ if self.replied => Some(Outcome::Replied),
             Some(reason) => Some(Outcome::Undelivered(reason.clone())),
             None if self.open.is_empty() => None,
-            None => Some(Outcome::Asked(self.questions())),
+            None => Some(Outcome::Asked(questions::in_words(&self.open))),
         }
     }
 
@@ -183,8 +172,8 @@ impl Turn {
                     self.message_id = text("into_message_id").to_owned();
                 }
             }
-            v1::ThreadSuggested::TYPE => self.open.push(suggested(event)),
-            v1::ApprovalRequested::TYPE => self.open.push(requested(event)),
+            v1::ThreadSuggested::TYPE => self.open.push(questions::suggested(event)),
+            v1::ApprovalRequested::TYPE => self.open.push(questions::requested(event)),
             v1::UserMessageUndelivered::TYPE => self.undelivered = Some(event.text().to_owned()),
             _ => {}
         }
@@ -226,18 +215,6 @@ impl Turn {
         let named = event.payload.get(field).and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
         self.open.retain(|question| Some(question.id) != named);
     }
-
-    fn questions(&self) -> String {
-        let mut texts: Vec<&str> =
-            self.open.iter().take(MAX_QUESTIONS).map(|question| question.text.as_str()).collect();
-        let more = self.open.len().saturating_sub(MAX_QUESTIONS);
-        let more = format!("{more} more questions wait; `kairo inbox` lists them.");
-        if self.open.len() > MAX_QUESTIONS {
-            texts.push(&more);
-        }
-        texts.push("This goes on when it is answered. The same message again gets what came of it.");
-        texts.join("\n\n")
-    }
 }
 
 /// In JSON, numbers of 64 bits are texts.
@@ -254,48 +231,10 @@ fn calls(list: &Value) -> Vec<ChatToolCall> {
     list.as_array().map(|list| list.iter().map(call).collect()).unwrap_or_default()
 }
 
-fn suggested(event: &EventJson) -> Question {
-    let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
-    let reason = match text("reason").trim().trim_end_matches('.') {
-        "" => String::new(),
-        reason => format!(" ({reason})"),
-    };
-    let what = match text("summary") {
-        _ if text("action") == OfferAction::SuggestNew.as_str() => {
-            format!("This seems to be a new subject{reason}. Begin a new thread for it?")
-        }
-        summary => format!("This seems to belong to another thread, {summary}{reason}. Go on there?"),
-    };
-    let (id, agent, user) = (event.event_id, agent(event), text("user"));
-    let ways = ["accept", "decline"].map(|option| format!("kairo choose {id} {option} --agent {agent} --user {user}"));
-    let body = json!({ "user": user, "agent": agent, "offer_id": id, "option": "accept" });
-    question(id, &what, &ways, &format!("POST /v1/choices {body} (or decline)"))
-}
-
-fn requested(event: &EventJson) -> Question {
-    let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (tool, arguments) = (text("tool"), text("arguments"));
-    let shown: String = arguments.chars().take(ARGUMENTS_CHARS).collect();
-    let cut = if shown.len() < arguments.len() { "…" } else { "" };
-    let (id, agent, user) = (event.event_id, agent(event), text("user"));
-    let what = format!("I need your consent to call {tool} with {shown}{cut}");
-    let ways = ["approve", "reject"].map(|verdict| format!("kairo {verdict} {id} --agent {agent} --user {user}"));
-    let body = json!({ "user": user, "agent": agent, "action_id": id, "verdict": "approved" });
-    question(id, &what, &ways, &format!("POST /v1/approvals {body} (or rejected)"))
-}
-
-fn question(id: Uuid, what: &str, [yes, no]: &[String; 2], request: &str) -> Question {
-    let text = format!("{what}\n\n- yes: `{yes}`\n- no: `{no}`\n- over HTTP: `{request}`");
-    Question { id, text }
-}
-
-/// `kairo.agent.<agent>.decision`
-fn agent(event: &EventJson) -> &str {
-    event.subject.split('.').nth(2).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const TURN: u128 = 1;

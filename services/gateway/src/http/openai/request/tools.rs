@@ -24,6 +24,13 @@ pub struct ClientTools {
     pub response_format: String,
 }
 
+impl ClientTools {
+    /// Whether an answer may be asked for again that is not what is wanted: it is shown when it is.
+    pub fn is_checked(&self) -> bool {
+        !self.response_format.is_empty() || !["", "none"].contains(&self.tool_choice.as_str())
+    }
+}
+
 pub fn read(given: &Map<String, Value>) -> Result<ClientTools, Error> {
     let none = Vec::new();
     let tools = match given.get("tools") {

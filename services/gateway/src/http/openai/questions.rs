@@ -1,0 +1,70 @@
+//! What an agent waits for the user to answer, as a chat client is told it. Pure.
+
+use kairo_core::event_json::EventJson;
+use kairo_proto::words::OfferAction;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// Characters of a call's arguments that are shown to who is to allow it.
+const ARGUMENTS_CHARS: usize = 2_000;
+/// Questions that are put in one answer; more are counted.
+const MAX_QUESTIONS: usize = 10;
+
+/// Something the agent goes on with when the user has answered.
+#[derive(Debug)]
+pub struct Question {
+    pub id: Uuid,
+    text: String,
+}
+
+/// What is put to the user, and how it is answered.
+pub fn in_words(open: &[Question]) -> String {
+    let mut texts: Vec<&str> = open.iter().take(MAX_QUESTIONS).map(|question| question.text.as_str()).collect();
+    let more = open.len().saturating_sub(MAX_QUESTIONS);
+    let more = format!("{more} more questions wait; `kairo inbox` lists them.");
+    if open.len() > MAX_QUESTIONS {
+        texts.push(&more);
+    }
+    texts.push("This goes on when it is answered. The same message again gets what came of it.");
+    texts.join("\n\n")
+}
+
+pub fn suggested(event: &EventJson) -> Question {
+    let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
+    let reason = match text("reason").trim().trim_end_matches('.') {
+        "" => String::new(),
+        reason => format!(" ({reason})"),
+    };
+    let what = match text("summary") {
+        _ if text("action") == OfferAction::SuggestNew.as_str() => {
+            format!("This seems to be a new subject{reason}. Begin a new thread for it?")
+        }
+        summary => format!("This seems to belong to another thread, {summary}{reason}. Go on there?"),
+    };
+    let (id, agent, user) = (event.event_id, agent(event), text("user"));
+    let ways = ["accept", "decline"].map(|option| format!("kairo choose {id} {option} --agent {agent} --user {user}"));
+    let body = json!({ "user": user, "agent": agent, "offer_id": id, "option": "accept" });
+    question(id, &what, &ways, &format!("POST /v1/choices {body} (or decline)"))
+}
+
+pub fn requested(event: &EventJson) -> Question {
+    let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (tool, arguments) = (text("tool"), text("arguments"));
+    let shown: String = arguments.chars().take(ARGUMENTS_CHARS).collect();
+    let cut = if shown.len() < arguments.len() { "…" } else { "" };
+    let (id, agent, user) = (event.event_id, agent(event), text("user"));
+    let what = format!("I need your consent to call {tool} with {shown}{cut}");
+    let ways = ["approve", "reject"].map(|verdict| format!("kairo {verdict} {id} --agent {agent} --user {user}"));
+    let body = json!({ "user": user, "agent": agent, "action_id": id, "verdict": "approved" });
+    question(id, &what, &ways, &format!("POST /v1/approvals {body} (or rejected)"))
+}
+
+fn question(id: Uuid, what: &str, [yes, no]: &[String; 2], request: &str) -> Question {
+    let text = format!("{what}\n\n- yes: `{yes}`\n- no: `{no}`\n- over HTTP: `{request}`");
+    Question { id, text }
+}
+
+/// `kairo.agent.<agent>.decision`
+fn agent(event: &EventJson) -> &str {
+    event.subject.split('.').nth(2).unwrap_or_default()
+}
