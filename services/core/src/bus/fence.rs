@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use futures::StreamExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
