@@ -74,7 +74,7 @@ impl Model {
     /// Whether an error says what to leave out.
     fn learns(&self, capabilities: &mut Capabilities, call: &Call<'_>, error: &ModelError) -> bool {
         let Some(refused) = &error.refused else { return false };
-        let body = serde_json::to_value(self.body(call, call.shown)).unwrap_or_default();
+        let body = serde_json::to_value(self.body(call, call.shown, capabilities.takes())).unwrap_or_default();
         let learned = capabilities.learn(refused, &body, &call.request.tools);
         if learned {
             let (model, message) = (&self.config.model, &error.message);
@@ -83,9 +83,8 @@ impl Model {
         learned
     }
 
-    fn body<'b>(&'b self, call: &'b Call<'_>, shown: &'b [Shown]) -> chat_completions::Body<'b> {
+    fn body<'b>(&'b self, call: &'b Call<'_>, shown: &'b [Shown], takes: Takes) -> chat_completions::Body<'b> {
         let ModelConfig { model, stream, max_output_tokens, .. } = &self.config;
-        let takes = Takes::default();
         let settings = Settings { model, stream: *stream, max_output_tokens: *max_output_tokens, takes };
         chat_completions::request(call.request, &call.tool_set.wire, shown, settings)
     }
@@ -133,10 +132,10 @@ impl Model {
     /// Sends the request as the endpoint takes it.
     async fn sent(&self, call: &Call<'_>, capabilities: &Capabilities) -> Result<Response, ModelError> {
         if capabilities.takes_all() {
-            return post(&self.client, &self.http, self.body(call, call.shown)).await;
+            return post(&self.client, &self.http, self.body(call, call.shown, Takes::default())).await;
         }
         let told: Vec<Shown> = call.shown.iter().map(|shown| not_shown(shown, capabilities)).collect();
-        let mut body = serde_json::to_value(self.body(call, &told)).unwrap_or(Value::Null);
+        let mut body = serde_json::to_value(self.body(call, &told, capabilities.takes())).unwrap_or(Value::Null);
         capabilities.adjust(&mut body, &call.request.tools);
         post(&self.client, &self.http, body).await
     }

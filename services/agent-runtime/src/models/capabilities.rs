@@ -8,7 +8,7 @@ use std::{
 
 use kairo_completion::error::Refused;
 use kairo_mind::{
-    chat_completions::to_wire,
+    chat_completions::{Takes, to_wire},
     request::{Tool, short_digest},
 };
 use serde_json::{Map, Value};
@@ -24,6 +24,9 @@ pub struct Capabilities {
     refuses_max_completion_tokens: bool,
     refuses_tool_choice: bool,
     refuses_parts: bool,
+    refuses_system_message: bool,
+    refuses_parallel_calls: bool,
+    refuses_call_ids: bool,
     /// Names on the wire of tools that it refuses, with digests of their schemas: a tool that changes is offered again.
     left_out_tools: BTreeSet<(String, u64)>,
     /// Fields of messages that it refuses.
@@ -34,6 +37,16 @@ impl Capabilities {
     /// Whether it takes images, audio and video.
     pub fn takes_parts(&self) -> bool {
         !self.refuses_parts
+    }
+
+    /// How requests are put for it.
+    pub fn takes(&self) -> Takes {
+        Takes {
+            system_message: !self.refuses_system_message,
+            parallel_calls: !self.refuses_parallel_calls,
+            call_ids: !self.refuses_call_ids,
+            ..Takes::default()
+        }
     }
 
     /// Whether it takes whatever the format has.
@@ -57,6 +70,9 @@ impl Capabilities {
             }
             Refused::ToolChoice => holds("tool_choice") && !std::mem::replace(&mut self.refuses_tool_choice, true),
             Refused::Parts => !std::mem::replace(&mut self.refuses_parts, true),
+            Refused::SystemMessage => !std::mem::replace(&mut self.refuses_system_message, true),
+            Refused::ParallelCalls => !std::mem::replace(&mut self.refuses_parallel_calls, true),
+            Refused::CallIds => !std::mem::replace(&mut self.refuses_call_ids, true),
             Refused::Tool(name) => {
                 self.leave_out(tools.iter().find(|tool| to_wire(&tool.name) == *name || *tool.name == **name))
             }
@@ -214,6 +230,9 @@ mod tests {
             Refused::MaxCompletionTokens,
             Refused::ToolChoice,
             Refused::Parts,
+            Refused::SystemMessage,
+            Refused::ParallelCalls,
+            Refused::CallIds,
             Refused::Tool("a__b".into()),
             // Of those that are left.
             Refused::ToolAt(1),
@@ -236,6 +255,8 @@ mod tests {
         });
         assert_eq!(sent, expected);
         assert!(!capabilities.takes_parts() && !capabilities.takes_all());
+        let Takes { system_message, parallel_calls, call_ids, .. } = capabilities.takes();
+        assert_eq!((system_message, parallel_calls, call_ids), (false, false, false));
         let changed = [tool("a.b", r#"{"type":"object"}"#)];
         let mut sent = json!({ "tools": [offered("a__b")] });
         capabilities.adjust(&mut sent, &changed);

@@ -21,6 +21,12 @@ pub enum Refused {
     ToolAt(usize),
     /// Images, audio and video.
     Parts,
+    /// A system message, as templates like Gemma 2's do.
+    SystemMessage,
+    /// Several calls in one message, as Llama 3's template does.
+    ParallelCalls,
+    /// Ids of calls that are not nine letters and digits, as Mistral does.
+    CallIds,
     /// A field of messages that is passed back.
     MessageField(String),
 }
@@ -33,7 +39,8 @@ impl Refused {
 }
 
 /// Words of those who refuse something.
-const REFUSING: [&str; 24] = [
+const REFUSING: [&str; 25] = [
+    "only supports",
     "unsupported",
     "not support",
     "n't support",
@@ -99,6 +106,9 @@ pub fn of(said: &Said) -> Option<Refused> {
     if names(&["tool_choice", "tool choice"]) {
         return Some(Refused::ToolChoice);
     }
+    if let Some(form) = form(said) {
+        return Some(form);
+    }
     if let Some(tool) = tool(said) {
         return Some(tool);
     }
@@ -135,6 +145,33 @@ pub fn of(said: &Said) -> Option<Refused> {
         "not enabled",
     ];
     (names(&of_parts) && names(&denies)).then_some(Refused::Parts)
+}
+
+/// What chat templates refuse of the form of a conversation.
+fn form(said: &Said) -> Option<Refused> {
+    let names = |words: &[&str]| said.has_words(words);
+    match () {
+        () if names(&[
+            "system role not supported",
+            "system role is not supported",
+            "system message is not supported",
+        ]) =>
+        {
+            Some(Refused::SystemMessage)
+        }
+        () if names(&["does not support system", "doesn't support system", "system messages are not supported"]) => {
+            Some(Refused::SystemMessage)
+        }
+        () if names(&["only supports single tool-calls at once", "single tool call", "parallel tool calls"]) => {
+            Some(Refused::ParallelCalls)
+        }
+        () if names(&["tool call id", "tool_call_id", "tool call ids"])
+            && names(&["length of 9", "length 9", "9 characters"]) =>
+        {
+            Some(Refused::CallIds)
+        }
+        () => None,
+    }
 }
 
 fn tool(said: &Said) -> Option<Refused> {

@@ -28,7 +28,7 @@ impl Deliberation<'_> {
     pub(super) fn compacts(&mut self, turn_id: Uuid, step: Option<usize>, request: &ModelRequest) -> bool {
         let Some(most) = self.context_of(request.tier) else { return false };
         // What only an endpoint has said is known of the tier that it said it of.
-        let is_told = !self.limits.context_tokens.get(request.tier).is_some_and(|most| *most > 0);
+        let is_told = self.limits.context_tokens.get(request.tier).is_none_or(|most| *most == 0);
         let Some(light) = self.context_of("light").or(is_told.then_some(most)) else { return false };
         let Some(thread_id) = self.turn(turn_id).map(|turn| turn.thread_id.clone()) else { return false };
         if self.compacted.contains(&thread_id) {
