@@ -161,6 +161,9 @@ fn of(status: u16, said: &Said) -> ModelError {
     }
     if matches!(kind, ErrorKind::SchemaRefused | ErrorKind::Refused | ErrorKind::NotFound) {
         error.refused = refused::of(said);
+    } else if kind == ErrorKind::Unavailable {
+        // llama.cpp answers 500 where a chat template refuses a conversation.
+        error.refused = refused::of(said).filter(Refused::is_form);
     }
     error
 }

@@ -32,6 +32,11 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// Whether it is the form of the conversation.
+    pub fn is_form(&self) -> bool {
+        matches!(self, Self::SystemMessage | Self::ParallelCalls | Self::CallIds)
+    }
+
     /// Whether it is a schema.
     pub fn is_schema(&self) -> bool {
         matches!(self, Self::ResponseFormat | Self::Tool(_) | Self::ToolAt(_))

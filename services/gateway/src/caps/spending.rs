@@ -18,7 +18,10 @@ const MAX_OWNERS: usize = 10_000;
 
 /// What was asked last, by owner.
 #[derive(Clone, Default)]
-pub struct Spending(Arc<Mutex<HashMap<Owner, Arc<Mutex<Option<Reading>>>>>>);
+pub struct Spending(Arc<Mutex<HashMap<Owner, Entry>>>);
+
+/// What was read for one owner; held while it is read anew.
+type Entry = Arc<Mutex<Option<Reading>>>;
 
 struct Reading {
     at: Instant,

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 /// Far above what anything needs, so that only a hang reaches it.
 const DEADLINE: Duration = Duration::from_secs(60);
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "agents",
     "threads",
     "events",
