@@ -54,7 +54,7 @@ impl Snapshot {
             let record = rendered::record(row);
             let decision = record.as_ref().and_then(|record| AgentDecision::of(&record.body));
             let completions = decision.map_or(&[][..], |decision| &decision.completions);
-            let sum = completions.iter().fold((0, 0), |(read, written), completion| {
+            let sum = completions.iter().fold((0_u64, 0_u64), |(read, written), completion| {
                 (read.saturating_add(completion.input_tokens), written.saturating_add(completion.output_tokens))
             });
             tokens.insert(row.sequence, sum);

@@ -31,7 +31,7 @@ pub fn interaction(turn: &TurnEvents) -> Option<InteractionRow> {
             false => message.iter().for_each(|event| told.happened(event)),
         }
     }
-    let (input_tokens, output_tokens) = told.steps.iter().fold((0, 0), |(read, written), step| {
+    let (input_tokens, output_tokens) = told.steps.iter().fold((0_u64, 0_u64), |(read, written), step| {
         (read.saturating_add(step.input_tokens), written.saturating_add(step.output_tokens))
     });
     Some(InteractionRow {
