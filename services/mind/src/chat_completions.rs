@@ -275,7 +275,7 @@ fn is_one_of_several(messages: &[Message], at: usize) -> bool {
 
 /// Several calls of a message as messages of one call each, with its result behind it.
 fn one_by_one<'r>(message: &'r Message, results: &'r [Message], takes: Takes) -> Vec<Said<'r>> {
-    let Message::Assistant { text, calls, reasoning_details } = message else { return Vec::new() };
+    let Message::Assistant { text, calls, reasoning_details, passed_back } = message else { return Vec::new() };
     let mut all = Vec::with_capacity(calls.len() * 2);
     for (number, call) in calls.iter().enumerate() {
         let words = Some(text.as_str()).filter(|text| number == 0 && !text.is_empty());
@@ -283,6 +283,7 @@ fn one_by_one<'r>(message: &'r Message, results: &'r [Message], takes: Takes) ->
             content: words,
             tool_calls: vec![called(call, takes)],
             reasoning_details: serde_json::from_str(reasoning_details).ok(),
+            passed_back: of_answer(passed_back, reasoning_details),
         });
         let result = results.iter().find_map(|result| match result {
             Message::Tool { call_id, text } if *call_id == call.id => Some(text),
@@ -302,10 +303,7 @@ fn said<'r>(message: &'r Message, shown: &mut Iter<'r, Shown>, takes: Takes) -> 
             content: (calls.is_empty() || !text.is_empty()).then_some(text),
             tool_calls: calls.iter().map(|call| called(call, takes)).collect(),
             reasoning_details: serde_json::from_str(reasoning_details).ok(),
-            passed_back: fields(
-                passed_back,
-                &[&["role", "content", "tool_calls"], own_details(reasoning_details)].concat(),
-            ),
+            passed_back: of_answer(passed_back, reasoning_details),
         },
     }
 }
@@ -367,6 +365,11 @@ fn called(call: &ToolCall, takes: Takes) -> Called<'_> {
 /// The field that details of reasoning take, where there are any.
 fn own_details(details: &str) -> &'static [&'static str] {
     if details.is_empty() { &[] } else { &["reasoning_details"] }
+}
+
+/// Fields of an answer that go back with it.
+fn of_answer(passed_back: &str, reasoning_details: &str) -> Map<String, Value> {
+    fields(passed_back, &[&["role", "content", "tool_calls"], own_details(reasoning_details)].concat())
 }
 
 /// Fields that go back to the model server as it sent them, but for those that a request has of its own.
