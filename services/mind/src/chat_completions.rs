@@ -372,6 +372,11 @@ fn own_details(details: &str) -> &'static [&'static str] {
     if details.is_empty() { &[] } else { &["reasoning_details"] }
 }
 
+/// Fields of an answer that go back with it.
+fn of_answer(passed_back: &str, reasoning_details: &str) -> Map<String, Value> {
+    fields(passed_back, &[&["role", "content", "tool_calls"], own_details(reasoning_details)].concat())
+}
+
 /// Fields that go back to the model server as it sent them, but for those that a request has of its own.
 fn fields(passed_back: &str, own: &[&str]) -> Map<String, Value> {
     let mut fields: Map<String, Value> = serde_json::from_str(passed_back).unwrap_or_default();

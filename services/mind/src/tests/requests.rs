@@ -124,8 +124,10 @@ fn a_request_that_is_made_shorter_stays_a_conversation() {
         id: short_id(Uuid::from_u128(n)),
         tool: "tools.now".into(),
         arguments: "{}".into(),
+        ..ToolCall::default()
     });
-    request.conversation().calls("", calls.collect(), String::new(), vec!["1".into(), "2".into(), String::new()]);
+    let results = vec!["1".into(), "2".into(), String::new()];
+    request.conversation().calls("", calls.collect(), Default::default(), results);
     let last_said = |request: &ModelRequest| {
         let said = request.messages.iter().rev().find_map(|message| match message {
             Message::User { text, .. } => Some(text.clone()),
