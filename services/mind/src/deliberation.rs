@@ -375,8 +375,13 @@ impl<'a> Deliberation<'a> {
             Arc::make_mut(&mut asked.question.request).shorten();
         }
         if completion.error.is_none() {
-            let correction = format!("That answer could not be used: {}. Try again.", failure.message);
-            Arc::make_mut(&mut asked.question.request).push_correction(completion, &correction);
+            let request = Arc::make_mut(&mut asked.question.request);
+            let reason = match completion.tool_calls.is_empty() || request.may_call() {
+                true => failure.message.as_str(),
+                false => "no tool can be called any more; answer in words",
+            };
+            let correction = format!("That answer could not be used: {reason}. Try again.");
+            request.push_correction(completion, &correction);
         }
         asked.question.attempt += 1;
         self.asked.push(asked);
