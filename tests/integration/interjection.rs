@@ -6,6 +6,7 @@ use kairo_core::{
     vocabulary::{FIRST, READER, READER_HEADER},
 };
 use kairo_local::Service;
+use kairo_mind::request::blocks;
 use kairo_proto::v1::{self, AgentDecision, GivenUpCall};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -153,8 +154,8 @@ async fn the_end_of_a_process_in_the_background_is_told_without_being_asked() {
 async fn told(world: &World) -> String {
     let requests = world.model_requests().await;
     let messages = requests.last().unwrap()["body"]["messages"].as_array().unwrap().clone();
-    let system = messages.iter().filter(|message| message["role"] == "system");
-    system.map(|message| message["content"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
+    let texts = messages.iter().map(|message| message["content"].as_str().unwrap_or_default());
+    texts.flat_map(blocks).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kairo_agent_runtime::{Answers, Live, Received};
-use kairo_mind::request::ModelRequest;
+use kairo_mind::request::{ModelRequest, check};
 use kairo_proto::v1::Completion;
 
 use crate::{model, world::Shared};
@@ -34,6 +34,7 @@ impl Answers for Scripted {
                 (world.below(long) as u64, world.seed, tries, world.busy.clone())
             };
             tokio::time::sleep(Duration::from_millis(delay)).await;
+            assert_eq!(check(&request.messages), Ok(()), "every endpoint takes it");
             let completion = model::answer(request, tries, seed);
             if completion.error.is_some() || completion.text.is_empty() && completion.tool_calls.is_empty() {
                 // Nobody pays for what cannot be used, and it may be asked for again.

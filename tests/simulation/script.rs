@@ -1,6 +1,6 @@
 //! What models answer, by the step of the mind that asks: mostly something that can be used, and now and then not.
 
-use kairo_mind::request::{Message, ModelRequest, PLAN};
+use kairo_mind::request::{Message, ModelRequest, PLAN, blocks};
 use kairo_proto::v1::CompletionToolCall;
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -12,6 +12,8 @@ use super::{
     schema,
 };
 
+/// Longest description of a tool, in characters: OpenAI refuses longer ones.
+const DESCRIPTION_CHARS: usize = 1_024;
 /// Longest name of a tool, in characters.
 const NAME_CHARS: usize = 64;
 /// Of these, what tells names apart that are too long.
@@ -196,7 +198,7 @@ pub struct WireTool<'r> {
 #[derive(Serialize)]
 struct Signature<'r> {
     name: String,
-    description: &'r str,
+    description: Cow<'r, str>,
     parameters: Value,
 }
 
@@ -390,7 +392,16 @@ pub fn tools(tools: &[Tool]) -> Vec<WireTool<'_>> {
 }
 
 fn signature(tool: &Tool) -> Signature<'_> {
-    Signature { name: to_wire(&tool.name), description: &tool.description, parameters: schema::for_wire(&tool.schema) }
+    let name = to_wire(&tool.name);
+    let description = match tool.description.trim() {
+        // Bedrock refuses an empty one.
+        "" => Cow::Owned(name.clone()),
+        said => match said.char_indices().nth(DESCRIPTION_CHARS) {
+            None => Cow::Borrowed(said),
+            Some(_) => Cow::Owned(said.chars().take(DESCRIPTION_CHARS - 1).chain(['…']).collect()),
+        },
+    };
+    Signature { name, description, parameters: schema::for_wire(&tool.schema) }
 }
 
 /// A tool's name as every endpoint takes it: letters, digits, `_` and `-`, at most 64 of them. Dots become two underscores; a name
@@ -526,5 +537,67 @@ mod tests {
             { "type": "input_audio", "input_audio": { "data": "Ynl0ZXM=", "format": "mp3" } },
         ]);
         assert_eq!(content, [&first, &json!("[image d.png, 7 bytes] (gone)"), &json!([image("image/gif")])]);
+    }
+
+    #[test]
+    fn names_and_descriptions_of_tools_are_as_every_endpoint_takes_them() {
+        let long = format!("mcp.{}", "x".repeat(80));
+        let names = ["tools.now", "a b", "ä", "", &long, &format!("{long}y"), &"x".repeat(64)].map(to_wire);
+        assert!(names.iter().all(|name| is_wire_name(name)), "{names:?}");
+        let apart: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!((apart.len(), names[0].as_str()), (names.len(), "tools__now"));
+        let described = |description: &str| {
+            let tool = Tool {
+                name: "tools.now".into(),
+                description: description.into(),
+                schema: "{}".into(),
+                needs_approval: false,
+                needs_approval_with: Vec::new(),
+                acts_outside: false,
+            };
+            signature(&tool).description.into_owned()
+        };
+        assert_eq!(described(" "), "tools__now");
+        assert_eq!(described("The time"), "The time");
+        assert_eq!(described(&"é".repeat(2_000)).chars().count(), DESCRIPTION_CHARS);
+    }
+
+    #[test]
+    fn what_an_endpoint_does_not_take_is_put_differently() {
+        let calls = ["call_1", "abcdefgh9"].map(|id| ToolCall {
+            id: id.into(),
+            tool: "tools.now".into(),
+            arguments: "{}".into(),
+        });
+        let mut asked = ModelRequest::of("heavy", "Be brief.", "What time is it?");
+        asked.conversation().calls("Two.", calls.into(), String::new(), vec!["1".into(), "2".into()]);
+        let schema = AnswerSchema { name: "n".into(), schema: r#"{"type":"object"}"#.into(), is_strict: true };
+        asked.answer_schema = Some(schema);
+        let body =
+            |takes: Takes| sent(&asked, &[], Settings { model: "m", stream: false, max_output_tokens: 0, takes });
+        let usual = Takes::default();
+        let format = json!({ "type": "json_schema", "json_schema": { "name": "n", "schema": { "type": "object" }, "strict": true } });
+        assert_eq!(body(usual)["response_format"], format);
+        let object = Takes { response_format: ResponseFormat::JsonObject, ..usual };
+        assert_eq!(body(object)["response_format"], json!({ "type": "json_object" }));
+        let none = Takes {
+            response_format: ResponseFormat::None,
+            system_message: false,
+            parallel_calls: false,
+            call_ids: false,
+        };
+        let body = body(none);
+        assert_eq!(body.get("response_format"), None);
+        let messages = body["messages"].as_array().unwrap();
+        let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["user", "assistant", "tool", "assistant", "tool"]);
+        assert_eq!(messages[0]["content"], "Be brief.\n\nWhat time is it?");
+        assert_eq!((&messages[1]["content"], &messages[3]["content"]), (&json!("Two."), &json!(null)));
+        let ids = |at: usize| (&messages[at]["tool_calls"][0]["id"], &messages[at + 1]["tool_call_id"]);
+        assert!(
+            ids(1).0 == ids(1).1
+                && ids(1).0.as_str().unwrap().len() == 9
+                && ids(3) == (&json!("abcdefgh9"), &json!("abcdefgh9"))
+        );
     }
 }

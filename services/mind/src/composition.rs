@@ -93,7 +93,7 @@ impl Profile {
         if self.members.is_empty() || self.has(tool) || !is_passed_on(tool) {
             return None;
         }
-        self.members.iter().find(|member| member.tools.iter().any(|pattern| covers(pattern, tool)))
+        self.members.iter().find(|member| !member.tools.is_empty() && is_listed(tool, &member.tools))
     }
 }
 
@@ -208,6 +208,28 @@ impl AgentState {
         self.turns.remove(&turn);
         if self.threads.get(thread_id).is_some_and(|thread| thread.asked) {
             self.threads.remove(thread_id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_listed;
+
+    #[test]
+    fn lists_of_tools_name_and_take_out() {
+        let has = |patterns: &[&str], tool: &str| {
+            is_listed(tool, &patterns.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>())
+        };
+        for (patterns, tool, expected) in [
+            (&["tools.*"][..], "tools.now", true),
+            (&["tools.*"], "http.get", false),
+            (&["*", "!email.*"], "email.send", false),
+            (&["*", "!email.*"], "http.get", true),
+            (&["!email.*"], "http.get", true),
+            (&["!email.*", "email.read"], "email.read", false),
+        ] {
+            assert_eq!(has(patterns, tool), expected, "{patterns:?} {tool}");
         }
     }
 }

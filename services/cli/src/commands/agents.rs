@@ -249,7 +249,11 @@ async fn list(session: &Session) -> Result<(), Error> {
 fn lines(agents: Vec<AgentRow>, zone: &TimeZone) -> Vec<String> {
     let rows = agents.into_iter().map(|row| {
         let profile = row.profile.unwrap_or_default();
-        let tools = if profile.tools.is_empty() { "all".to_owned() } else { profile.tools.join(" ") };
+        let tools = match profile.tools.as_slice() {
+            [] => "all".to_owned(),
+            tools if *tools == few_tools::FEW => "few".to_owned(),
+            tools => tools.join(" "),
+        };
         let queued = row.queued.map(|queued| queued.to_string()).unwrap_or_default();
         [row.agent, queued, rows::at(row.next_run_at, zone), tools, printable(&profile.description)]
     });

@@ -175,8 +175,11 @@ impl Deliberation<'_> {
             match is_old {
                 true => correct_as_before(request, completion, failure),
                 false => {
-                    let correction = format!("That answer could not be used: {}. Try again.", failure.message);
-                    request.push_correction(completion, &correction);
+                    let reason = match completion.tool_calls.is_empty() || request.may_call() {
+                        true => failure.message.as_str(),
+                        false => "no tool can be called any more; answer in words",
+                    };
+                    request.push_correction(completion, &format!("That answer could not be used: {reason}. Try again."));
                 }
             }
         }

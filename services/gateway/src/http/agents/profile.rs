@@ -352,5 +352,7 @@ mod tests {
         for bad in ["", "a*b", "**", "a b", "ä", &"x".repeat(65)] {
             assert!(!is_tool_pattern(bad), "{bad}");
         }
+        assert_eq!(tools(&serde_json::json!(["*", "!email.*"])).unwrap().len(), 2);
+        assert_eq!(tools(&serde_json::json!(["!"])), None);
     }
 }
