@@ -12,7 +12,7 @@ use crate::{
     chat::Chat,
     chat_completions::to_wire,
     prompts,
-    request::{AnswerSchema, Message, ModelRequest, Tool, ToolChoice, short_id},
+    request::{AnswerSchema, Message, ModelRequest, Tool, ToolChoice, defuse, short_id},
     schema,
     state::Turn,
     thread::cut_to,
@@ -47,7 +47,15 @@ struct Function {
 impl Chat {
     /// The client's tools, as a model is offered them; those that may not be called now are left out.
     fn offered(&self) -> Vec<Tool> {
-        if self.tool_choice == NONE || self.tools.is_empty() {
+        if self.tool_choice == NONE {
+            return Vec::new();
+        }
+        let is_meant = |tool: &Tool| self.named_tool().is_none_or(|named| *tool.name == *named);
+        self.all_tools().into_iter().filter(is_meant).collect()
+    }
+
+    fn all_tools(&self) -> Vec<Tool> {
+        if self.tools.is_empty() {
             return Vec::new();
         }
         let all: Vec<Offered> = serde_json::from_str(&self.tools).unwrap_or_default();
@@ -64,7 +72,7 @@ impl Chat {
                 acts_outside: false,
             }
         });
-        tools.filter(|tool| self.named_tool().is_none_or(|named| *tool.name == *named)).collect()
+        tools.collect()
     }
 
     /// The one tool that is to be called.
@@ -80,8 +88,8 @@ impl Chat {
 
     /// What the agent is told of the client's wishes; the same as long as the client sends the same.
     fn in_words(&self) -> Option<String> {
-        let instructions =
-            (!self.instructions.is_empty()).then(|| format!("{}\n{}", prompts::CLIENT_INSTRUCTIONS, self.instructions));
+        let instructions = (!self.instructions.is_empty())
+            .then(|| format!("{}\n{}", prompts::CLIENT_INSTRUCTIONS, defuse(&self.instructions)));
         let form = match self.schema() {
             Some(schema) => Some(format!("{} {schema}", prompts::CLIENT_SCHEMA)),
             None => self.wants_json().then(|| prompts::CLIENT_JSON.to_owned()),
@@ -143,6 +151,9 @@ impl Deliberation<'_> {
         let is_other = |tool: &Tool| offered.iter().all(|own| to_wire(&own.name) != to_wire(&tool.name));
         request.tools.retain(is_other);
         request.tools.extend(offered);
+        if request.tools.is_empty() && chat.tool_choice == NONE {
+            (request.tools, request.tool_choice) = (chat.all_tools(), ToolChoice::None);
+        }
         request
     }
 

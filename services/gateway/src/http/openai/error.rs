@@ -83,16 +83,19 @@ impl Error {
     pub fn failed(failed: &Failed) -> Self {
         let (status, kind, code, passes) = match failed.kind.as_str() {
             "model_rate_limited" => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", "rate_limit_exceeded", true),
-            kind @ ("model_overloaded" | "model_unavailable" | "model_timeout") => {
-                (StatusCode::SERVICE_UNAVAILABLE, SERVER, kind, true)
-            }
+            kind @ ("model_overloaded" | "model_unavailable" | "model_timeout" | "too_many_turns"
+            | "too_many_chains" | "thread_moved_on") => (StatusCode::SERVICE_UNAVAILABLE, SERVER, kind, true),
             "context_too_long" => (StatusCode::BAD_REQUEST, INVALID, "context_length_exceeded", false),
             "model_out_of_credit" | "cap_reached" => {
                 (StatusCode::TOO_MANY_REQUESTS, "insufficient_quota", "insufficient_quota", false)
             }
             "model_filtered" => (StatusCode::BAD_REQUEST, INVALID, "content_filter", false),
-            "thread_moved_on" => (StatusCode::SERVICE_UNAVAILABLE, SERVER, "thread_moved_on", true),
-            kind @ ("model_unauthorized" | "model_not_found" | "model_refused" | "malformed_answer"
+            kind @ "unknown_thread" => (StatusCode::NOT_FOUND, INVALID, kind, false),
+            kind @ ("model_unauthorized"
+            | "model_not_found"
+            | "model_refused"
+            | "malformed_answer"
+            | "malformed_tool_call"
             | "schema_refused") => (StatusCode::BAD_GATEWAY, SERVER, kind, false),
             kind => (StatusCode::INTERNAL_SERVER_ERROR, SERVER, kind, false),
         };
@@ -277,7 +280,9 @@ mod tests {
             ("model_out_of_credit", 9, 429, "insufficient_quota", None),
             ("cap_reached", 0, 429, "insufficient_quota", None),
             ("model_unauthorized", 0, 502, "model_unauthorized", None),
-            ("unknown_thread", 0, 500, "unknown_thread", None),
+            ("unknown_thread", 0, 404, "unknown_thread", None),
+            ("too_many_turns", 0, 503, "too_many_turns", Some("5")),
+            ("invalid_chain", 0, 500, "invalid_chain", None),
         ] {
             let failed = Failed { kind: kind.to_owned(), text: "why".to_owned(), retry_after_ms };
             let error = Error::failed(&failed);
@@ -286,7 +291,7 @@ mod tests {
             let response = error.into_response();
             let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
             assert_eq!(header("retry-after").as_deref(), retry_after, "{kind}");
-            let is_final = retry_after.is_none() && status != 400;
+            let is_final = retry_after.is_none() && !matches!(status, 400 | 404);
             assert_eq!(header(SHOULD_RETRY).as_deref(), is_final.then_some("false"), "{kind}");
         }
     }
