@@ -162,13 +162,19 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("FROM briefings WHERE told", "'u7', NULL, 20", "briefings_told"),
     (
         "FROM model_calls AS calls",
-        "true, true, true, true, true, 'a7', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 50, true, NULL, NULL",
+        "true, true, true, true, true, 'a7', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 50, true, NULL, NULL, NULL, NULL",
         "model_calls_of_agent",
     ),
     (
         "FROM model_calls AS calls",
-        "true, true, true, true, true, NULL, NULL, NULL, NULL, '2025-02-01', '2025-02-02', NULL, NULL, NULL, NULL, NULL, 50, true, NULL, NULL",
+        "true, true, true, true, true, NULL, NULL, NULL, NULL, '2025-02-01', '2025-02-02', NULL, NULL, NULL, NULL, NULL, 50, true, NULL, NULL, NULL, NULL",
         "model_calls_by_day",
+    ),
+    // What an API key spent in a day, of all that was spent in it.
+    (
+        "FROM model_calls AS calls",
+        "false, false, false, false, false, NULL, NULL, NULL, NULL, '2026-02-01', '2026-02-01', NULL, NULL, NULL, NULL, NULL, 1, false, NULL, NULL, 'api_key:k7', NULL",
+        "model_calls_by_day entries_of_key",
     ),
     // What is held of a user: each piece by its id, and where the pieces of each kind are.
     ("resolved_at AS \"resolved_at!: At\" FROM actions WHERE action_id = ANY", "ARRAY[{ID}]", "actions_pkey"),

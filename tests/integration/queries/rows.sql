@@ -91,10 +91,13 @@ SELECT md5(i::text)::uuid, i, 0, 'a' || i % 200, 'u' || i % 500, md5(i::text)::u
 FROM generate_series(1, 20000) AS i;
 
 INSERT INTO model_calls (event_id, call, sequence, agent, thread_id, user_id, tier, model, module, decided_at, input_tokens,
-                         output_tokens, latency_ms)
+                         output_tokens, latency_ms, cached_tokens, is_estimate, correlation_id)
 SELECT gen_random_uuid(), 0, i, 'a' || i % 200, 't' || i % 2000, 'u' || i % 500, 'heavy', 'm', 'c' || i % 3, '2026-01-01'::timestamptz
-       + i * interval '2 min', 1, 1, 1
+       + i * interval '2 min', 1, 1, 1, 0, false, gen_random_uuid()
 FROM generate_series(1, 40000) AS i;
+
+INSERT INTO entries (correlation_id, entered_by)
+SELECT correlation_id, 'api_key:k' || sequence % 500 FROM model_calls;
 
 -- What an index still has to sort in costs a query as much as a table.
 SELECT gin_clean_pending_list('memories_by_word'), gin_clean_pending_list('memories_by_name');

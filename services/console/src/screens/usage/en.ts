@@ -15,6 +15,7 @@ export const en = {
   output: 'Output tokens',
   cost: 'Cost',
   unknownCost: 'not known',
+  estimated: (tokens: string) => `${tokens} tokens of these, input and output, are estimated: the model server told none.`,
   unpriced: (models: string) => `No price is configured for ${models} (gateway.prices), so costs with them are not known.`,
   chart: 'Tokens by day',
   bar: (day: string, input: string, output: string) => `${day}: ${input} input tokens, ${output} output tokens`,

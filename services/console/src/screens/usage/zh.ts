@@ -15,6 +15,7 @@ export const zh: typeof en = {
   output: '输出令牌',
   cost: '费用',
   unknownCost: '未知',
+  estimated: (tokens) => `其中 ${tokens} 个词元（输入和输出）为估算值：模型服务器未报告用量。`,
   unpriced: (models) => `${models} 未配置价格（gateway.prices），因此包含它们的费用未知。`,
   chart: '每日令牌数',
   bar: (day, input, output) => `${day}：输入 ${input}，输出 ${output}`,
