@@ -179,7 +179,8 @@ impl Deliberation<'_> {
                         true => failure.message.as_str(),
                         false => "no tool can be called any more; answer in words",
                     };
-                    request.push_correction(completion, &format!("That answer could not be used: {reason}. Try again."));
+                    request
+                        .push_correction(completion, &format!("That answer could not be used: {reason}. Try again."));
                 }
             }
         }
