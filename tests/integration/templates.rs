@@ -82,7 +82,7 @@ impl Chance {
 
 fn call(id: Uuid, number: u64) -> ToolCall {
     let arguments = json!({ "subject": format!("number {number}"), "nested": { "list": [1, null, "x"] } });
-    ToolCall { id: short_id(id), tool: "memory.append".into(), arguments: arguments.to_string() }
+    ToolCall { id: short_id(id), tool: "memory.append".into(), arguments: arguments.to_string(), ..ToolCall::default() }
 }
 
 /// One thing that happens in a conversation.
@@ -100,7 +100,7 @@ fn happen(request: &mut ModelRequest, chance: &mut Chance) {
             let calls: Vec<ToolCall> = ids.map(|id| call(id, number)).collect();
             let results = calls.iter().map(|call| json!({ "done": call.id }).to_string()).collect();
             let said = if number % 2 == 0 { "I will look." } else { "" };
-            request.conversation().calls(said, calls, String::new(), results);
+            request.conversation().calls(said, calls, (String::new(), String::new()), results);
         }
         7 => request.push_correction(
             &Completion { text: if number % 2 == 0 { words } else { String::new() }, ..Default::default() },
