@@ -364,11 +364,6 @@ fn called(call: &ToolCall, takes: Takes) -> Called<'_> {
     }
 }
 
-/// Fields of an answer that go back with its calls.
-fn of_answer(passed_back: &str, reasoning_details: &str) -> Map<String, Value> {
-    fields(passed_back, &[&["role", "content", "tool_calls"], own_details(reasoning_details)].concat())
-}
-
 /// The field that details of reasoning take, where there are any.
 fn own_details(details: &str) -> &'static [&'static str] {
     if details.is_empty() { &[] } else { &["reasoning_details"] }
