@@ -50,16 +50,16 @@ fn is_ready(line: &str) -> bool {
     line.starts_with("listening on")
 }
 
-/// A Kairo whose models are all this server, with an agent that is offered these tools.
-async fn world(server: &OtherServer, tools: &[&str]) -> World {
+/// A Kairo whose models are all this server, with an agent that is offered these tools and answers in so many tokens at most.
+async fn world(server: &OtherServer, tools: &[&str], longest: &str) -> World {
     let wanted = Wanted::new("rules: [{ name: none, when: {}, reply: this is not the model }]");
     let model = |wanted: Wanted, name: &str, value: &str| {
         wanted.env(Service::AgentRuntime, &format!("KAIRO_MODELS__HEAVY__{name}"), value)
     };
     let wanted = model(wanted, "BASE_URL", &server.url("/v1"));
-    let wanted = model(wanted, "MAX_OUTPUT_TOKENS", "64");
+    let wanted = model(wanted, "MAX_OUTPUT_TOKENS", longest);
     let world = wanted.start().await;
-    let profile = json!({ "agent": AGENT, "prompt": "You are brief.", "tools": tools, "max_steps": 2 });
+    let profile = json!({ "agent": AGENT, "prompt": "You are brief.", "tools": tools, "max_steps": 4 });
     let answer = world.post("/v1/agents", &profile).await;
     assert!(answer.0 == 200 || answer.0 == 201, "{answer:?}");
     world
@@ -102,7 +102,7 @@ fn has_words(stream: &str) -> bool {
 #[tokio::test]
 async fn a_real_model_answers_whole_and_streamed() {
     let Some(server) = server().await else { return };
-    let world = world(&server, &["no.such"]).await;
+    let world = world(&server, &["no.such"], "64").await;
     let (status, answer) = world.post("/v1/chat/completions", &chat("Say hello.", false)).await;
     assert_eq!(status, 200, "{answer}");
     assert!(!answer["choices"][0]["message"]["content"].as_str().unwrap().is_empty(), "{answer}");
@@ -119,7 +119,7 @@ async fn a_real_model_answers_whole_and_streamed() {
 #[tokio::test]
 async fn a_call_that_a_real_server_parses_runs_and_its_result_goes_back() {
     let Some(server) = server().await else { return };
-    let world = world(&server, &["tools.now"]).await;
+    let world = world(&server, &["tools.now"], "64").await;
     let sent = world.send(AGENT, &format!("Repeat this text:\n{CALL}")).await;
     let said = said(&world, &sent).await;
     let events = world.events_of(&sent).await;
@@ -133,7 +133,7 @@ async fn a_call_that_a_real_server_parses_runs_and_its_result_goes_back() {
 #[tokio::test]
 async fn a_thread_that_outgrows_the_servers_context_goes_on() {
     let Some(server) = server().await else { return };
-    let world = world(&server, &["no.such"]).await;
+    let world = world(&server, &["no.such"], "24").await;
     // Each is a quarter of the context.
     let long = "The lamp in the hall is green. ".repeat(64);
     for number in 1..=6 {
@@ -146,7 +146,7 @@ async fn a_thread_that_outgrows_the_servers_context_goes_on() {
 #[tokio::test]
 async fn a_server_that_is_killed_in_the_middle_and_comes_back_costs_no_turn() {
     let Some(server) = server().await else { return };
-    let world = world(&server, &["no.such"]).await;
+    let world = world(&server, &["no.such"], "1000").await;
     let (_, rest) = begin_answer(&world, "Count from one to a hundred.").await;
     server.process.kill9().await.unwrap();
     let again = start_again(&server).await;
