@@ -82,7 +82,7 @@ impl Chance {
 
 fn call(id: Uuid, number: u64) -> ToolCall {
     let arguments = json!({ "subject": format!("number {number}"), "nested": { "list": [1, null, "x"] } });
-    ToolCall { id: short_id(id), tool: "memory.append".into(), arguments: arguments.to_string() }
+    ToolCall { id: short_id(id), tool: "memory.append".into(), arguments: arguments.to_string(), ..ToolCall::default() }
 }
 
 /// One thing that happens in a conversation.
@@ -99,15 +99,15 @@ fn happen(request: &mut ModelRequest, chance: &mut Chance) {
                 .map(|n| Uuid::from_u128(u128::from(number) << 64 | at as u128 | u128::from(n) << 32));
             let calls: Vec<ToolCall> = ids.map(|id| call(id, number)).collect();
             let results = calls.iter().map(|call| json!({ "done": call.id }).to_string()).collect();
-            let said = if number % 2 == 0 { "I will look." } else { "" };
-            request.conversation().calls(said, calls, String::new(), results);
+            let said = if number.is_multiple_of(2) { "I will look." } else { "" };
+            request.conversation().calls(said, calls, (String::new(), String::new()), results);
         }
         7 => request.push_correction(
-            &Completion { text: if number % 2 == 0 { words } else { String::new() }, ..Default::default() },
+            &Completion { text: if number.is_multiple_of(2) { words } else { String::new() }, ..Default::default() },
             "not JSON",
         ),
         _ => {
-            let arguments = if number % 2 == 0 { "{}" } else { "{\"a\": b" };
+            let arguments = if number.is_multiple_of(2) { "{}" } else { "{\"a\": b" };
             let call = CompletionToolCall { tool: "no.such".into(), arguments: arguments.into(), ..Default::default() };
             request
                 .push_correction(&Completion { tool_calls: vec![call], ..Default::default() }, "there is no such tool");
