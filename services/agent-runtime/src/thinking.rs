@@ -328,6 +328,7 @@ fn without_new_fields(completion: &mut Completion) {
     completion.ending.clear();
     completion.passed_back.clear();
     for call in &mut completion.tool_calls {
+        call.call_id.clear();
         call.passed_back.clear();
     }
 }

@@ -218,17 +218,17 @@ fn has_answers(decision: &AgentDecision) -> bool {
             || !completion.passed_back.is_empty()
             || calls.any(|call| !call.passed_back.is_empty())
     };
-    let is_new = |event: &Event| match event {
-        Event::Action(AgentAction { action: Some(Action::Say(say)) }) => !say.client_calls.is_empty(),
-        Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) => {
+    let is_new = |event: &Event| {
+        if let Event::Action(AgentAction { action: Some(Action::Say(say)) }) = event {
+            return !say.client_calls.is_empty();
+        }
+        if let Event::Action(AgentAction { action: Some(Action::ToolCall(call)) }) = event {
             let fields = [&call.call_id, &call.passed_back, &call.answer_passed_back];
-            fields.into_iter().any(|field| !field.is_empty())
+            return fields.into_iter().any(|field| !field.is_empty());
         }
-        Event::ChainStarted(chain) => {
-            let is_marked = |step: &ChainStep| !step.call_id.is_empty() || !step.passed_back.is_empty();
-            !chain.passed_back.is_empty() || chain.steps.iter().any(is_marked)
-        }
-        _ => false,
+        let Event::ChainStarted(chain) = event else { return false };
+        let is_marked = |step: &ChainStep| !step.call_id.is_empty() || !step.passed_back.is_empty();
+        !chain.passed_back.is_empty() || chain.steps.iter().any(is_marked)
     };
     let mut events = decision.events.iter().filter_map(|event| event.event.as_ref());
     decision.completions.iter().any(is_marked) || events.any(is_new) || has_unknown_cost(decision)

@@ -563,9 +563,10 @@ mod tests {
             id: id.into(),
             tool: "tools.now".into(),
             arguments: "{}".into(),
+            passed_back: String::new(),
         });
         let mut asked = ModelRequest::of("heavy", "Be brief.", "What time is it?");
-        asked.conversation().calls("Two.", calls.into(), String::new(), vec!["1".into(), "2".into()]);
+        asked.conversation().calls("Two.", calls.into(), (String::new(), String::new()), vec!["1".into(), "2".into()]);
         let schema = AnswerSchema { name: "n".into(), schema: r#"{"type":"object"}"#.into(), is_strict: true };
         asked.answer_schema = Some(schema);
         let body =

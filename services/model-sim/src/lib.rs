@@ -13,13 +13,9 @@ pub mod conversation;
 pub mod counters;
 pub mod delay;
 mod delivery;
-pub mod demand;
-pub mod form;
 mod json;
 pub mod matching;
 pub mod misbehaviour;
-pub mod presets;
-pub mod raw;
 pub mod recorder;
 pub mod rendering;
 pub mod scenario;
@@ -34,7 +30,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use delay::Delay;
-pub use misbehaviour::Misbehaviour;
+pub use misbehaviour::{Misbehaviour, demand, form, presets, raw};
 pub use scenario::{Scenario, ScenarioMistakes};
 pub use server::{Server, bind};
 

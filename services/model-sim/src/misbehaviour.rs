@@ -1,8 +1,15 @@
-//! Misbehaviour at random: which answers come in another form, by a seed. Pure.
+//! How real endpoints misbehave: [`form`]s in which they give an answer, [`raw`] bytes, [`demand`]s that they make of requests,
+//! and [`presets`] of all that; and here misbehaviour at random: which answers come in another form, by a seed. Pure.
+
+pub mod demand;
+pub mod form;
+pub mod presets;
+pub mod raw;
 
 use std::{fmt, str::FromStr};
 
-use crate::{delay::mixed, form::Form};
+use self::form::Form;
+use crate::delay::mixed;
 
 /// How many failures in one turn of a conversation are allowed for, so that a client that asks again comes through.
 pub const FAILURES: u32 = 2;

@@ -115,11 +115,13 @@ impl Model {
         {
             live.flush().await;
         }
+        let is_marked = reader.is_finished();
         let outcome = reader.finish(&end?);
-        self.learned.note_end(match &outcome {
-            Ok((completion, _)) => completion.finish_reason.is_empty() && self.learned.takes_unmarked_end(),
-            Err(error) => error.is_unmarked_end,
-        });
+        match &outcome {
+            Ok(_) if is_marked => self.learned.note_end(call.digest, true),
+            Err(error) if error.is_unmarked_end => self.learned.note_end(call.digest, false),
+            Ok(_) | Err(_) => {}
+        }
         let (completion, rest) = outcome?;
         if let Some(live) = &mut live {
             live.show(&rest.reasoning, true).await;
@@ -145,7 +147,7 @@ impl Model {
             thinks_first: self.config.thinks_first,
             max_reasoning_bytes: self.config.max_reasoning_bytes,
             max_answer_bytes: self.config.max_answer_bytes,
-            takes_unmarked_end: self.learned.takes_unmarked_end(),
+            takes_unmarked_end: self.learned.takes_unmarked_end(call.digest),
             seed: call.digest.to_owned(),
             taken_ids: known_ids(call.request),
         }

@@ -159,8 +159,10 @@ pub struct Learned(Mutex<Lessons>);
 #[derive(Debug, Default)]
 struct Lessons {
     capabilities: Capabilities,
-    /// Its last answer ended without a sign that it was whole.
-    ends_unmarked: bool,
+    /// It has marked the end of an answer.
+    marks_ends: bool,
+    /// Digests of requests whose last answer ended without a sign that it was whole.
+    unmarked: BTreeSet<String>,
     /// Digest of the last request that was more than the endpoint takes in a minute.
     too_large_for_minute: String,
 }
@@ -175,14 +177,25 @@ impl Learned {
         self.lessons().capabilities = capabilities;
     }
 
-    /// Whether answers are believed to be whole that end without a sign of it: those of an endpoint which never gives one. One
-    /// that breaks off is asked again, and marks its end then.
-    pub fn takes_unmarked_end(&self) -> bool {
-        self.lessons().ends_unmarked
+    /// Whether an answer to this request is believed to be whole that ends without a sign of it: where the one before ended so,
+    /// too, or no answer of this endpoint ever gave one. One that broke off is asked for again, and marks its end then.
+    pub fn takes_unmarked_end(&self, request_digest: &str) -> bool {
+        let lessons = self.lessons();
+        lessons.unmarked.contains(request_digest) || !lessons.marks_ends && !lessons.unmarked.is_empty()
     }
 
-    pub fn note_end(&self, is_unmarked: bool) {
-        self.lessons().ends_unmarked = is_unmarked;
+    /// An answer to this request has marked its end, or has not.
+    pub fn note_end(&self, request_digest: &str, is_marked: bool) {
+        let mut lessons = self.lessons();
+        if is_marked {
+            lessons.marks_ends = true;
+            lessons.unmarked.remove(request_digest);
+        } else {
+            if lessons.unmarked.len() >= REMEMBERED {
+                lessons.unmarked.clear();
+            }
+            lessons.unmarked.insert(request_digest.to_owned());
+        }
     }
 
     /// Whether this request was too large for a minute the last time, too.
@@ -268,11 +281,13 @@ mod tests {
     #[test]
     fn an_end_without_a_mark_is_believed_the_second_time() {
         let learned = Learned::default();
-        assert!(!learned.takes_unmarked_end());
-        learned.note_end(true);
-        assert!(learned.takes_unmarked_end());
-        learned.note_end(false);
-        assert!(!learned.takes_unmarked_end());
+        assert!(!learned.takes_unmarked_end("a"));
+        learned.note_end("a", false);
+        assert!(learned.takes_unmarked_end("a") && learned.takes_unmarked_end("b"), "it never marks its ends");
+        learned.note_end("b", true);
+        assert!(learned.takes_unmarked_end("a") && !learned.takes_unmarked_end("b"));
+        learned.note_end("a", true);
+        assert!(!learned.takes_unmarked_end("a"));
         assert!(
             !learned.is_too_large_again("a") && learned.is_too_large_again("a") && !learned.is_too_large_again("b")
         );

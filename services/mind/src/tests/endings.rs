@@ -28,8 +28,8 @@ fn calls_with(ids: &[&str]) -> Completion {
 }
 
 fn final_word(record: &Record) -> Say {
-    let said = decision(record).events.iter().filter_map(DecidedEvent::say);
-    said.filter(|say| say.r#final).last().cloned().unwrap_or_else(|| panic!("no final word: {:?}", kinds(record)))
+    let mut said = decision(record).events.iter().filter_map(DecidedEvent::say);
+    said.rfind(|say| say.r#final).cloned().unwrap_or_else(|| panic!("no final word: {:?}", kinds(record)))
 }
 
 /// The ids of the calls and results that a request shows.

@@ -17,7 +17,8 @@ fn asked(error: &CompletionError) -> (usize, kairo_proto::v1::Say) {
     agent.hears("m1", "hello");
     let decided = agent.decides_with(|_| failed(error.clone())).unwrap();
     agent.is_replayed();
-    let said = decision(&decided).events.iter().filter_map(kairo_proto::v1::DecidedEvent::say).last().unwrap().clone();
+    let said =
+        decision(&decided).events.iter().filter_map(kairo_proto::v1::DecidedEvent::say).next_back().unwrap().clone();
     (agent.asked.len(), said)
 }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const PRESETS: &str = include_str!("../scenarios/presets.yaml");
+const PRESETS: &str = include_str!("../../scenarios/presets.yaml");
 
 /// A way to misbehave.
 #[derive(Clone, Debug, Deserialize)]
