@@ -15,7 +15,7 @@
 //! * [`teaming`]: agents that ask agents
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
-//!//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent: what may be open at once
+//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent
 
 mod asked;
 mod bounds;
