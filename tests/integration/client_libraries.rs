@@ -24,7 +24,8 @@ rules:
   - { name: form, when: { user_contains: "in the form" }, reply: { json: { city: Rome, degrees: 21 } } }
   - { name: busy, when: { user_contains: "busy" }, reply: { error: { status: 429, message: slow down, retry_after: 3600 } } }
   - { name: away, when: { user_contains: "away" }, reply: { error: { status: 503, message: on fire } } }
-  - { name: echo, when: {}, reply: { text: "You said these words: {{ user }}", chunk_delay_ms: 20 } }
+  # Slowly, since what arrives at once is shown at once.
+  - { name: echo, when: {}, reply: { text: "You said these words: {{ user }}", chunk_chars: 8, chunk_delay_ms: 50 } }
 "#;
 
 /// A client library: the variable that names what runs it, and its script.

@@ -105,6 +105,9 @@ async fn every_failure(stream: bool) {
     let said = CASES.iter().enumerate().map(|(number, (said, ..))| say(&world, number, said));
     let sent = join_all(said).await;
     for (sent, case) in sent.iter().zip(&CASES) {
+        // Of half a document nothing is an answer yet.
+        let case =
+            if case.0 == "drop once" && !stream { &("drop once", &["model_unavailable"][..], true) } else { case };
         assert_fails_as_it_should(&world, sent, case).await;
     }
     for request in world.model_requests().await {
@@ -137,7 +140,8 @@ async fn every_failure_of_a_whole_answer_is_an_event_and_the_turn_still_ends_in_
 
 /// Reasoning, told apart or written into the answer.
 const THOUGHTS: &str = r#"
-defaults: { chunk_chars: 3 }
+# What arrives at once is shown at once.
+defaults: { chunk_chars: 3, chunk_delay_ms: 20 }
 rules:
   - name: apart
     when: { user_contains: apart }

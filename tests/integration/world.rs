@@ -84,7 +84,8 @@ impl Wanted {
         Self {
             replicas,
             scenario: scenario.to_owned(),
-            env: Vec::new(),
+            // An endpoint that is away is tried eight times: not over half a minute here.
+            env: vec![(Some(Service::AgentRuntime), "KAIRO_AGENT_RUNTIME__RETRY_PAUSE_MS".to_owned(), "20".to_owned())],
             postgres: None,
             monitored: false,
             fallbacks: Vec::new(),

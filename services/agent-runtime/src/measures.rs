@@ -95,12 +95,12 @@ pub fn called(metrics: &Metrics, config: &ModelConfig, tier: &str, completion: &
         metrics.note(&TOKENS, tokens as f64, &[CHAT, PROVIDER, model, tier, of]);
     }
     let Completion { input_tokens, cached_tokens, output_tokens, .. } = *completion;
-    match config.price {
-        Some(price) => {
-            let cost = price.cost_of(Usage { input_tokens, cached_tokens, output_tokens }).units() as f64 / COST_UNITS;
-            metrics.count(&COST, cost, &[model, tier]);
-        }
-        None => metrics.count(&UNPRICED, input_tokens.saturating_add(output_tokens) as f64, &[model, tier]),
+    let tokens = input_tokens.saturating_add(output_tokens);
+    // Told of models with a price, too: nothing that is counted is missing.
+    metrics.count(&UNPRICED, if config.price.is_none() { tokens as f64 } else { 0.0 }, &[model, tier]);
+    if let Some(price) = config.price {
+        let cost = price.cost_of(Usage { input_tokens, cached_tokens, output_tokens }).units() as f64 / COST_UNITS;
+        metrics.count(&COST, cost, &[model, tier]);
     }
 }
 

@@ -35,7 +35,7 @@ const AFTERWARDS: Duration = Duration::from_secs(5);
 /// Wait for the body of an error: what it says is worth no more.
 const ERROR_WAIT: Duration = Duration::from_secs(10);
 /// What a model is told of parts that its endpoint refuses.
-const NOT_SHOWN: &str = "you are not shown such";
+const NOT_SHOWN: &str = "you cannot be shown it";
 
 /// A call to be made.
 pub struct Call<'c> {

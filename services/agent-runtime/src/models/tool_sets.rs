@@ -82,10 +82,10 @@ mod tests {
         let first = sets.of(&one);
         assert_eq!(
             first.wire.get(),
-            r#"[{"type":"function","function":{"name":"a__b","description":"what it does","parameters":{}}}]"#
+            r#"[{"type":"function","function":{"name":"a__b","description":"what it does","parameters":{"type":"object","properties":{}}}}]"#
         );
         assert_eq!(first.canonical.get(), serde_json::to_string(&one).unwrap());
-        let other = sets.of(&[tool("a.b".into(), r#"{"type":"object"}"#)]);
+        let other = sets.of(&[tool("a.b".into(), r#"{"type":"object","properties":{"c":{"type":"string"}}}"#)]);
         assert_ne!(first.wire.get(), other.wire.get());
         assert!(Arc::ptr_eq(&first, &sets.of(&one)));
         (0..REMEMBERED).for_each(|number| drop(sets.of(&[tool(number.to_string(), "{}")])));

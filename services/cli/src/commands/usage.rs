@@ -157,9 +157,9 @@ mod tests {
         let text = lines(&answer).join("\n");
         for part in [
             "COST EUR",
-            "bob                  large          2      1       70    60     9       5    0.125",
+            "bob                  large          2      1       70     60      9       5          0.125",
             "total",
-            "9       5       ?",
+            "9       5          ?",
             "estimated: tokens of calls whose model server told none",
             "cap of agent bob: cost_per_day 2.5: an unknown amount spent, an unknown amount left",
             "cap of installation: tokens_in_total 100: 60 spent, 40 left",

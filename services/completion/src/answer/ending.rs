@@ -2,6 +2,54 @@
 
 use kairo_proto::words::AnswerEnding;
 
+/// Reasons of endpoints, in lower case and with underscores.
+const CUT: [&str; 13] = [
+    "length",
+    "max_tokens",
+    "max_token",
+    "model_length",
+    "max_output_tokens",
+    "max_length",
+    "token_limit",
+    "max_new_tokens",
+    "incomplete",
+    "truncated",
+    "model_context_window_exceeded",
+    "context_length",
+    "context_length_exceeded",
+];
+const FILTERED: [&str; 14] = [
+    "content_filter",
+    "content_filtered",
+    "contentfilter",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+    "image_safety",
+    "guardrail_intervened",
+    "sensitive",
+    "moderation",
+    "filtered",
+    "language",
+];
+const FAILED: [&str; 12] = [
+    "error",
+    "network_error",
+    "abort",
+    "aborted",
+    "cancelled",
+    "canceled",
+    "failed",
+    "server_error",
+    "other_error",
+    "insufficient_system_resource",
+    "error_toxic",
+    "error_limit",
+];
+const GARBLED: [&str; 4] = ["malformed_function_call", "unexpected_tool_call", "malformed_tool_call", "tool_error"];
+
 /// What a reason to finish means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
@@ -19,49 +67,19 @@ impl Finish {
     /// Reads a reason. Whatever else it says, the answer is over, and complete.
     pub fn of(reason: &str) -> Self {
         let reason = reason.to_lowercase().replace('-', "_");
-        match reason.as_str() {
-            "length"
-            | "max_tokens"
-            | "max_token"
-            | "model_length"
-            | "max_output_tokens"
-            | "max_length"
-            | "token_limit"
-            | "max_new_tokens"
-            | "incomplete"
-            | "truncated"
-            | "model_context_window_exceeded"
-            | "context_length"
-            | "context_length_exceeded" => Self::Cut,
-            "content_filter"
-            | "content_filtered"
-            | "contentfilter"
-            | "safety"
-            | "recitation"
-            | "blocklist"
-            | "prohibited_content"
-            | "spii"
-            | "image_safety"
-            | "guardrail_intervened"
-            | "sensitive"
-            | "moderation"
-            | "filtered"
-            | "language" => Self::Filtered,
-            "refusal" => Self::Refused,
-            "error"
-            | "network_error"
-            | "abort"
-            | "aborted"
-            | "cancelled"
-            | "canceled"
-            | "failed"
-            | "server_error"
-            | "other_error"
-            | "insufficient_system_resource"
-            | "error_toxic"
-            | "error_limit" => Self::Failed,
-            "malformed_function_call" | "unexpected_tool_call" | "malformed_tool_call" | "tool_error" => Self::Garbled,
-            _ => Self::Complete,
+        let is = |reasons: &[&str]| reasons.contains(&reason.as_str());
+        if is(&CUT) {
+            Self::Cut
+        } else if is(&FILTERED) {
+            Self::Filtered
+        } else if is(&["refusal"]) {
+            Self::Refused
+        } else if is(&FAILED) {
+            Self::Failed
+        } else if is(&GARBLED) {
+            Self::Garbled
+        } else {
+            Self::Complete
         }
     }
 

@@ -25,6 +25,8 @@ pub struct Difference {
 const SHOWN: usize = 200;
 /// Places that are told of two decisions, at most.
 pub const PLACES: usize = 64;
+/// Fields that a model server gives each answer anew, and that say nothing of what is decided.
+const OF_SERVERS: [&str; 3] = ["call_id", "passed_back", "answer_passed_back"];
 /// Fields of events that hold words.
 const WORDS: [&str; 6] = ["text", "summary", "title", "message", "reason", "note"];
 
@@ -103,7 +105,7 @@ fn differ(recorded: &Value, made: &Value, at: &str, differences: &mut Vec<Differ
             let mut fields: Vec<&String> =
                 one.keys().chain(other.keys().filter(|field| !one.contains_key(*field))).collect();
             fields.sort();
-            for field in fields {
+            for field in fields.into_iter().filter(|field| !OF_SERVERS.contains(&field.as_str())) {
                 let of = |object: &serde_json::Map<String, Value>| object.get(field).cloned().unwrap_or_default();
                 differ(&of(one), &of(other), &below(field), differences);
             }

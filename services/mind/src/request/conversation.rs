@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     Message, ToolCall,
-    block::{block, defuse},
+    block::{CLOSE, block, defuse},
 };
 use crate::chat_completions;
 
@@ -16,6 +16,8 @@ const NO_WORDS: &str = "(no words)";
 /// What stands for the answer that a model did not give because the user went on: templates of models refuse a user's message right
 /// behind a result.
 const NO_ANSWER: &str = "(not answered before the next message)";
+/// What stands between two messages of a user that no answer stands between.
+const NEXT: &str = "The user's next message:";
 /// What a conversation begins with whose beginning is not shown.
 pub(super) const LEFT_OUT: &str = "What came before is left out.";
 /// What a conversation ends with that has nothing to be answered.
@@ -49,6 +51,10 @@ impl<'m> Conversation<'m> {
         }
         match self.messages.last_mut() {
             Some(Message::User { text, parts: known }) => {
+                // Two messages are not one: a model must see where the second begins.
+                if !text.is_empty() && !text.ends_with(CLOSE) {
+                    add_paragraph(text, &block(NEXT));
+                }
                 add_paragraph(text, &words);
                 known.extend_from_slice(parts);
             }

@@ -87,11 +87,11 @@ fn a_thread_that_has_moved_on_takes_no_message_and_a_fork_knows_nothing_of_what_
     agent.decides(&[says("2")]).unwrap();
     assert_eq!(agent.shown_in_short()[1..], ["user: one", "agent: 1", "user: two"]);
     // Of a thread that is not known, the client's word counts.
-    let history = vec![of("user", "eins")];
+    let history = vec![of("user", "eins"), of("assistant", "1")];
     let unknown = ChatRequest { fork_of: "t9".into(), history, ..behind(first) };
     agent.hears_from_client("m5", "t3", "zwei", unknown);
     agent.decides(&[says("2")]).unwrap();
-    assert_eq!(agent.shown_in_short()[1..], ["user: eins", "user: zwei"]);
+    assert_eq!(agent.shown_in_short()[1..], ["user: eins", "agent: 1", "user: zwei"]);
 }
 
 #[test]

@@ -136,9 +136,9 @@ fn work_that_was_refused_has_failed_and_its_reason_is_no_result() {
     agent.hears("m1", "Research");
     agent.decides(&[queues("I will.", &["Research"])]).unwrap();
     let decided = agent.works(&[ended("refused", says("I cannot."))]).unwrap();
-    let ended = decision(&decided).events.iter().find_map(|event| match &event.event {
-        Some(Event::TaskEnded(ended)) => Some((ended.status.clone(), ended.result.clone(), ended.reason.clone())),
-        _ => None,
+    let ended = decision(&decided).events.iter().find_map(|event| {
+        let Some(Event::TaskEnded(ended)) = &event.event else { return None };
+        Some((ended.status.clone(), ended.result.clone(), ended.reason.clone()))
     });
     assert_eq!(ended, Some(("failed".into(), String::new(), "I cannot.".into())));
     agent.is_replayed();

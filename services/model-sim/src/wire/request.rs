@@ -13,7 +13,7 @@ use super::{
 pub struct ChatRequest<'a> {
     #[serde(borrow)]
     pub model: Cow<'a, str>,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "each")]
     pub messages: Vec<RequestMessage<'a>>,
     #[serde(borrow, default)]
     pub tools: Option<Vec<OfferedTool<'a>>>,
@@ -35,8 +35,7 @@ pub struct StreamOptions {
     pub include_usage: Option<bool>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(from = "WireMessage<'a>", bound(deserialize = "'de: 'a"))]
+#[derive(Debug)]
 pub struct RequestMessage<'a> {
     pub role: Cow<'a, str>,
     /// Of a user or a tool without the blocks in it.
@@ -60,14 +59,33 @@ struct WireMessage<'a> {
     tool_call_id: Option<String>,
 }
 
-impl<'a> From<WireMessage<'a>> for RequestMessage<'a> {
-    fn from(message: WireMessage<'a>) -> Self {
-        let WireMessage { role, content: MessageText(text, parts), tool_calls, tool_call_id } = message;
-        let (text, told) = match role.as_ref() {
-            "user" | "tool" => block::split(text),
-            _ => (text, Vec::new()),
+/// The messages, each for itself where the words of several stand in one.
+fn each<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RequestMessage<'a>>, D::Error> {
+    let messages = Vec::<WireMessage<'a>>::deserialize(deserializer)?;
+    Ok(messages.into_iter().flat_map(WireMessage::apart).collect())
+}
+
+impl<'a> WireMessage<'a> {
+    fn apart(self) -> Vec<RequestMessage<'a>> {
+        let Self { role, content: MessageText(text, parts), mut tool_calls, mut tool_call_id } = self;
+        let texts = match role.as_ref() {
+            "user" => block::messages(text),
+            "tool" => vec![block::split(text)],
+            _ => vec![(text, Vec::new())],
         };
-        Self { role, content: MessageText(text, parts), told, tool_calls, tool_call_id }
+        let last = texts.len().saturating_sub(1);
+        let mut parts = Some(parts);
+        let message = |(at, (text, told)): (usize, (Cow<'_, str>, Vec<String>))| RequestMessage {
+            role: role.clone(),
+            content: MessageText(
+                Cow::Owned(text.into_owned()),
+                if at == last { parts.take().unwrap_or_default() } else { Vec::new() },
+            ),
+            told,
+            tool_calls: tool_calls.take(),
+            tool_call_id: tool_call_id.take(),
+        };
+        texts.into_iter().enumerate().map(message).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kairo_core::record::Record;
+use kairo_core::{principal::Principal, record::Record};
 use kairo_local::{Postgres, Tools};
 use kairo_proto::v1::{
     AgentApproval, AgentBriefed, AgentChoice, AgentMessage, ApprovalRequested, ChainEnded, ChainStarted, ChainStep,
@@ -121,8 +121,10 @@ fn history() -> Vec<Record> {
     let refused = UserMessageUndelivered { agent: "nobody".into(), reason: "nobody".into(), ..Default::default() };
     let progress = ToolProgress { action_id: id.clone(), fraction: Some(0.5), ..Default::default() };
     let over = Event::ChainEnded(ChainEnded { chain_id, outcome: "done".into(), ..Default::default() });
+    let mut with_key = sent(1, "ann", "bob", "");
+    with_key.envelope.entered_by = Some(Principal::api_key("key-7"));
     vec![
-        sent(1, "ann", "bob", ""),
+        with_key,
         delivered(2, "bob", 1, ""),
         decision(3, "bob", [of_turn(1, decided("t", "thread")), call.clone()]),
         record(4, "kairo.tool.bob.invoke", invoke),

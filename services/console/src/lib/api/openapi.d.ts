@@ -1796,6 +1796,44 @@ export interface components {
         };
         /** Format: binary */
         Bytes: string;
+        /** @description A cap on what may be spent on models, and how much of it is left. */
+        CapRow: {
+            /**
+             * @description tokens_per_day, tokens_in_total, cost_per_day or cost_in_total.
+             * @enum {unknown}
+             */
+            cap: "tokens_per_day" | "tokens_in_total" | "cost_per_day" | "cost_in_total";
+            /** @description None where what was spent is not known. */
+            left: string | null;
+            /** @description A number of tokens, or an exact decimal number in the currency of prices; so are the ones that follow. */
+            limit: string;
+            /** @description The agent, the user or the id of the API key; none of the installation. */
+            name: string | null;
+            /**
+             * @description Whose it is.
+             * @enum {unknown}
+             */
+            of: "agent" | "user" | "key" | "installation";
+            /**
+             * Format: date-time
+             * @description When it begins anew; none of a cap in total.
+             */
+            resets_at?: string;
+            /** @description None where the price of a model is not known. */
+            spent: string | null;
+        };
+        /** @description What may be spent on models; 0 and empty for any amount. Looked at before each call of a model: what is under way is not cut short. */
+        Caps: {
+            cost_in_total: string;
+            /** @description Decimal numbers in the currency of prices. */
+            cost_per_day: string;
+            /** @description From when on it is counted, as RFC 3339: when caps were set where none were before. */
+            since: string;
+            /** @description For good. */
+            tokens_in_total: number;
+            /** @description Input and output together, in a day: of the agent's time zone for an agent, of UTC for others. */
+            tokens_per_day: number;
+        };
         /** @description The steps a plan compiled to. */
         ChainRow: {
             agent: components["schemas"]["Name"];
@@ -2086,6 +2124,8 @@ export interface components {
         /** @description The fields of AgentProfile, of which agent and prompt are required. */
         DefineAgentRequest: {
             agent: components["schemas"]["Name"];
+            /** @description What it may spend on models; without it, any amount. A reached cap ends each turn with the failure cap_reached. */
+            caps?: components["schemas"]["GivenCaps"];
             /** @description What users may call it by; each has a value of its own. */
             commands?: components["schemas"]["GivenCommand"][];
             /**
@@ -2310,11 +2350,15 @@ export interface components {
         };
         /** @description A call of a model that was made for a user. */
         ExportedModelCall: {
+            /** @description Of the input, what the model server read from its cache. */
+            cached_tokens: number;
             /** Format: date-time */
             decided_at: string;
             /** @description How it failed, where it did. */
             failed: string | null;
             input_tokens: number;
+            /** @description Whether the numbers of tokens are an estimate, since the model server told none. */
+            is_estimate: boolean;
             latency_ms: number;
             model: string;
             /** @description The submodule that was asked; none for the agent itself. */
@@ -2667,6 +2711,8 @@ export interface components {
         };
         /** @description What was used, in the order of days, agents, users, threads and models. */
         GetUsageResponse: {
+            /** @description The caps that hold for what is asked for: of the agent, the user, the caller's API key and the installation, as far as there are any. */
+            caps: components["schemas"]["CapRow"][];
             /** @description What costs are in. */
             currency: string;
             /** @description What to ask for as after to go on; none where there are no more. */
@@ -2680,6 +2726,20 @@ export interface components {
             /** @description In the order of days, agents, users, threads and models. */
             usage: components["schemas"]["UsageRow"][];
         };
+        /** @description What may be spent on models; 0 and empty for any amount. What a call under way takes is not cut short. */
+        GivenCaps: {
+            /** @example 50 */
+            cost_in_total?: string;
+            /**
+             * @description In the currency of prices, as a decimal number above 0 with at most 6 places. It takes a price of each model that may be asked, or a fallback price.
+             * @example 2.50
+             */
+            cost_per_day?: string;
+            /** @description Of an agent, from when caps were first set on; of an API key, from when it was made on. */
+            tokens_in_total?: number;
+            /** @description Input and output together, in a day: of the agent's time zone for an agent, of UTC for an API key. */
+            tokens_per_day?: number;
+        };
         /** @description A command that an agent declares: a message that begins with it, and names no agent, is for that agent. */
         GivenCommand: {
             /** @description What it does, for people. */
@@ -2691,6 +2751,7 @@ export interface components {
         };
         /** @description The agent that leads a team: fields as in DefineAgentRequest. It works in the background, for the team's mission. */
         GivenLead: {
+            caps?: components["schemas"]["GivenCaps"];
             commands?: components["schemas"]["GivenCommand"][];
             /** @example 22:00 */
             day_ends_at?: string;
@@ -2793,6 +2854,7 @@ export interface components {
         };
         /** @description An agent that works for a team: fields as in DefineAgentRequest. It works in the background, on what the lead asks it for. */
         GivenWorker: {
+            caps?: components["schemas"]["GivenCaps"];
             commands?: components["schemas"]["GivenCommand"][];
             /** @example 22:00 */
             day_ends_at?: string;
@@ -3005,6 +3067,8 @@ export interface components {
         KeyRow: {
             /** @description The only agents it is good for; absent for all. */
             agents?: components["schemas"]["Name"][];
+            /** @description What may be spent on models for what is sent with it; absent for any amount. */
+            caps?: components["schemas"]["Caps"];
             /** Format: date-time */
             created: string;
             /** Format: date-time */
@@ -3199,6 +3263,8 @@ export interface components {
         MakeKeyRequest: {
             /** @description The only agents it is good for; without them, all. */
             agents?: components["schemas"]["Name"][];
+            /** @description What may be spent on models for what is sent with it; without it, any amount. A reached cap refuses messages with 429. */
+            caps?: components["schemas"]["GivenCaps"];
             /**
              * Format: date-time
              * @description In the future.
@@ -3215,6 +3281,7 @@ export interface components {
         MakeKeyResponse: {
             /** @description As KeyRow. */
             agents?: components["schemas"]["Name"][];
+            caps?: components["schemas"]["Caps"];
             /** Format: date-time */
             created: string;
             /** Format: date-time */
@@ -4120,12 +4187,18 @@ export interface components {
         /** @description What calls of models took that have the same day, agent and so on; none of what is not told apart. */
         UsageRow: {
             agent: string | null;
+            /** @description Of the input, what model servers read from their caches. */
+            cached_tokens: number;
             /** @description Those that failed included. */
             calls: number;
             /** @description An exact decimal number; none as soon as a model of them has no price. */
             cost: string | null;
             /** @description YYYY-MM-DD in UTC. */
             day: string | null;
+            /** @description Calls whose numbers of tokens are an estimate, since the model server told none. */
+            estimated_calls: number;
+            /** @description Input and output together of those. */
+            estimated_tokens: number;
             failed: number;
             input_tokens: number;
             /** @description How long the calls took together, in milliseconds. */
@@ -4139,10 +4212,13 @@ export interface components {
         };
         /** @description What calls of models took together; as UsageRow. */
         UsageSum: {
+            cached_tokens: number;
             /** @description Those that failed included. */
             calls: number;
             /** @description An exact decimal number; null as soon as a model of them has no price. */
             cost: string | null;
+            estimated_calls: number;
+            estimated_tokens: number;
             failed: number;
             input_tokens: number;
             /** @description How long the calls took together. */

@@ -226,7 +226,13 @@ fn number(value: Option<&Value>) -> u64 {
 fn calls(list: &Value) -> Vec<ChatToolCall> {
     let call = |call: &Value| {
         let text = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        ChatToolCall { call_id: text("call_id"), tool: text("tool"), arguments: text("arguments") }
+        // In JSON, arguments are what they are, and a text where they are no JSON.
+        let arguments = match call.get("args") {
+            Some(Value::String(arguments)) => arguments.clone(),
+            Some(arguments) => arguments.to_string(),
+            None => "{}".to_owned(),
+        };
+        ChatToolCall { call_id: text("call_id"), tool: text("tool"), arguments }
     };
     list.as_array().map(|list| list.iter().map(call).collect()).unwrap_or_default()
 }
@@ -308,9 +314,9 @@ mod tests {
     fn calls_of_the_clients_tools_and_how_the_answer_ended_are_heard() {
         let mut turn = turn();
         let mut called = say(TURN, "m", "", true);
-        called.payload["client_calls"] = json!([{ "call_id": "c", "tool": "f", "arguments": "{}" }]);
+        called.payload["client_calls"] = json!([{ "call_id": "c", "tool": "f", "args": { "a": 1 } }]);
         turn.take(&decision(vec![called]));
-        let call = ChatToolCall { call_id: "c".into(), tool: "f".into(), arguments: "{}".into() };
+        let call = ChatToolCall { call_id: "c".into(), tool: "f".into(), arguments: r#"{"a":1}"#.into() };
         assert_eq!((turn.outcome(), turn.said().len()), (Some(Outcome::Replied), 0));
         assert_eq!(turn.ending(), (AnswerEnding::Complete, [call].as_slice()));
     }
