@@ -365,7 +365,7 @@ rules:
     world.projected().await;
     let (_, usage) = world.get("/v1/usage?agent=restarts").await;
     let counted = (&usage["total"]["input_tokens"], &usage["total"]["output_tokens"]);
-    assert_eq!(counted, (&json!(100), &json!(10 + call.output_tokens)), "{usage}");
+    assert_eq!(counted, (&json!(100 + call.input_tokens), &json!(10 + call.output_tokens)), "{usage}");
     audit::passes(&world).await;
     world.end().await;
 }
