@@ -160,7 +160,7 @@ async fn every_service_serves_its_metrics_and_what_happens_moves_them() {
                 assert_eq!(sum("kairo_model_abandoned_total", &[("kairo_reason", "interrupted")]), 1.0);
                 assert_eq!(sum("kairo_agent_wakeups_total", &[("kairo_input", TaskDue::TYPE)]), 1.0);
                 let calls = "gen_ai_client_operation_duration_seconds_count";
-                assert_eq!(sum(calls, &[("error_type", "model_unavailable")]), 1.0);
+                assert_eq!(sum(calls, &[("error_type", "model_overloaded")]), 1.0);
                 assert!(sum(calls, &[("error_type", ""), ("gen_ai_request_model", "simulator")]) >= 5.0);
                 let input = sum("gen_ai_client_token_usage_sum", &[("gen_ai_token_type", "input")]);
                 let output = sum("gen_ai_client_token_usage_sum", &[("gen_ai_token_type", "output")]);

@@ -82,7 +82,7 @@ mod tests {
         let first = sets.of(&one);
         assert_eq!(
             first.wire.get(),
-            r#"[{"type":"function","function":{"name":"a__b","description":"what it does","parameters":{"type":"object","properties":{}}}}]"#
+            r#"[{"type":"function","function":{"name":"a__b","description":"what it does","parameters":{"properties":{},"type":"object"}}}]"#
         );
         assert_eq!(first.canonical.get(), serde_json::to_string(&one).unwrap());
         let other = sets.of(&[tool("a.b".into(), r#"{"type":"object","properties":{"c":{"type":"string"}}}"#)]);

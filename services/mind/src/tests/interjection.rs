@@ -25,7 +25,8 @@ fn pair(message: &str, into: &str) -> (String, String) {
 /// How many messages of users the model was shown last.
 fn heard(agent: &Agent) -> usize {
     let texts = agent.asked.last().unwrap().messages.iter().map(|message| match message {
-        Message::User { text, .. } => text.split("\n\n").count(),
+        // What stands between two messages is a block.
+        Message::User { text, .. } => text.split("\n\n").filter(|words| !words.starts_with("<kairo:context>")).count(),
         Message::System { .. } | Message::Assistant { .. } | Message::Tool { .. } => 0,
     });
     texts.sum()

@@ -33,7 +33,7 @@ pub fn messages(text: Cow<'_, str>) -> Vec<(Cow<'_, str>, Vec<String>)> {
     while let Some(at) = next_message(rest) {
         let (before, behind) = rest.split_at(at);
         all.push(split(Cow::Owned(before.to_owned())));
-        rest = behind;
+        rest = behind.trim_start_matches('\n');
     }
     if all.is_empty() {
         return vec![split(text)];

@@ -467,7 +467,7 @@ export interface paths {
         put?: never;
         /**
          * Talk to an agent as to one of OpenAI's models
-         * @description The model is an agent. What the user said last becomes a message to it, in the thread that stands for the chat, and the answer is waited for; its images, as data URLs, and its audio are stored. Parameters that say how a model is to be used are ignored; those that ask for another kind of answer are refused.
+         * @description The model is an agent. What the user said last, or what came of calls of the client's tools, becomes a message to it, in the thread that holds what was said before, and the answer is waited for; its images, as data URLs, and its audio are stored. Parameters that say how a model is to be used are ignored; those that ask for another kind of answer are refused. A turn that failed is an error, also in a stream that has begun.
          */
         post: operations["completeChat"];
         delete?: never;
@@ -1897,14 +1897,16 @@ export interface components {
         };
         ChatCompletion: {
             choices: {
-                /** @constant */
-                finish_reason: "stop";
+                /** @enum {unknown} */
+                finish_reason: "stop" | "length" | "content_filter" | "tool_calls";
                 /** @constant */
                 index: 0;
                 message: {
-                    content: string;
+                    content: string | null;
+                    refusal?: string | null;
                     /** @constant */
                     role: "assistant";
+                    tool_calls?: Record<string, never>[];
                 };
             }[];
             /** @description In seconds since the epoch. */
@@ -1916,6 +1918,9 @@ export interface components {
             usage: {
                 completion_tokens: number;
                 prompt_tokens: number;
+                prompt_tokens_details?: {
+                    cached_tokens?: number;
+                };
                 total_tokens: number;
             };
         };
@@ -1928,17 +1933,27 @@ export interface components {
             };
         };
         ChatRequest: {
-            /** @description The chat. What the user said last is to be answered. */
+            /** @description The chat. What the user said last, or results of the client's tools, is to be answered. */
             messages: {
                 content?: unknown;
                 role: string;
+                tool_call_id?: string;
+                tool_calls?: unknown;
             }[];
+            /** @description thread_id, conversation_id, is_aside. */
+            metadata?: Record<string, never> | null;
             model: components["schemas"]["Name"];
+            parallel_tool_calls?: boolean | null;
+            /** @description text, json_object or json_schema. */
+            response_format?: Record<string, never> | null;
             /** @default false */
             stream?: boolean | null;
             stream_options?: {
                 include_usage?: boolean;
             } | null;
+            tool_choice?: unknown;
+            /** @description Tools that the client carries out. */
+            tools?: Record<string, never>[] | null;
             /** @description The end user, as the client names them. */
             user?: string | null;
         };
@@ -4257,6 +4272,24 @@ export interface components {
         };
     };
     responses: {
+        /** @description The model server refuses what the agent asks, or answers what nobody can read; the code says which. */
+        ChatBadGateway: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ChatError"];
+            };
+        };
+        /** @description The `Idempotency-Key` was sent before, with another request. */
+        ChatConflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ChatError"];
+            };
+        };
         /** @description The API key does not allow it, or it came from a web page of another site. */
         ChatForbidden: {
             headers: {
@@ -5574,6 +5607,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
@@ -5742,10 +5776,12 @@ export interface operations {
             403: components["responses"]["ChatForbidden"];
             404: components["responses"]["ChatNotFound"];
             405: components["responses"]["ChatMethodNotAllowed"];
+            409: components["responses"]["ChatConflict"];
             413: components["responses"]["ChatTooLarge"];
             415: components["responses"]["ChatUnsupportedMediaType"];
             429: components["responses"]["ChatTooManyRequests"];
             500: components["responses"]["ChatInternal"];
+            502: components["responses"]["ChatBadGateway"];
             503: components["responses"]["ChatUnavailable"];
             504: components["responses"]["ChatTimeout"];
             507: components["responses"]["ChatFull"];
@@ -5781,6 +5817,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
@@ -5843,6 +5880,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
@@ -6935,6 +6973,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
