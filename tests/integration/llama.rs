@@ -46,8 +46,9 @@ async fn start_again(server: &OtherServer) -> Process {
     process
 }
 
+/// The server writes lines of its own in between, also into the middle of this one.
 fn is_ready(line: &str) -> bool {
-    line.starts_with("listening on")
+    line.contains("listening on http://")
 }
 
 /// A Kairo whose models are all this server, with an agent that is offered these tools and answers in so many tokens at most.

@@ -96,6 +96,13 @@ impl<'m> Conversation<'m> {
         if !words.trim().is_empty() {
             add_paragraph(&mut said, &defuse(words));
         }
+        // Two turns may have got the same id from their model before either knew of the other.
+        let mut unique: Vec<ToolCall> = Vec::with_capacity(calls.len());
+        for call in calls {
+            let id = self.free_id(&call.id, &unique);
+            unique.push(ToolCall { id, ..call });
+        }
+        let calls = unique;
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
         let (reasoning_details, passed_back) = back;
         self.messages.push(Message::Assistant { text: said, calls, reasoning_details, passed_back });
@@ -174,7 +181,7 @@ pub fn short_id(id: Uuid) -> String {
 fn is_id(id: &str) -> bool {
     !id.is_empty()
         && id.len() <= ID_BYTES
-        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))
 }
 
 /// Whether endpoints take it as a call of an earlier answer.
