@@ -147,7 +147,7 @@ async fn a_thread_that_outgrows_the_servers_context_goes_on() {
 #[tokio::test]
 async fn a_server_that_is_killed_in_the_middle_and_comes_back_costs_no_turn() {
     let Some(server) = server().await else { return };
-    let world = world(&server, &["no.such"], "1000").await;
+    let world = world(&server, &["no.such"], "64").await;
     let (_, rest) = begin_answer(&world, "Count from one to a hundred.").await;
     server.process.kill9().await.unwrap();
     let again = start_again(&server).await;
