@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use self::conversation::LEFT_OUT;
 pub use self::{
     block::{CLOSE, OPEN, beginning, block, blocks, defuse},
-    conversation::{Conversation, check, short_id},
+    conversation::{Conversation, check, is_call_id, short_id},
 };
 
 /// The event of a plan.

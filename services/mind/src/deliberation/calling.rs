@@ -11,12 +11,9 @@ use super::{Deliberation, saying::position};
 use crate::{
     answer::AskedCall,
     chain::{Origin, Step, THINK},
-    request::short_id,
+    request::{is_call_id, short_id},
     thread::Entry,
 };
-
-/// Longest id of a call that is kept, in bytes: the most that OpenAI's API takes.
-const ID_BYTES: usize = 64;
 
 /// What goes back to the model server with a call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,7 +119,7 @@ impl Deliberation<'_> {
         let mut known = self.known_ids(turn_id);
         let answer = self.decision.completions.len();
         for (at, call) in made.calls.iter_mut().enumerate() {
-            if !may_stand(&call.call_id) || known.contains(&call.call_id) {
+            if !is_call_id(&call.call_id) || known.contains(&call.call_id) {
                 let id = |salt: usize| short_id(ids::derived(self.decision_id, &format!("call/{answer}/{at}/{salt}")));
                 call.call_id = (0..).map(id).find(|id| !known.contains(id)).unwrap_or_default();
             }
@@ -156,12 +153,6 @@ fn back_of(call: &AskedCall, answer_passed_back: &str) -> Back {
     }
 }
 
-/// Whether an id can stand in a request to any endpoint that may have made it.
-fn may_stand(id: &str) -> bool {
-    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
-    (1..=ID_BYTES).contains(&id.len()) && id.bytes().all(is_usual)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,7 +173,7 @@ mod tests {
             (&long, false),
         ];
         for (id, expected) in table {
-            assert_eq!(may_stand(id), expected, "{id}");
+            assert_eq!(is_call_id(id), expected, "{id}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Conversations in the form that every endpoint takes. After the system message user and assistant alternate; results stand right
 //! behind their calls; no message is empty; the first message is a user's and the last one a user's or a tool's.
 
+use std::collections::BTreeSet;
+
 use kairo_proto::v1::{Completion, CompletionToolCall, Part};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -32,11 +34,18 @@ const ID_LETTERS: u32 = 9;
 /// Adds to the messages of a request.
 pub struct Conversation<'m> {
     messages: &'m mut Vec<Message>,
+    /// Ids of the calls in it: looked up for each call, of which long threads have hundreds.
+    ids: BTreeSet<String>,
 }
 
 impl<'m> Conversation<'m> {
     pub fn of(messages: &'m mut Vec<Message>) -> Self {
-        Self { messages }
+        let calls = messages.iter().flat_map(|message| match message {
+            Message::Assistant { calls, .. } => calls.as_slice(),
+            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => &[],
+        });
+        let ids = calls.map(|call| call.id.clone()).collect();
+        Self { messages, ids }
     }
 
     /// Words of a user, with images and audio.
@@ -97,12 +106,8 @@ impl<'m> Conversation<'m> {
             add_paragraph(&mut said, &defuse(words));
         }
         // Two turns may have got the same id from their model before either knew of the other.
-        let mut unique: Vec<ToolCall> = Vec::with_capacity(calls.len());
-        for call in calls {
-            let id = self.free_id(&call.id, &unique);
-            unique.push(ToolCall { id, ..call });
-        }
-        let calls = unique;
+        let unique = |(position, call): (usize, ToolCall)| ToolCall { id: self.free_id(&call.id, position), ..call };
+        let calls: Vec<ToolCall> = calls.into_iter().enumerate().map(unique).collect();
         let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
         let (reasoning_details, passed_back) = back;
         self.messages.push(Message::Assistant { text: said, calls, reasoning_details, passed_back });
@@ -126,12 +131,13 @@ impl<'m> Conversation<'m> {
             self.answer(&if said.is_empty() { in_words } else { format!("{said}\n\n{in_words}") });
             return self.context(correction);
         }
-        let mut calls = Vec::new();
-        for call in &answer.tool_calls {
-            let id = self.free_id(&call.call_id, &calls);
-            let (tool, arguments) = (call.tool.clone(), written(&call.arguments));
-            calls.push(ToolCall { id, tool, arguments, passed_back: call.passed_back.clone() });
-        }
+        let call = |call: &CompletionToolCall| ToolCall {
+            id: call.call_id.clone(),
+            tool: call.tool.clone(),
+            arguments: written(&call.arguments),
+            passed_back: call.passed_back.clone(),
+        };
+        let calls: Vec<ToolCall> = answer.tool_calls.iter().map(call).collect();
         let results = calls.iter().map(|_| json!({ "error": NOT_MADE, "message": correction }).to_string()).collect();
         let back = (answer.reasoning_details.clone(), answer.passed_back.clone());
         self.calls(said, calls, back, results);
@@ -151,20 +157,13 @@ impl<'m> Conversation<'m> {
         }
     }
 
-    /// The id that a model gave a call, or one that is made of its place where that is none or taken.
-    fn free_id(&self, id: &str, beside: &[ToolCall]) -> String {
-        let of_message = |message: &Message| match message {
-            Message::Assistant { calls, .. } => calls.iter().any(|call| call.id == id),
-            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => false,
-        };
-        let is_taken = self.messages.iter().any(of_message) || beside.iter().any(|call| call.id == id);
-        match is_id(id) && !is_taken {
-            true => id.to_owned(),
-            false => short_id(kairo_events::ids::named(
-                "correction",
-                &[&self.messages.len().to_string(), &beside.len().to_string(), id],
-            )),
-        }
+    /// The id that a model gave a call, or one that is made of its place where that is none or another call has it.
+    fn free_id(&mut self, id: &str, position: usize) -> String {
+        let [number, at] = [self.messages.len(), position].map(|number| number.to_string());
+        let derived = || short_id(kairo_events::ids::named("correction", &[&number, &at, id]));
+        let id = if is_call_id(id) && !self.ids.contains(id) { id.to_owned() } else { derived() };
+        self.ids.insert(id.clone());
+        id
     }
 }
 
@@ -178,10 +177,9 @@ pub fn short_id(id: Uuid) -> String {
     (0..ID_LETTERS).map(letter).collect()
 }
 
-fn is_id(id: &str) -> bool {
-    !id.is_empty()
-        && id.len() <= ID_BYTES
-        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))
+/// Whether an id of a call can stand in a request to any endpoint that may have made it.
+pub fn is_call_id(id: &str) -> bool {
+    (1..=ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))
 }
 
 /// Whether endpoints take it as a call of an earlier answer.
@@ -222,7 +220,7 @@ pub fn check(messages: &[Message]) -> Result<(), String> {
     if !matches!(rest.last(), Some(Message::User { .. } | Message::Tool { .. })) {
         return Err("the last message is the model's".to_owned());
     }
-    let (mut open, mut ids) = (Vec::new(), std::collections::BTreeSet::new());
+    let (mut open, mut ids) = (Vec::new(), BTreeSet::new());
     let mut before: Option<&Message> = None;
     for message in rest {
         let is_behind_answer = matches!(before, Some(Message::Assistant { .. }));
