@@ -157,11 +157,18 @@ impl<'m> Conversation<'m> {
         }
     }
 
-    /// The id that a model gave a call, or one that is made of its place where that is none or another call has it.
+    /// The id that a model gave a call, or one that is made of its place where that is none or another call has it. A place can come
+    /// twice, since messages are left out of requests that are too long.
     fn free_id(&mut self, id: &str, position: usize) -> String {
         let [number, at] = [self.messages.len(), position].map(|number| number.to_string());
-        let derived = || short_id(kairo_events::ids::named("correction", &[&number, &at, id]));
-        let id = if is_call_id(id) && !self.ids.contains(id) { id.to_owned() } else { derived() };
+        let is_free = |id: &String| is_call_id(id) && !self.ids.contains(id);
+        let derived = |salt: usize| {
+            let salt = (salt > 0).then(|| salt.to_string());
+            let parts = [number.as_str(), &at, id].into_iter().chain(salt.as_deref());
+            short_id(kairo_events::ids::named("correction", &parts.collect::<Vec<_>>()))
+        };
+        let candidates = std::iter::once(id.to_owned()).chain((0..).map(derived));
+        let id = candidates.into_iter().find(is_free).unwrap_or_default();
         self.ids.insert(id.clone());
         id
     }
