@@ -145,9 +145,9 @@ impl Forks {
         lock(&open).insert(id, hosted.clone());
         tokio::spawn(async move {
             let ended = driver.run().await;
-            lock(&open).remove(&id);
-            // Who hears that it has ended finds its seat free.
+            // Whoever hears that it has ended, or no longer finds it in the list, finds its seat free.
             drop(seat);
+            lock(&open).remove(&id);
             ended.tell();
         });
         Ok(hosted)
