@@ -18,6 +18,11 @@ pub const DESCRIPTORS: &[u8] = include_bytes!("generated/kairo.v1.bin");
 
 pub use body::{About, Body, ContentType, Decided, READER, READERS, Type, Unreadable};
 
+/// What a block begins with in which the runtime tells a model something within a conversation.
+pub const CONTEXT_OPEN: &str = "<kairo:context>";
+/// What such a block ends with.
+pub const CONTEXT_CLOSE: &str = "</kairo:context>";
+
 /// What messages are about: who has to do with a few of them matches these groups, and names what is passed over. A new
 /// message is put into a group where it is declared, and then there is no building without those who match that group.
 pub mod about {

@@ -127,6 +127,25 @@ async fn regenerate_asks_again_and_an_edited_message_leaves_no_trace_of_the_othe
 }
 
 #[tokio::test]
+async fn a_conversation_goes_on_in_its_thread_after_the_gateway_was_killed() {
+    let mut world = Wanted::new(USUAL).start().await;
+    world.define("coach").await;
+    let first = ask(&world, &talk("coach", &["My PIN is 1234."])).await;
+    world.stack.kill9(Service::Gateway, 0).await.unwrap();
+    world.stack.restart(Service::Gateway, 0).await.unwrap();
+    let second = ask(&world, &talk("coach", &["My PIN is 1234.", first.reply(), "Thanks."])).await;
+    assert_eq!(second.thread(), first.thread());
+    let third = talk("coach", &["My PIN is 1234.", first.reply(), "Thanks.", second.reply(), "Bye."]);
+    assert_eq!(ask(&world, &third).await.thread(), first.thread());
+    // What was said since is known, too: the thread no longer ends there.
+    world.stack.restart(Service::Gateway, 0).await.unwrap();
+    let edited = ask(&world, &talk("coach", &["My PIN is 1234.", first.reply(), "Forget it."])).await;
+    assert_ne!(edited.thread(), first.thread());
+    assert!(!asked_last(&world).await.contains("Thanks."));
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_request_that_is_sent_again_gets_the_same_answer_and_a_key_is_for_one_request() {
     let world = Wanted::new(USUAL).start().await;
     world.define("coach").await;

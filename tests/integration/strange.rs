@@ -3,7 +3,7 @@
 //! One Kairo plays them all, an agent for each; what is wrong is told of all of them at once. The presets, and what is right for
 //! each, are data: `services/model-sim/scenarios/presets.yaml`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use kairo_core::event_json::EventJson;
@@ -164,12 +164,32 @@ fn assert_right(chosen: &[&'static Preset], outcomes: &[Outcome], right: impl Fn
     assert!(complaints.is_empty(), "{} of {}:\n{}", complaints.len(), chosen.len(), complaints.join("\n"));
 }
 
+/// The read model says of each last reply what the log says: how the answer ended, and why the turn failed.
+async fn assert_rows_tell_endings(world: &World, chosen: &[&'static Preset], outcomes: &[Outcome]) {
+    world.projected().await;
+    let mut endings = BTreeSet::new();
+    for (preset, outcome) in chosen.iter().zip(outcomes) {
+        let (status, answer) = world.get(&format!("/v1/conversations/{}?latest=1", preset.name)).await;
+        assert_eq!(status, 200, "{answer}");
+        let (row, last) = (&answer["messages"][0], outcome.last());
+        for field in ["ending", "failure"] {
+            let [shown, logged] = [row, &last].map(|of| of[field].as_str().unwrap_or_default().to_owned());
+            assert_eq!(shown, logged, "{field} of #{}: {row}", preset.name);
+            endings.insert(shown);
+        }
+        let is_failure = last["failure"].as_str().is_some_and(|kind| !kind.is_empty());
+        assert_eq!(row["role"] == "failure", is_failure, "#{}: {row}", preset.name);
+    }
+    assert!(endings.contains("cut") && endings.contains("refused") && endings.len() > 5, "{endings:?}");
+}
+
 #[tokio::test]
 async fn kairo_copes_with_whatever_an_endpoint_does() {
     let world = wanted().start().await;
     let chosen: Vec<&Preset> = presets::all().iter().collect();
     let outcomes = play_all(&world, &chosen).await;
     assert_right(&chosen, &outcomes, |preset| preset.expect.clone());
+    assert_rows_tell_endings(&world, &chosen, &outcomes).await;
     world.end().await;
 }
 

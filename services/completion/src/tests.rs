@@ -1,5 +1,7 @@
 //! Raw answers as endpoints send them, good and bad.
 
+mod reports;
+
 use kairo_proto::v1::Completion;
 use serde_json::{Value, json};
 

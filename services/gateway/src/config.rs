@@ -179,6 +179,9 @@ pub struct GatewayConfig {
     /// Conversations of chat clients whose place is remembered, some 200 bytes each; any other goes on in a new thread, which begins
     /// with what the client sends. Default 100000.
     pub remembered_conversations: usize,
+    /// Messages at the end of the log that a gateway reads when it starts, in the background, to know again in which threads
+    /// conversations of chat clients go on; 0 for none. Default 20000.
+    pub conversation_look_back: u64,
     /// Largest body of a chat client's request, in bytes: it brings the whole history. Default 8388608.
     pub openai_max_body_bytes: usize,
     /// Messages said of late that are remembered, of all clients, some 50 bytes each, so that a chat's message that is
@@ -327,6 +330,7 @@ impl Default for GatewayConfig {
             openai_wait_ms: 300_000,
             openai_retry_ms: 900_000,
             remembered_conversations: 100_000,
+            conversation_look_back: 20_000,
             openai_max_body_bytes: 8 * 1024 * 1024,
             remembered_messages: 1_000_000,
             known_agents: 100_000,
@@ -398,6 +402,7 @@ impl Validate for GatewayConfig {
         check(found, "openai_wait_ms", self.openai_wait_ms, 100..=86_400_000, "milliseconds");
         check(found, "openai_retry_ms", self.openai_retry_ms, 1_000..=86_400_000, "milliseconds");
         check(found, "remembered_conversations", self.remembered_conversations, 2..=10_000_000, "conversations");
+        check(found, "conversation_look_back", self.conversation_look_back, 0..=10_000_000, "messages");
         check(found, "openai_max_body_bytes", self.openai_max_body_bytes, 1_024..=67_108_864, "bytes");
         check(found, "remembered_messages", self.remembered_messages, 1..=100_000_000, "messages");
         check(found, "known_agents", self.known_agents, 1..=10_000_000, "agents");

@@ -58,6 +58,8 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let witnesses = (&directory, &recent, &conversations);
     let Some(tail) = tail(&context.bus, &config.gateway, witnesses, &ending).await else { return Ok(()) };
     recent.look_back(config.gateway.stream_buffer, ending.clone());
+    let (messages, buffer) = (config.gateway.conversation_look_back, config.gateway.stream_buffer);
+    conversations.look_back(&context.bus, messages, buffer, ending.clone());
     let objects = Objects::new(&context.bus);
     let inventory = Inventory::follow(&objects, ending.clone()).await;
     let congested = Congested::follow(&context.bus, ending.clone()).await;

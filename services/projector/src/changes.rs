@@ -209,6 +209,10 @@ pub struct Message {
     pub parts: Option<Json>,
     /// Whether it ends the turn.
     pub last: bool,
+    /// How the model's answer ended; none for a complete one.
+    pub ending: Option<Key>,
+    /// Why the turn failed that it tells of.
+    pub failure: Option<Key>,
 }
 
 /// A user's message reached an agent.

@@ -121,6 +121,9 @@ CREATE TABLE messages (
     parts            jsonb NOT NULL DEFAULT '[]',
     -- Whether it ends the turn.
     final            boolean NOT NULL DEFAULT false,
+    -- How the model's answer ended, and why the turn failed; both empty for a complete answer.
+    ending           text NOT NULL DEFAULT '',
+    failure          text NOT NULL DEFAULT '',
     -- Whom a user's message is addressed to, or who speaks; and the thread that was named.
     addressed_to     text,
     named_thread     text,

@@ -3,8 +3,15 @@
 //! A block that begins a line is reasoning at once, and to the end if it is never closed. One that begins within a line may
 //! be a mere mention: nothing is shown until its end comes, and if that never does, it is words. In code nothing is a block.
 
-/// How blocks of reasoning begin and end.
-const TAGS: [Tag; 2] = [Tag { open: "<think>", close: "</think>" }, Tag { open: "<thinking>", close: "</thinking>" }];
+use kairo_proto::{CONTEXT_CLOSE, CONTEXT_OPEN};
+
+/// How blocks of reasoning begin and end. Small models repeat what the runtime told them, with its markers: nobody is to read that as
+/// an answer.
+const TAGS: [Tag; 3] = [
+    Tag { open: "<think>", close: "</think>" },
+    Tag { open: "<thinking>", close: "</thinking>" },
+    Tag { open: CONTEXT_OPEN, close: CONTEXT_CLOSE },
+];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tag {
@@ -284,6 +291,15 @@ mod tests {
             ("One <think>hm</think> two", "hm", "One two"),
             ("One<think>hm</think> two", "hm", "One two"),
             ("The tag <think> opens it.\nAnd so on.", "", "The tag <think> opens it.\nAnd so on."),
+        ]);
+    }
+
+    #[test]
+    fn what_the_runtime_told_is_no_part_of_an_answer() {
+        assert_split(&[
+            ("<kairo:context>\nnow 9:00\n</kairo:context>\n\nHello", "\nnow 9:00\n", "Hello"),
+            ("Hello\n\n<kairo:context>\nnow 9:00\n</kairo:context>", "\nnow 9:00\n", "Hello\n\n"),
+            ("a <kairo:contexts> b", "", "a <kairo:contexts> b"),
         ]);
     }
 

@@ -3,10 +3,7 @@
 
 use std::borrow::Cow;
 
-/// What a block begins with.
-pub const OPEN: &str = "<kairo:context>";
-/// What a block ends with.
-pub const CLOSE: &str = "</kairo:context>";
+pub use kairo_proto::{CONTEXT_CLOSE as CLOSE, CONTEXT_OPEN as OPEN};
 
 /// What the name in a marker becomes in words of others.
 const NO_MARKER: &str = "kairo_context";

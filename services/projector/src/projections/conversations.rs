@@ -105,6 +105,8 @@ fn said(fact: &Fact, event: &DecidedEvent, position: i32) -> Option<(Uuid, Messa
         message_id: Key::some(&say.message_id),
         text: say.text.as_str().into(),
         last: say.r#final,
+        ending: Key::some(&say.ending),
+        failure: Key::some(&say.failure),
         ..whole(fact)
     };
     Some((id, message))
@@ -126,6 +128,8 @@ pub fn whole(fact: &Fact) -> Message {
         text: "".into(),
         parts: None,
         last: false,
+        ending: None,
+        failure: None,
     }
 }
 

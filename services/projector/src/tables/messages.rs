@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use kairo_read_model::stored::Json;
+use kairo_read_model::stored::{Json, Key};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -52,6 +52,8 @@ pub async fn tell(connection: &mut PgConnection, changes: &Changes) -> sqlx::Res
             "text": "text" = row.message.map_or("", |message| message.text.as_str()),
             "parts": "jsonb" = row.message.and_then(|message| message.parts.as_ref()).map_or("[]", Json::as_str),
             "final": "boolean" = row.message.is_some_and(|message| message.last),
+            "ending": "text" = row.message.and_then(|message| message.ending.as_ref()).map_or("", Key::as_str),
+            "failure": "text" = row.message.and_then(|message| message.failure.as_ref()).map_or("", Key::as_str),
         }
         if "excluded.delivered < coalesce(messages.delivered, 9223372036854775807)" {
             "delivered_to": "text" = row.delivery.map(|delivery| &delivery.agent),

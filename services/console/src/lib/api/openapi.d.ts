@@ -3352,7 +3352,14 @@ export interface components {
         MessageRow: {
             agent: string | null;
             correlation_id: components["schemas"]["Uuid"];
+            /**
+             * @description How the model's answer ended that is said; empty for a complete one, and for words that no model wrote.
+             * @enum {unknown}
+             */
+            ending: "complete" | "cut" | "filtered" | "refused" | "failed" | "empty";
             event_id: components["schemas"]["Uuid"];
+            /** @description Of role failure: why the turn failed, such as model_unavailable or cap_reached; empty for any other message. */
+            failure: string;
             /** @description Whether it ends the turn. */
             final: boolean;
             /** @description The message sent, or the one that is answered. */

@@ -89,7 +89,7 @@ enum Again {
 impl Asking<'_> {
     /// Says it and begins to wait. A turn that failed is asked for anew.
     pub async fn begin(&self, limit: Duration) -> Result<Waiting, Error> {
-        let mut spot = self.spot();
+        let mut spot = self.spot().await;
         for _ in 0..PLACES {
             let mut waiting = self.say(&spot).await?;
             waiting.begin(self.gateway, self.caller, limit).await?;
@@ -114,7 +114,7 @@ impl Asking<'_> {
     }
 
     /// Where it belongs by what the client says was said before.
-    fn spot(&self) -> Spot {
+    async fn spot(&self) -> Spot {
         let named = || self.thread.as_ref().map(|thread| Spot::Named(thread.to_string()));
         if self.is_aside {
             return Spot::New;
@@ -123,7 +123,7 @@ impl Asking<'_> {
             return named().unwrap_or(Spot::New);
         }
         let before = digest(&self.whose(), &self.chat.history);
-        match self.gateway.conversations.find(before) {
+        match self.gateway.conversations.find(before).await {
             Some((place, true)) => Spot::Behind(place),
             Some((place, false)) => Spot::Fork(place),
             None => Spot::New,

@@ -1,8 +1,9 @@
 //! Which thread a conversation goes on in that a chat client keeps itself.
 //!
 //! A client sends what was said before; the digest of that finds the thread that holds exactly this. A gateway remembers the
-//! conversations that any gateway answered while it ran, since the log tells of them; of any other, and where two threads hold the
-//! same, a new thread begins with what the client sends. So no thread is ever shown to anybody who does not bring what was said in it.
+//! conversations that any gateway answered while it ran, and those at the end of the log that it reads when it starts; of any other,
+//! and where two threads hold the same, a new thread begins with what the client sends. So no thread is ever shown to anybody who does
+//! not bring what was said in it.
 
 use std::{
     collections::HashMap,
@@ -11,6 +12,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use kairo_core::{
@@ -23,6 +25,8 @@ use kairo_core::{
     subjects::{AGENT_DECISION, USER_MESSAGE},
 };
 use kairo_proto::v1::UserMessage;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
@@ -30,7 +34,13 @@ use super::{
     request::history::Entry,
     turn::{Outcome, Turn},
 };
-use crate::tail::Said;
+use crate::{
+    follow::{Follower, end_of_log},
+    tail::Said,
+};
+
+/// How long a request waits for what the end of the log tells.
+const LOOKING_BACK: Duration = Duration::from_secs(10);
 
 /// The digest of a conversation after these entries: `whose` tells apart what must never be one, whatever is said.
 pub fn digest(whose: &[&str], entries: &[Entry]) -> Uuid {
@@ -57,7 +67,10 @@ pub struct Place {
 
 #[derive(Clone)]
 pub struct Conversations {
+    capacity: usize,
     remembered: Arc<Mutex<Remembered>>,
+    /// Cancelled when the end of the log was read.
+    is_whole: CancellationToken,
     /// Whether the epoch was seen to allow what chat clients bring; it never falls.
     is_new_enough: Arc<AtomicBool>,
 }
@@ -90,15 +103,27 @@ impl Conversations {
             open: Generations::new(capacity),
             unanswered: Generations::new(capacity),
         };
-        Self { remembered: Arc::new(Mutex::new(remembered)), is_new_enough: Arc::default() }
+        let remembered = Arc::new(Mutex::new(remembered));
+        Self { capacity, remembered, is_whole: CancellationToken::new(), is_new_enough: Arc::default() }
     }
 
     fn remembered(&self) -> MutexGuard<'_, Remembered> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the one conversation of this digest stands, and whether nothing was said there since.
-    pub fn find(&self, digest: Uuid) -> Option<(Place, bool)> {
+    /// Where the one conversation of this digest stands, and whether nothing was said there since. One that is not known waits for
+    /// what the end of the log tells.
+    pub async fn find(&self, digest: Uuid) -> Option<(Place, bool)> {
+        let known = self.known(digest);
+        if known.is_some() || self.is_whole.is_cancelled() {
+            return known;
+        }
+        // A log that cannot be read now costs the conversation its thread, and the client no more than that.
+        let _ = timeout(LOOKING_BACK, self.is_whole.cancelled()).await;
+        self.known(digest)
+    }
+
+    fn known(&self, digest: Uuid) -> Option<(Place, bool)> {
         let remembered = self.remembered();
         let place = remembered.places.get(&digest)?.clone()?;
         let is_last = remembered.last.get(&place.thread).is_none_or(|last| *last == place.last);
@@ -148,6 +173,47 @@ impl Conversations {
         remembered.places.put(digest, (!is_ambiguous).then_some(place));
     }
 
+    /// Reads the last `messages` of the log, of `buffer` at once, in the background: conversations of before a restart go on in their
+    /// threads.
+    pub fn look_back(&self, bus: &Bus, messages: u64, buffer: usize, shutdown: CancellationToken) {
+        let (conversations, bus) = (self.clone(), bus.clone());
+        let looking_back = async move {
+            let end = bus.in_time("the end of the log cannot be read yet", || end_of_log(&bus)).await;
+            let earlier = Self::new(conversations.capacity);
+            let mut log = Follower::new(&bus, String::new(), end.saturating_sub(messages), buffer);
+            while let Some(message) = log.next_pending().await {
+                earlier.witness(&message, bus.limits.max_body_bytes);
+            }
+            conversations.absorb(&earlier);
+            conversations.is_whole.cancel();
+        };
+        tokio::spawn(async move { shutdown.run_until_cancelled(looking_back).await });
+    }
+
+    /// Takes over what `earlier` remembers and nothing later replaced.
+    fn absorb(&self, earlier: &Self) {
+        let (mut earlier, mut remembered) = (earlier.remembered(), self.remembered());
+        for (digest, place) in earlier.places.drain() {
+            match remembered.places.get(&digest) {
+                None => remembered.places.put(digest, place),
+                Some(later) => {
+                    let thread = |place: &Option<Place>| place.as_ref().map(|place| place.thread.clone());
+                    if thread(later) != thread(&place) {
+                        remembered.places.put(digest, None);
+                    }
+                }
+            }
+        }
+        for (thread, last) in earlier.last.drain() {
+            if remembered.last.get(&thread).is_none() {
+                remembered.last.put(thread, last);
+            }
+        }
+        for (event_id, open) in earlier.open.drain() {
+            remembered.open.put(event_id, open);
+        }
+    }
+
     /// A client is gone that was not answered.
     pub fn note_unanswered(&self, event_id: Uuid) {
         self.remembered().unanswered.put(event_id, ());
@@ -190,6 +256,11 @@ impl<K: Eq + Hash, V> Generations<K, V> {
         self.young.insert(key, value);
     }
 
+    /// All of it, the older generation first.
+    fn drain(&mut self) -> impl Iterator<Item = (K, V)> {
+        std::mem::take(&mut self.old).into_iter().chain(std::mem::take(&mut self.young))
+    }
+
     fn remove(&mut self, key: &K) -> Option<V> {
         let (young, old) = (self.young.remove(key), self.old.remove(key));
         young.or(old)
@@ -219,12 +290,29 @@ mod tests {
         let conversations = Conversations::new(10);
         let same = Uuid::from_u128(1);
         conversations.note_answer(same, place("t", 7));
-        assert_eq!(conversations.find(same), Some((place("t", 7), true)));
+        assert_eq!(conversations.known(same), Some((place("t", 7), true)));
         conversations.note_message("t", Uuid::from_u128(8));
-        assert_eq!(conversations.find(same), Some((place("t", 7), false)));
+        assert_eq!(conversations.known(same), Some((place("t", 7), false)));
         conversations.note_answer(same, place("u", 9));
         conversations.note_answer(same, place("u", 9));
-        assert_eq!(conversations.find(same), None);
+        assert_eq!(conversations.known(same), None);
+    }
+
+    #[test]
+    fn what_the_end_of_the_log_tells_replaces_nothing_later() {
+        let (earlier, conversations) = (Conversations::new(10), Conversations::new(10));
+        let [gone, kept, shared] = [1, 2, 3].map(Uuid::from_u128);
+        earlier.note_answer(gone, place("t", 7));
+        earlier.note_message("t", Uuid::from_u128(7));
+        earlier.note_answer(kept, place("u", 8));
+        earlier.note_message("u", Uuid::from_u128(8));
+        earlier.note_answer(shared, place("v", 9));
+        conversations.note_message("u", Uuid::from_u128(10));
+        conversations.note_answer(shared, place("w", 11));
+        conversations.absorb(&earlier);
+        assert_eq!(conversations.known(gone), Some((place("t", 7), true)));
+        assert_eq!(conversations.known(kept), Some((place("u", 8), false)), "something was said since");
+        assert_eq!(conversations.known(shared), None, "two threads hold the same");
     }
 
     #[test]
@@ -234,7 +322,9 @@ mod tests {
             conversations.note_answer(Uuid::from_u128(number), place("t", number));
             conversations.note_unanswered(Uuid::from_u128(number));
         }
-        assert!(conversations.find(Uuid::from_u128(99)).is_some() && conversations.find(Uuid::from_u128(1)).is_none());
+        assert!(
+            conversations.known(Uuid::from_u128(99)).is_some() && conversations.known(Uuid::from_u128(1)).is_none()
+        );
         assert!(
             conversations.take_unanswered(Uuid::from_u128(99)) && !conversations.take_unanswered(Uuid::from_u128(99))
         );
