@@ -95,6 +95,12 @@ impl Notes {
         self.announce();
     }
 
+    /// Takes up what was odd about a message, and which tools of it cannot be offered.
+    pub fn take(&self, notes: &[String], left_out: &[(String, String)]) {
+        notes.iter().for_each(|note| self.note(note));
+        left_out.iter().for_each(|(name, reason)| self.leave_out(name, reason));
+    }
+
     /// Begins a new list of tools: what was left out of the list before is forgotten.
     pub fn begin_list(&self) {
         self.lock().left_out.clear();

@@ -4,13 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerNotification, ServerResult,
-    SubscriptionFilter, Tool as McpToolInfo,
-};
-use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RoleClient, RunningService, Subscription,
-};
+use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter, Tool as McpToolInfo};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient, RunningService, Subscription};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -21,13 +16,16 @@ use super::convert;
 use super::failure::innermost;
 use super::handle::{Connection, Handle, State};
 use super::health::{Health, HealthState, Notes};
+use super::listing;
+use super::resource::{self, ResourceRead};
 use super::tool::McpTool;
 use super::transport;
+use crate::catalogue::Rejection;
 use crate::config::{McpServerConfig, ToolsConfig};
 use crate::tool::Tool;
 
-/// Told all tools of a server whenever they may have changed.
-pub type OnTools = Box<dyn Fn(Vec<Arc<dyn Tool>>) + Send + Sync>;
+/// Told all tools of a server whenever they may have changed; says which of all tools are left out.
+pub type OnTools = Box<dyn Fn(Vec<Arc<dyn Tool>>) -> Vec<Rejection> + Send + Sync>;
 
 type Running = RunningService<RoleClient, Client>;
 
@@ -106,6 +104,7 @@ pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationTo
         call_timeout: config.call_timeout(),
         parallel: config.parallel,
         max_tools: config.max_tools,
+        max_result_bytes: config.max_result_bytes,
         state,
         notes: notes.clone(),
         stop,
@@ -124,6 +123,7 @@ struct Keeper {
     call_timeout: Duration,
     parallel: usize,
     max_tools: usize,
+    max_result_bytes: usize,
     state: watch::Sender<State>,
     notes: Notes,
     stop: CancellationToken,
@@ -218,7 +218,8 @@ impl Keeper {
                 client.serve_with_lifecycle(child, lifecycle).await
             }
             (None, Some(url)) => {
-                let endpoint = transport::connect(&self.server, url, self.parallel).map_err(|e| e.to_string())?;
+                let endpoint =
+                    transport::connect(&self.server, url, self.parallel, &self.notes).map_err(|e| e.to_string())?;
                 client.serve_with_lifecycle(endpoint, lifecycle).await
             }
             (None, None) => return Err("it has neither command nor url".to_owned()),
@@ -236,7 +237,7 @@ impl Keeper {
             tools = tools.len(),
             "MCP server is up"
         );
-        self.publish(&tools);
+        self.publish(&peer, &tools);
         self.enter(State::Up(Connection { peer: peer.clone(), progress: client.progress.clone(), generation }));
         let close = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
@@ -252,7 +253,7 @@ impl Keeper {
             let listing = timeout(self.probe_timeout, self.list_tools(&peer));
             match self.stop.run_until_cancelled(listing).await {
                 None => break Ended::Stopped,
-                Some(Ok(Ok(tools))) => self.publish(&tools),
+                Some(Ok(Ok(tools))) => self.publish(&peer, &tools),
                 Some(Ok(Err(_)) | Err(_)) if check => break Ended::Lost("it does not answer"),
                 Some(Ok(Err(_)) | Err(_)) => {
                     tracing::warn!(server = %self.handle.name, "changed tools could not be listed");
@@ -265,7 +266,8 @@ impl Keeper {
         ended
     }
 
-    fn publish(&self, tools: &[McpToolInfo]) {
+    fn publish(&self, peer: &Peer<RoleClient>, tools: &[McpToolInfo]) {
+        let reading = self.resource_read(peer, tools);
         let tools = tools
             .iter()
             .map(|tool| {
@@ -274,40 +276,26 @@ impl Keeper {
                 let tool = McpTool::new(spec, name, &self.server, self.handle.clone());
                 Arc::new(tool) as Arc<dyn Tool>
             })
+            .chain(reading)
             .collect::<Vec<_>>();
-        self.notes.offer(tools.len());
-        (self.on_tools)(tools);
+        let listed = tools.len();
+        let own = format!("{}.", self.handle.name);
+        let rejected = (self.on_tools)(tools);
+        let rejected = rejected.iter().filter_map(|tool| Some((tool.name.strip_prefix(&own)?, &tool.reason)));
+        let left_out = rejected.inspect(|(name, reason)| self.notes.leave_out(name, reason)).count();
+        self.notes.offer(listed.saturating_sub(left_out));
     }
 
-    /// All pages, up to the number of tools that a catalogue can hold.
+    /// The tool that reads resources, of a server that has any and no tool of that name.
+    fn resource_read(&self, peer: &Peer<RoleClient>, tools: &[McpToolInfo]) -> Option<Arc<dyn Tool>> {
+        let has_any = peer.peer_info()?.capabilities.resources.is_some();
+        let is_free = tools.iter().all(|tool| tool.name != resource::NAME);
+        let reading = || ResourceRead::new(&self.server, self.call_timeout, self.max_result_bytes, self.handle.clone());
+        (has_any && is_free).then(|| Arc::new(reading()) as Arc<dyn Tool>)
+    }
+
     async fn list_tools(&self, peer: &Peer<RoleClient>) -> Result<Vec<McpToolInfo>, String> {
-        let mut tools = Vec::new();
-        let mut cursor = None;
-        // An empty page is allowed, an endless number of them is not.
-        for _ in 0..=self.max_tools {
-            let params = PaginatedRequestParams::default().with_cursor(cursor);
-            // Not `Peer::list_tools`: its cache would answer for a server that is dead.
-            let request = ClientRequest::ListToolsRequest(ListToolsRequest {
-                method: Default::default(),
-                params: Some(params),
-                extensions: Default::default(),
-            });
-            let options = PeerRequestOptions::with_timeout(self.start_timeout);
-            let sent = peer.send_cancellable_request(request, options).await;
-            let answer = match sent {
-                Ok(request) => request.await_response().await,
-                Err(error) => Err(error),
-            };
-            let ServerResult::ListToolsResult(page) = answer.map_err(|error| innermost(&error))? else {
-                return Err("it answered tools/list with something else".to_owned());
-            };
-            tools.extend(page.tools);
-            cursor = page.next_cursor;
-            if cursor.is_none() || tools.len() > self.max_tools {
-                return Ok(tools);
-            }
-        }
-        Err("its list of tools has no end".to_owned())
+        listing::list(peer, self.start_timeout, self.max_tools, &self.notes).await
     }
 
     /// Servers of the newer protocol tell only subscribers that their tools changed.
