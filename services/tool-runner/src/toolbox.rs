@@ -103,7 +103,7 @@ impl Toolbox {
             .iter()
             .map(|server| {
                 let (registry, name) = (Arc::clone(&toolbox.registry), server.name.clone());
-                let on_tools = Box::new(move |tools| drop(registry.replace(&name, tools)));
+                let on_tools = Box::new(move |tools| registry.replace(&name, tools));
                 mcp::start(server.clone(), config, toolbox.stop.clone(), on_tools)
             })
             .collect();

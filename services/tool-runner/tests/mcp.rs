@@ -2,6 +2,8 @@
 //! handshake) as child processes, and the latter over streamable HTTP.
 
 #[cfg(test)]
+mod odd;
+#[cfg(test)]
 mod support;
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -91,7 +91,8 @@ fn text_of(content: &ContentBlock) -> String {
     }
 }
 
-fn resource(contents: &ResourceContents) -> String {
+/// Text as it is, under its URI; of anything else what it is.
+pub fn resource(contents: &ResourceContents) -> String {
     match contents {
         ResourceContents::TextResourceContents { uri, text, .. } => {
             format!("[resource {uri}]\n{text}")

@@ -4,11 +4,16 @@ use std::error::Error;
 
 use rmcp::ServiceError;
 use rmcp::model::ErrorCode;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use super::reader::Unreadable;
 use crate::tool::ToolError;
 
 /// Longest text of a server that is repeated in an error, in characters.
 const MAX_REASON_CHARS: usize = 500;
+
+/// How the library's error begins where a session ended before an answer came.
+const LOST_SESSION: &str = "streamable HTTP session was re-initialized";
 
 /// How a call failed before its server answered, or instead of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +25,8 @@ pub enum Failure {
     /// The connection is gone and took the request with it: it may or may not have been carried
     /// out.
     Lost(String),
+    /// The server answered, and the answer does not say what came of the call.
+    Unreadable(Unreadable),
     /// Stopped on request.
     Canceled,
 }
@@ -39,14 +46,34 @@ impl Failure {
             Self::Lost(reason) => ToolError::in_doubt(format!(
                 "the MCP server {server} was lost during the call: {reason}; check whether it had its effect before calling again"
             )),
+            Self::Unreadable(answer) if idempotent => ToolError::failed(format!(
+                "the MCP server {server} answered {}; it can be called again",
+                quoted(&answer)
+            )),
+            Self::Unreadable(answer) => ToolError::in_doubt(format!(
+                "the MCP server {server} answered {}; check whether it had its effect before calling again",
+                quoted(&answer)
+            )),
             Self::Canceled => ToolError::canceled("the MCP server was told to stop; what it did until then stays done"),
         }
+    }
+}
+
+/// Why an answer cannot be read, and what could be read of it.
+fn quoted(answer: &Unreadable) -> String {
+    match answer.text.is_empty() {
+        true => answer.reason.clone(),
+        false => format!("{}, which says: {}", answer.reason, answer.text),
     }
 }
 
 /// Sorts the errors of a request that was handed to the connection.
 pub fn classify(error: &ServiceError) -> Failure {
     match error {
+        // The library's own words: the call went out in a session that the server does not know any more.
+        ServiceError::McpError(error) if error.message.starts_with(LOST_SESSION) => {
+            Failure::Lost(shortened(&error.message))
+        }
         ServiceError::McpError(error) => {
             let message = shortened(&error.message);
             Failure::Refused(if error.code == ErrorCode::INVALID_PARAMS {
@@ -61,7 +88,10 @@ pub fn classify(error: &ServiceError) -> Failure {
             reason.as_deref().unwrap_or("it did not say why")
         ))),
         ServiceError::UnexpectedResponse | ServiceError::InputRequiredRoundsExceeded { .. } => {
-            Failure::Refused(ToolError::failed("the server answered with something other than a result"))
+            Failure::Unreadable(Unreadable::new("with something other than a result", ""))
+        }
+        ServiceError::TransportSend(error) if needs_sign_in(error) => {
+            Failure::Refused(ToolError::failed("the server wants to know who calls: give it a valid authorization"))
         }
         // Anything else, also what later versions of the library add: nobody knows.
         error => Failure::Lost(innermost(error)),
@@ -71,6 +101,14 @@ pub fn classify(error: &ServiceError) -> Failure {
 /// Whether the connection that was to carry the request could not be made at all.
 fn never_connected(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect))
+}
+
+/// Whether the server refused to carry the request out before it knows who asks.
+fn needs_sign_in(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|cause| {
+        let http = cause.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+        matches!(http, Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)))
+    })
 }
 
 /// The innermost cause, which says what happened. The outer ones repeat the URL of the request,
@@ -117,6 +155,23 @@ mod tests {
         assert_eq!(kind(&invalid, false), ToolErrorKind::InvalidArguments);
         let internal = error(ErrorCode::INTERNAL_ERROR);
         assert_eq!(kind(&internal, false), ToolErrorKind::Failed);
+    }
+
+    #[test]
+    fn a_call_of_a_session_that_ended_is_in_doubt() {
+        let message = format!("{LOST_SESSION} before the response arrived");
+        let lost = ServiceError::McpError(ErrorData::new(ErrorCode::INTERNAL_ERROR, message, None));
+        assert_eq!(kind(&lost, false), ToolErrorKind::InDoubt);
+        assert_eq!(kind(&lost, true), ToolErrorKind::Failed);
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_says_what_could_be() {
+        let unreadable = || Failure::Unreadable(Unreadable::new("with HTTP 502", "bad gateway"));
+        let error = unreadable().into_error("s", false);
+        assert_eq!(error.kind, ToolErrorKind::InDoubt);
+        assert!(error.message.contains("bad gateway"), "{error}");
+        assert_eq!(unreadable().into_error("s", true).kind, ToolErrorKind::Failed);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rmcp::ServiceError;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, RequestMetaObject, ServerResult,
 };
@@ -10,6 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use super::client::ProgressRoutes;
 use super::failure::{Failure, classify};
+use super::reader::Unreadable;
 use crate::tool::{CallContext, ToolError};
 
 /// Key of the idempotency key in a request's `_meta`, for servers that know it.
@@ -86,11 +88,20 @@ impl Handle {
 impl Connection {
     /// Calls a tool by the server's own name for it.
     pub async fn call(&self, tool: &str, arguments: JsonObject, ctx: &CallContext) -> Result<CallToolResult, Failure> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        outcome_of(self.request(request, ctx).await?)
+    }
+
+    /// Sends a request, and waits for its answer.
+    pub async fn request(
+        &self,
+        request: ClientRequest,
+        ctx: &CallContext,
+    ) -> Result<Result<ServerResult, ServiceError>, Failure> {
         let mut meta = JsonObject::new();
         meta.insert(ACTION_ID_KEY.to_owned(), ctx.action_id.as_str().into());
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let options = PeerRequestOptions::no_options().with_meta(RequestMetaObject::from(meta));
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let mut request = self
             .peer
             .send_cancellable_request(request, options)
@@ -105,16 +116,19 @@ impl Connection {
                 return Err(Failure::Canceled);
             }
         };
-        match response {
-            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-            Ok(Ok(ServerResult::InputRequiredResult(_))) => {
-                Err(Failure::Refused(ToolError::failed("the tool asks for more input, which agents cannot give")))
-            }
-            Ok(Ok(_)) => {
-                Err(Failure::Refused(ToolError::failed("the server answered with something other than a result")))
-            }
-            Ok(Err(error)) => Err(classify(&error)),
-            Err(_) => Err(Failure::Lost("the connection closed".to_owned())),
+        response.map_err(|_| Failure::Lost("the connection closed".to_owned()))
+    }
+}
+
+/// What came of a call, by what its server answered.
+pub fn outcome_of(response: Result<ServerResult, ServiceError>) -> Result<CallToolResult, Failure> {
+    match response {
+        Ok(ServerResult::CallToolResult(result)) => Ok(result),
+        Ok(ServerResult::InputRequiredResult(_)) => {
+            Err(Failure::Refused(ToolError::failed("the tool asks for more input, which agents cannot give")))
         }
+        Ok(ServerResult::CustomResult(result)) => Err(Failure::Unreadable(Unreadable::of(&result))),
+        Ok(_) => Err(Failure::Unreadable(Unreadable::new("with something other than a result", ""))),
+        Err(error) => Err(classify(&error)),
     }
 }

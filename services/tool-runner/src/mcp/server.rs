@@ -4,13 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerNotification, ServerResult,
-    SubscriptionFilter, Tool as McpToolInfo,
-};
-use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RoleClient, RunningService, Subscription,
-};
+use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter, Tool as McpToolInfo};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient, RunningService, Subscription};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,13 +15,17 @@ use super::client::Client;
 use super::convert;
 use super::failure::innermost;
 use super::handle::{Connection, Handle, State};
+use super::health::{Health, HealthState, Notes};
+use super::listing;
+use super::resource::{self, ResourceRead};
 use super::tool::McpTool;
 use super::transport;
+use crate::catalogue::Rejection;
 use crate::config::{McpServerConfig, ToolsConfig};
 use crate::tool::Tool;
 
-/// Told all tools of a server whenever they may have changed.
-pub type OnTools = Box<dyn Fn(Vec<Arc<dyn Tool>>) + Send + Sync>;
+/// Told all tools of a server whenever they may have changed; says which of all tools are left out.
+pub type OnTools = Box<dyn Fn(Vec<Arc<dyn Tool>>) -> Vec<Rejection> + Send + Sync>;
 
 type Running = RunningService<RoleClient, Client>;
 
@@ -35,6 +34,7 @@ type Running = RunningService<RoleClient, Client>;
 pub struct McpServer {
     name: Arc<str>,
     state: watch::Receiver<State>,
+    notes: Notes,
     task: JoinHandle<()>,
 }
 
@@ -61,6 +61,22 @@ impl McpServer {
         }
     }
 
+    /// How it is now.
+    pub fn health(&self) -> Health {
+        let state = match &*self.state.borrow() {
+            State::Starting => HealthState::Starting,
+            State::Up(_) => HealthState::Up,
+            State::Down { .. } => HealthState::Down,
+            State::Stopped => HealthState::Stopped,
+        };
+        self.notes.health(state, self.protocol())
+    }
+
+    /// Tells when its health changed, except for its standard error.
+    pub fn health_changes(&self) -> watch::Receiver<u64> {
+        self.notes.changes()
+    }
+
     /// Waits until the server has ended; to be called after its token was canceled.
     pub async fn stopped(self) {
         if let Err(error) = self.task.await {
@@ -72,6 +88,7 @@ impl McpServer {
 /// Begins to keep a server running until `stop` is canceled.
 pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationToken, on_tools: OnTools) -> McpServer {
     let (state, observer) = watch::channel(State::Starting);
+    let notes = Notes::default();
     let keeper = Keeper {
         handle: Handle {
             name: server.name.as_str().into(),
@@ -87,11 +104,13 @@ pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationTo
         call_timeout: config.call_timeout(),
         parallel: config.parallel,
         max_tools: config.max_tools,
+        max_result_bytes: config.max_result_bytes,
         state,
+        notes: notes.clone(),
         stop,
         on_tools,
     };
-    McpServer { name: Arc::clone(&keeper.handle.name), state: observer, task: tokio::spawn(keeper.run()) }
+    McpServer { name: Arc::clone(&keeper.handle.name), state: observer, notes, task: tokio::spawn(keeper.run()) }
 }
 
 struct Keeper {
@@ -104,7 +123,9 @@ struct Keeper {
     call_timeout: Duration,
     parallel: usize,
     max_tools: usize,
+    max_result_bytes: usize,
     state: watch::Sender<State>,
+    notes: Notes,
     stop: CancellationToken,
     on_tools: OnTools,
 }
@@ -143,10 +164,16 @@ impl Keeper {
             };
             failures += 1;
             tracing::warn!(server = %self.handle.name, reason, failures, "MCP server is down");
-            self.state.send_replace(State::Down { reason: reason.into(), attempts });
+            self.notes.fail(&reason);
+            self.enter(State::Down { reason: reason.into(), attempts });
             self.wait_before_restart(failures).await;
         }
-        self.state.send_replace(State::Stopped);
+        self.enter(State::Stopped);
+    }
+
+    fn enter(&self, state: State) {
+        self.state.send_replace(state);
+        self.notes.announce();
     }
 
     /// Waits the whole delay, or until a call wants the server, but never less than the shortest
@@ -187,11 +214,12 @@ impl Keeper {
         };
         let connected = match (&self.server.command, &self.server.url) {
             (Some(program), _) => {
-                let child = transport::spawn(&self.server, program).map_err(|e| e.to_string())?;
+                let child = transport::spawn(&self.server, program, &self.notes).map_err(|e| e.to_string())?;
                 client.serve_with_lifecycle(child, lifecycle).await
             }
             (None, Some(url)) => {
-                let endpoint = transport::connect(&self.server, url, self.parallel).map_err(|e| e.to_string())?;
+                let endpoint =
+                    transport::connect(&self.server, url, self.parallel, &self.notes).map_err(|e| e.to_string())?;
                 client.serve_with_lifecycle(endpoint, lifecycle).await
             }
             (None, None) => return Err("it has neither command nor url".to_owned()),
@@ -209,12 +237,8 @@ impl Keeper {
             tools = tools.len(),
             "MCP server is up"
         );
-        self.publish(&tools);
-        self.state.send_replace(State::Up(Connection {
-            peer: peer.clone(),
-            progress: client.progress.clone(),
-            generation,
-        }));
+        self.publish(&peer, &tools);
+        self.enter(State::Up(Connection { peer: peer.clone(), progress: client.progress.clone(), generation }));
         let close = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
         let mut changes = self.subscribe(&peer).await;
@@ -229,7 +253,7 @@ impl Keeper {
             let listing = timeout(self.probe_timeout, self.list_tools(&peer));
             match self.stop.run_until_cancelled(listing).await {
                 None => break Ended::Stopped,
-                Some(Ok(Ok(tools))) => self.publish(&tools),
+                Some(Ok(Ok(tools))) => self.publish(&peer, &tools),
                 Some(Ok(Err(_)) | Err(_)) if check => break Ended::Lost("it does not answer"),
                 Some(Ok(Err(_)) | Err(_)) => {
                     tracing::warn!(server = %self.handle.name, "changed tools could not be listed");
@@ -242,7 +266,8 @@ impl Keeper {
         ended
     }
 
-    fn publish(&self, tools: &[McpToolInfo]) {
+    fn publish(&self, peer: &Peer<RoleClient>, tools: &[McpToolInfo]) {
+        let reading = self.resource_read(peer, tools);
         let tools = tools
             .iter()
             .map(|tool| {
@@ -251,39 +276,26 @@ impl Keeper {
                 let tool = McpTool::new(spec, name, &self.server, self.handle.clone());
                 Arc::new(tool) as Arc<dyn Tool>
             })
-            .collect();
-        (self.on_tools)(tools);
+            .chain(reading)
+            .collect::<Vec<_>>();
+        let listed = tools.len();
+        let own = format!("{}.", self.handle.name);
+        let rejected = (self.on_tools)(tools);
+        let rejected = rejected.iter().filter_map(|tool| Some((tool.name.strip_prefix(&own)?, &tool.reason)));
+        let left_out = rejected.inspect(|(name, reason)| self.notes.leave_out(name, reason)).count();
+        self.notes.offer(listed.saturating_sub(left_out));
     }
 
-    /// All pages, up to the number of tools that a catalogue can hold.
+    /// The tool that reads resources, of a server that has any and no tool of that name.
+    fn resource_read(&self, peer: &Peer<RoleClient>, tools: &[McpToolInfo]) -> Option<Arc<dyn Tool>> {
+        let has_any = peer.peer_info()?.capabilities.resources.is_some();
+        let is_free = tools.iter().all(|tool| tool.name != resource::NAME);
+        let reading = || ResourceRead::new(&self.server, self.call_timeout, self.max_result_bytes, self.handle.clone());
+        (has_any && is_free).then(|| Arc::new(reading()) as Arc<dyn Tool>)
+    }
+
     async fn list_tools(&self, peer: &Peer<RoleClient>) -> Result<Vec<McpToolInfo>, String> {
-        let mut tools = Vec::new();
-        let mut cursor = None;
-        // An empty page is allowed, an endless number of them is not.
-        for _ in 0..=self.max_tools {
-            let params = PaginatedRequestParams::default().with_cursor(cursor);
-            // Not `Peer::list_tools`: its cache would answer for a server that is dead.
-            let request = ClientRequest::ListToolsRequest(ListToolsRequest {
-                method: Default::default(),
-                params: Some(params),
-                extensions: Default::default(),
-            });
-            let options = PeerRequestOptions::with_timeout(self.start_timeout);
-            let sent = peer.send_cancellable_request(request, options).await;
-            let answer = match sent {
-                Ok(request) => request.await_response().await,
-                Err(error) => Err(error),
-            };
-            let ServerResult::ListToolsResult(page) = answer.map_err(|error| innermost(&error))? else {
-                return Err("it answered tools/list with something else".to_owned());
-            };
-            tools.extend(page.tools);
-            cursor = page.next_cursor;
-            if cursor.is_none() || tools.len() > self.max_tools {
-                return Ok(tools);
-            }
-        }
-        Err("its list of tools has no end".to_owned())
+        listing::list(peer, self.start_timeout, self.max_tools, &self.notes).await
     }
 
     /// Servers of the newer protocol tell only subscribers that their tools changed.

@@ -1,18 +1,25 @@
 //! Ways to reach an MCP server: a child process or an HTTP endpoint.
 
+mod events;
+mod http;
+mod response;
+mod stdio;
+mod streaming;
+
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use process_wrap::tokio::{CommandWrap, ProcessGroup};
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::transport::TokioChildProcess;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, Command};
 
+use self::http::Http;
+use self::stdio::Stdio;
+use super::health::Notes;
 use crate::config::McpServerConfig;
 
 /// Longest piece of a server's standard error that is logged at once, in bytes.
@@ -25,6 +32,8 @@ pub enum TransportError {
     NoSuchProgram(String),
     #[error("the program could not be started: {0}")]
     Spawn(#[from] std::io::Error),
+    #[error("the HTTP client could not be set up: {0}")]
+    HttpClient(#[from] reqwest::Error),
     #[error("the value of header {0} has characters that HTTP does not allow")]
     HeaderValue(String),
 }
@@ -37,7 +46,7 @@ pub enum TransportError {
 ///
 /// # Errors
 /// When the program is not found or cannot be run.
-pub fn spawn(server: &McpServerConfig, program: &str) -> Result<TokioChildProcess, TransportError> {
+pub fn spawn(server: &McpServerConfig, program: &str, notes: &Notes) -> Result<Stdio, TransportError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let program = find_program(program, &path).ok_or_else(|| TransportError::NoSuchProgram(program.to_owned()))?;
     let mut command = dying_with_us(program, &path);
@@ -53,10 +62,10 @@ pub fn spawn(server: &McpServerConfig, program: &str) -> Result<TokioChildProces
     }
     let mut group = CommandWrap::from(command);
     group.wrap(ProcessGroup::leader());
-    let (process, stderr) = TokioChildProcess::builder(group).stderr(Stdio::piped()).spawn()?;
+    let (process, stderr) = Stdio::spawn(group, notes.clone())?;
     if let Some(stderr) = stderr {
         // Ends with the stream, which ends with the last process that holds it.
-        tokio::spawn(log_lines(server.name.clone(), stderr));
+        tokio::spawn(log_lines(server.name.clone(), stderr, notes.clone()));
     }
     Ok(process)
 }
@@ -69,7 +78,8 @@ pub fn connect(
     server: &McpServerConfig,
     url: &str,
     parallel: usize,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, TransportError> {
+    notes: &Notes,
+) -> Result<StreamableHttpClientTransport<Http>, TransportError> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
         let invalid = || TransportError::HeaderValue(name.clone());
@@ -79,7 +89,7 @@ pub fn connect(
     }
     let config =
         StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers).max_concurrent_requests(parallel);
-    Ok(StreamableHttpClientTransport::from_config(config))
+    Ok(StreamableHttpClientTransport::with_client(Http::new(notes.clone())?, config))
 }
 
 /// `setpriv` sets the parent-death signal and becomes the program; without it, which only odd
@@ -110,7 +120,7 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-async fn log_lines(server: String, stderr: ChildStderr) {
+async fn log_lines(server: String, stderr: ChildStderr, notes: Notes) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -119,6 +129,7 @@ async fn log_lines(server: String, stderr: ChildStderr) {
         match piece.read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {
+                notes.write_stderr(&line);
                 let text = String::from_utf8_lossy(&line);
                 tracing::debug!(server, "{}", text.trim_end());
             }

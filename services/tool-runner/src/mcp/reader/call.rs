@@ -1,0 +1,230 @@
+//! Reads what came of a call: whatever form it has, what can be read of it is read.
+
+use rmcp::model::{CallToolResult, ContentBlock, CustomResult, ServerResult};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::block;
+use super::words::{kind_of, shortened, text_of};
+
+/// Longest text that is kept of an answer that cannot be read, in characters.
+const MAX_TEXT_CHARS: usize = 2_000;
+/// Fields of results that say nothing of what came of a call.
+const NOT_CONTENT: [&str; 3] = ["_meta", "resultType", "isError"];
+
+/// Stands in the place of an answer that cannot be read as one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// Why it cannot be read.
+    pub reason: String,
+    /// What could be read all the same, at most 2 000 characters; may be empty.
+    pub text: String,
+}
+
+/// Under which name it travels in a result.
+const UNREADABLE: &str = "kairo/unreadable";
+
+impl Unreadable {
+    pub fn new(reason: impl Into<String>, text: &str) -> Self {
+        Self { reason: reason.into(), text: shortened(text.trim(), MAX_TEXT_CHARS) }
+    }
+
+    /// The result that says so.
+    pub fn into_result(self) -> ServerResult {
+        ServerResult::CustomResult(CustomResult(json!({ UNREADABLE: self })))
+    }
+
+    /// What a result of no known kind says.
+    pub fn of(result: &CustomResult) -> Self {
+        let read = result.0.get(UNREADABLE).and_then(|value| Self::deserialize(value).ok());
+        read.unwrap_or_else(|| Self::new("with a result of another kind", &text_of(&result.0)))
+    }
+}
+
+/// Reads the result of a call, and says what is odd about it.
+///
+/// # Errors
+/// Where it says nothing of what came of the call.
+pub fn read(result: Value) -> (Result<ServerResult, Unreadable>, Vec<String>) {
+    let mut notes = Vec::new();
+    let read = read_any(result, &mut notes);
+    (read, notes)
+}
+
+fn read_any(result: Value, notes: &mut Vec<String>) -> Result<ServerResult, Unreadable> {
+    let fields = match result {
+        Value::Object(fields) => fields,
+        Value::Null => return Err(Unreadable::new("with null as the result", "")),
+        Value::Array(blocks) if blocks.iter().any(|block| block.get("type").is_some()) => {
+            notes.push("the result of a call is a bare list of blocks".to_owned());
+            return Ok(complete(content(Value::Array(blocks), notes), None, false));
+        }
+        Value::String(text) => {
+            notes.push("the result of a call is a bare string".to_owned());
+            return Ok(complete(vec![ContentBlock::text(text)], None, false));
+        }
+        other => {
+            notes.push(format!("the result of a call is {}", kind_of(&other)));
+            return Ok(complete(Vec::new(), Some(other), false));
+        }
+    };
+    if let Some(other) = of_another_kind(&fields) {
+        return other;
+    }
+    Ok(read_fields(fields, notes))
+}
+
+/// A result that is not the end of the call: a question, or a task that goes on.
+fn of_another_kind(fields: &Map<String, Value>) -> Option<Result<ServerResult, Unreadable>> {
+    let said = fields.get("resultType").and_then(Value::as_str).filter(|said| !said.is_empty() && *said != "complete");
+    let is_task =
+        fields.get("task").is_some_and(|task| task.get("taskId").is_some()) && !fields.contains_key("content");
+    let whole = || Value::Object(fields.clone());
+    let Some(said) = said else {
+        return is_task.then(|| Ok(ServerResult::CustomResult(CustomResult(whole()))));
+    };
+    Some(match serde_json::from_value(whole()) {
+        Ok(result @ (ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_))) => Ok(result),
+        Ok(_) | Err(_) => Err(Unreadable::new(format!("with a result of kind {said:?}"), &text_of(&whole()))),
+    })
+}
+
+fn read_fields(mut fields: Map<String, Value>, notes: &mut Vec<String>) -> ServerResult {
+    let is_error = fields.get("isError").is_some_and(|said| is_true(said, notes));
+    let structured = fields.remove("structuredContent").filter(|content| !content.is_null());
+    let blocks = fields.remove("content");
+    let is_known = blocks.is_some() || structured.is_some();
+    if let Some(blocks) = blocks.filter(|blocks| !blocks.is_null()) {
+        return complete(content(blocks, notes), structured, is_error);
+    }
+    if structured.is_some() {
+        return complete(Vec::new(), structured, is_error);
+    }
+    // The form of the protocol's first drafts.
+    if let Some(inner) = fields.remove("toolResult") {
+        notes.push("the result of a call is in toolResult".to_owned());
+        return match inner {
+            Value::Object(inner) if inner.contains_key("content") => read_fields(inner, notes),
+            inner => complete(vec![ContentBlock::text(text_of(&inner))], None, is_error),
+        };
+    }
+    fields.retain(|name, _| !NOT_CONTENT.contains(&name.as_str()));
+    if !is_known {
+        notes.push("the result of a call has no content".to_owned());
+    }
+    complete(Vec::new(), Some(Value::Object(fields)).filter(|fields| fields != &json!({})), is_error)
+}
+
+fn content(blocks: Value, notes: &mut Vec<String>) -> Vec<ContentBlock> {
+    let blocks = match blocks {
+        Value::Array(blocks) => blocks,
+        other => {
+            notes.push(format!("the content of a result is {}, not a list", kind_of(&other)));
+            vec![other]
+        }
+    };
+    let mut read = Vec::new();
+    for block in blocks {
+        let (block, note) = block::read(block);
+        read.extend(block);
+        notes.extend(note);
+    }
+    read
+}
+
+fn is_true(said: &Value, notes: &mut Vec<String>) -> bool {
+    let is_true = match said {
+        Value::Bool(said) => return *said,
+        Value::Null => false,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => matches!(text.trim().to_ascii_lowercase().as_str(), "true" | "yes" | "1"),
+        Value::Array(_) | Value::Object(_) => false,
+    };
+    notes.push(format!("isError is {}", kind_of(said)));
+    is_true
+}
+
+fn complete(content: Vec<ContentBlock>, structured: Option<Value>, is_error: bool) -> ServerResult {
+    let mut result = match is_error {
+        true => CallToolResult::error(content),
+        false => CallToolResult::success(content),
+    };
+    result.structured_content = structured;
+    ServerResult::CallToolResult(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::convert::call_result;
+    use crate::tool::ToolError;
+
+    /// What an agent is told of a result.
+    fn told(result: Value) -> Result<Value, ToolError> {
+        match read(result).0.unwrap() {
+            ServerResult::CallToolResult(result) => call_result(result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn whatever_form_a_result_has_its_content_is_read() {
+        let text = |text: &str| json!([{"type": "text", "text": text}]);
+        for (result, value) in [
+            (json!({"content": text("a")}), json!("a")),
+            (
+                json!({"content": [{"type": "text", "text": "paid"}, {"type": "receipt", "number": 7}]}),
+                json!("paid\n[content of kind receipt: {\"number\":7}]"),
+            ),
+            (json!({"content": [null, {"type": "text", "text": "a"}]}), json!("a")),
+            (json!({"content": {"type": "text", "text": "a"}}), json!("a")),
+            (json!({"content": "a"}), json!("a")),
+            (json!({"content": null}), json!("")),
+            (json!({"content": []}), json!("")),
+            (json!({}), json!("")),
+            (json!({"_meta": {"x": 1}}), json!("")),
+            (json!({"content": null, "receipt": 7}), json!({"receipt": 7})),
+            (json!({"receipt": 7, "isError": null}), json!({"receipt": 7})),
+            (json!({"toolResult": {"content": text("old form")}}), json!("old form")),
+            (json!({"toolResult": "old form"}), json!("old form")),
+            (json!({"content": text("seven"), "structuredContent": 7}), json!(7)),
+            (json!({"content": text("seven"), "structuredContent": null}), json!("seven")),
+            (json!({"structuredContent": [1]}), json!([1])),
+            (json!({"content": text("a"), "isError": "false"}), json!("a")),
+            (json!({"content": text("a"), "resultType": "complete", "ttlMs": "x"}), json!("a")),
+            (json!("bare"), json!("bare")),
+            (json!(7), json!(7)),
+            (json!(true), json!(true)),
+            (text("a"), json!("a")),
+            (json!([1, 2]), json!([1, 2])),
+        ] {
+            assert_eq!(told(result.clone()), Ok(value), "{result}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_one_in_whatever_form_it_is_said() {
+        for said in [json!(true), json!("true"), json!("True"), json!(1)] {
+            let result = json!({"content": [{"type": "text", "text": "no"}], "isError": said});
+            assert_eq!(told(result), Err(ToolError::failed("no")), "{said}");
+        }
+        assert_eq!(told(json!({"isError": true, "reason": "no"})), Err(ToolError::failed(r#"{"reason":"no"}"#)));
+    }
+
+    #[test]
+    fn what_is_no_end_of_the_call_is_not_taken_for_one() {
+        for result in [json!(null), json!({"resultType": "partial", "content": []}), json!({"resultType": "task"})] {
+            let unreadable = read(result.clone()).0.unwrap_err();
+            assert!(unreadable.reason.starts_with("with "), "{result}");
+            let ServerResult::CustomResult(travels) = unreadable.clone().into_result() else { panic!("{result}") };
+            assert_eq!(Unreadable::of(&travels), unreadable);
+        }
+        assert_eq!(Unreadable::of(&CustomResult(json!({"x": 1}))).text, r#"{"x":1}"#);
+    }
+
+    #[test]
+    fn questions_are_passed_on() {
+        let question = json!({"resultType": "input_required", "inputRequests": {}, "requestState": "s"});
+        assert!(matches!(read(question).0, Ok(ServerResult::InputRequiredResult(_))));
+    }
+}

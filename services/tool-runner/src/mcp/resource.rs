@@ -1,0 +1,170 @@
+//! Reading the resources of a server: results name them in links, which are of no use to who cannot follow them.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::BoxFuture;
+use kairo_core::outside;
+use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams, ResourceContents, ServerResult};
+use serde_json::{Value, json};
+
+use super::convert;
+use super::failure::{Failure, classify};
+use super::handle::Handle;
+use super::reader::{Unreadable, shortened};
+use crate::config::McpServerConfig;
+use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
+
+/// The name of the tool behind that of its server.
+pub const NAME: &str = "resource_read";
+/// Longest text of a resource, in characters; the rest is cut off.
+const MAX_TEXT_CHARS: usize = 100_000;
+/// Longest URI, in characters.
+const MAX_URI_CHARS: usize = 2_000;
+/// Connections that one reading is tried on.
+const MAX_TRIES: usize = 2;
+
+/// The tool that reads the resources of one server.
+pub struct ResourceRead {
+    spec: ToolSpec,
+    trusts_content: bool,
+    max_chars: usize,
+    server: Handle,
+}
+
+impl ResourceRead {
+    /// `max_result_bytes` is the size of the largest result of any tool.
+    pub fn new(config: &McpServerConfig, timeout: Duration, max_result_bytes: usize, server: Handle) -> Self {
+        let spec = ToolSpec {
+            name: format!("{}.{NAME}", config.name),
+            description: format!(
+                "Reads a resource of {} by its URI, as results name it: [resource URI type: name].",
+                config.name
+            ),
+            schema: json!({
+                "type": "object",
+                "properties": { "uri": { "type": "string", "maxLength": MAX_URI_CHARS, "description": "The URI." } },
+                "required": ["uri"],
+                "additionalProperties": false,
+            }),
+            idempotent: true,
+            timeout: config.call_timeout_ms.map_or(timeout, Duration::from_millis),
+            executor: Executor::ToolRunner,
+            needs_approval: false,
+            needs_approval_with: Vec::new(),
+            // Reading changes nothing, by the server's own word.
+            acts_outside: !config.trust_hints,
+            definition: None,
+        };
+        // A character takes at most six bytes of JSON.
+        let max_chars = MAX_TEXT_CHARS.min(max_result_bytes / 6);
+        Self { spec, trusts_content: config.trust_content, max_chars, server }
+    }
+
+    async fn read(&self, args: &Value, ctx: &CallContext) -> CallResult {
+        let uri = args.get("uri").and_then(Value::as_str).unwrap_or_default();
+        let (mut generation, mut tries) = (0, 0);
+        loop {
+            tries += 1;
+            let connection = ctx
+                .cancel
+                .run_until_cancelled(self.server.connection(generation))
+                .await
+                .unwrap_or_else(|| Err(ToolError::canceled("nothing was begun")))?;
+            generation = connection.generation;
+            let params = ReadResourceRequestParams::new(uri);
+            let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
+            let failure = match connection.request(request, ctx).await.and_then(contents_of) {
+                Ok(contents) => return Ok(Value::String(self.text_of(&contents))),
+                Err(failure) => failure,
+            };
+            let is_gone = matches!(failure, Failure::NotSent(_) | Failure::Lost(_));
+            if is_gone || failure == Failure::Canceled {
+                self.server.suspected.notify_one();
+            }
+            if !is_gone || tries >= MAX_TRIES {
+                return Err(failure.into_error(&self.server.name, self.spec.idempotent));
+            }
+        }
+    }
+
+    fn text_of(&self, contents: &[ResourceContents]) -> String {
+        let text = match contents {
+            [ResourceContents::TextResourceContents { text, .. }] => text.clone(),
+            contents => contents.iter().map(text_of).collect::<Vec<_>>().join("\n"),
+        };
+        let length = text.chars().count();
+        match length > self.max_chars {
+            true => {
+                format!("{}\n[cut off: {} of {length} characters]", shortened(&text, self.max_chars), self.max_chars)
+            }
+            false => text,
+        }
+    }
+}
+
+fn contents_of(answer: Result<ServerResult, rmcp::ServiceError>) -> Result<Vec<ResourceContents>, Failure> {
+    match answer {
+        Ok(ServerResult::ReadResourceResult(result)) => Ok(result.contents),
+        Ok(ServerResult::InputRequiredResult(_)) => {
+            Err(Failure::Refused(ToolError::failed("the server asks for more input, which agents cannot give")))
+        }
+        Ok(_) => Err(Failure::Unreadable(Unreadable::new("with something other than a resource", ""))),
+        Err(error) => Err(classify(&error)),
+    }
+}
+
+/// Text as it is, also where it comes as bytes; of anything else what it is.
+fn text_of(contents: &ResourceContents) -> String {
+    if let ResourceContents::BlobResourceContents { uri, mime_type: Some(kind), blob, .. } = contents
+        && is_text(kind)
+        && let Ok(bytes) = STANDARD.decode(blob)
+    {
+        return format!("[resource {uri}]\n{}", String::from_utf8_lossy(&bytes));
+    }
+    convert::resource(contents)
+}
+
+fn is_text(mime_type: &str) -> bool {
+    let kind = mime_type.split(';').next().unwrap_or_default().trim();
+    let is_structured = kind.ends_with("+json") || kind.ends_with("+xml");
+    kind.starts_with("text/")
+        || is_structured
+        || matches!(kind, "application/json" | "application/xml" | "application/yaml")
+}
+
+impl Tool for ResourceRead {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn outside(&self, _: &Value, _: &CallResult) -> Vec<String> {
+        (!self.trusts_content).then(|| outside::mark(outside::Kind::Mcp, &self.server.name)).into_iter().collect()
+    }
+
+    fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
+        Box::pin(async move { self.read(&args, &ctx).await })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        Box::pin(async { self.server.connection(0).await.map(drop) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_comes_as_text_and_the_rest_in_words() {
+        let text = |contents: Value| text_of(&serde_json::from_value(contents).unwrap());
+        assert_eq!(text(json!({"uri": "a://b", "text": "x"})), "[resource a://b]\nx");
+        assert_eq!(
+            text(json!({"uri": "a://b", "blob": "eA==", "mimeType": "text/plain; charset=utf-8"})),
+            "[resource a://b]\nx"
+        );
+        let image = text(json!({"uri": "a://b", "blob": "AAAA", "mimeType": "image/png"}));
+        assert_eq!(image, "[resource a://b image/png, about 3 bytes]");
+    }
+}
