@@ -285,6 +285,7 @@ fn actions(records: &[Record]) -> Vec<String> {
     let asked: Vec<String> = records.iter().filter_map(decision).flat_map(tool_calls).map(|(id, _)| id).collect();
     let (mut begun, mut ended, mut refused) = (Vec::new(), Vec::new(), BTreeSet::new());
     let (mut processes, mut spawned, mut exited) = (Vec::new(), Vec::new(), Vec::new());
+    let mut late = Vec::new();
     for record in records {
         match record.body.about() {
             About::Tool(Tool::Invoke(invoke)) => {
@@ -292,6 +293,7 @@ fn actions(records: &[Record]) -> Vec<String> {
                 processes.extend(processes_of.map(|action| action.action_id.clone()));
                 begun.extend(invoke.actions.iter().map(|action| action.action_id.clone()));
             }
+            About::Tool(Tool::Result(result)) if result.late => late.push(result.action_id.clone()),
             About::Tool(Tool::Result(result)) => {
                 ended.push(result.action_id.clone());
                 // Nothing was begun: a human had to consent first.
@@ -310,6 +312,7 @@ fn actions(records: &[Record]) -> Vec<String> {
         asked.iter().filter(|id| !refused.contains(*id) || begun.contains(id)).cloned().collect();
     let mut wrong = once("invoke", to_begin, begun);
     wrong.extend(once("result", asked, ended));
+    wrong.extend(once("late result", late.clone(), late));
     wrong.extend(once("process", spawned.clone(), spawned));
     wrong.extend(once("end of a process", processes, exited));
     wrong

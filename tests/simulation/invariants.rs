@@ -1,5 +1,6 @@
 //! What must be true of every run, once it is at rest.
 
+mod canceled;
 mod chains;
 mod order;
 mod proof;
@@ -44,6 +45,7 @@ pub fn mistakes(world: &World) -> Vec<String> {
     wrong.extend(audit::replays(&as_minds_saw_it(world)).iter().map(ToString::to_string));
     wrong.extend(effects(world, &originals));
     wrong.extend(processes(world, &originals));
+    wrong.extend(canceled::mistakes(world, &originals));
     wrong.extend(chains::mistakes(world, &originals));
     wrong.extend(order::mistakes(&originals));
     wrong.extend(proof::mistakes(world));
@@ -323,6 +325,6 @@ fn difference(one: &Log, other: &Log) -> String {
 }
 
 fn results(records: &[Record]) -> BTreeMap<String, &ToolResult> {
-    let results = records.iter().filter_map(|record| ToolResult::of(&record.body));
+    let results = records.iter().filter_map(|record| ToolResult::of(&record.body)).filter(|result| !result.late);
     results.map(|result| (result.action_id.clone(), result)).collect()
 }

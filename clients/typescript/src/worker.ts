@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { connect, type Msg, type NatsConnection, type NodeConnectionOptions, type Subscription } from "@nats-io/transport-node";
+import { type Msg, type NatsConnection, type NodeConnectionOptions, type Subscription } from "@nats-io/transport-node";
 import { Action, type Said } from "./action.js";
 import type { Asked, Call, Json } from "./call.js";
+import { connected, leave, Troubles } from "./connection.js";
 
 const PROTOCOL = 1;
 const QUEUE = "workers";
@@ -74,23 +75,29 @@ export class Worker {
     return this;
   }
 
-  /** Works until SIGTERM, SIGINT or {@link stop}. */
+  /**
+   * Works until SIGTERM, SIGINT or {@link stop}. A login that is refused, and a server that is away, are tried again for as long
+   * as that takes.
+   */
   async run(connection: NodeConnectionOptions): Promise<void> {
     const until = new Promise<void>((resolve) => {
       this.stopped = resolve;
     });
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => this.stop());
-    const nats = await connect({ name: `kairo-worker ${this.name}`, maxReconnectAttempts: -1, ...connection });
+    const options = { name: `kairo-worker ${this.name}`, maxReconnectAttempts: -1, ignoreAuthErrorAbort: true, ...connection };
+    const troubles = new Troubles(connection.user ?? "nobody", this.options.log);
+    const nats = await connected(options, troubles, until);
+    if (!nats) return;
     this.nats = nats;
     const calls = this.listen(nats);
-    void this.announceAfterReconnects(nats);
+    void this.hearOfConnection(nats, troubles);
     this.announce();
     await until;
     clearTimeout(this.announcing);
     this.say("announce", this.announcement(true));
     for (const subscription of calls) subscription.unsubscribe();
     await this.finish();
-    await nats.drain();
+    await leave(nats);
   }
 
   /** Takes no more calls; {@link run} returns when those that run have ended, or after the grace. */
@@ -112,9 +119,10 @@ export class Worker {
     return [...this.tools.keys()].map((tool) => hear(`call.${tool}`, (message) => this.called(message), QUEUE));
   }
 
-  private async announceAfterReconnects(nats: NatsConnection): Promise<void> {
+  private async hearOfConnection(nats: NatsConnection, troubles: Troubles): Promise<void> {
     for await (const status of nats.status()) {
       if (status.type === "reconnect") this.announce();
+      if (status.type === "error") troubles.tell(status.error);
     }
   }
 

@@ -199,7 +199,7 @@ impl ::prost::Name for ToolProgress {
         "/kairo.v1.ToolProgress".into()
     }
 }
-/// How an action ended; every tool_call has exactly one.
+/// How an action ended; every tool_call has exactly one, and perhaps one that came late.
 /// Type kairo.tool.result.v1 on kairo.tool.<agent>.result, emitted by tool-runner under the guard of that subject.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolResult {
@@ -224,6 +224,10 @@ pub struct ToolResult {
     /// mcp:github. The mark follows what is made of it.
     #[prost(string, repeated, tag = "8")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether the action had a result before, which said in_doubt, and this is the answer that came after it. An action has
+    /// one such result at most.
+    #[prost(bool, tag = "11")]
+    pub late: bool,
 }
 impl ::prost::Name for ToolResult {
     const NAME: &'static str = "ToolResult";

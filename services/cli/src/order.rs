@@ -102,6 +102,7 @@ impl Order {
         match type_name {
             v1::UserMessageUndelivered::TYPE if own => Some(Outcome::Failed { reason: text }),
             v1::AgentFailed::TYPE if own || self.is_its_turn(event) => self.failed(event, text),
+            v1::ToolResult::TYPE if flag(event, "late") => None,
             v1::ToolResult::TYPE if self.until == Awaited::Result && (own || self.is_its_call(event)) => {
                 match flag(event, "ok") {
                     true => Some(Outcome::Done { text }),

@@ -362,6 +362,9 @@ fn tool_result(result: &v1::ToolResult) -> Value {
         payload["error"] = json!(kind);
         payload["message"] = json!(message);
     }
+    if result.late {
+        payload["late"] = json!(true);
+    }
     if !result.outside.is_empty() {
         payload["outside"] = json!(result.outside);
     }

@@ -85,6 +85,14 @@ impl Users {
         self.workers.get(worker).map(|password| (worker_user(worker), password.as_str()))
     }
 
+    /// The users of the tool workers that were let in, and the files with their passwords.
+    pub fn worker_logins(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        self.workers.keys().map(worker_user).map(|user| {
+            let file = absolute(&self.dir.join(&user));
+            (user, file)
+        })
+    }
+
     /// What the configuration of the server says of them.
     pub(crate) fn authorization(&self) -> String {
         let mut text = format!("authorization {{\n{}\nusers: [\n", permissions::rendered());

@@ -111,6 +111,9 @@ pub struct Doubt {
     /// Whether another agent asked for it, which is told and has a doubt of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
+    /// Whether a human has a verdict on it: a late answer may still say otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_verdict: bool,
 }
 
 /// Actions in doubt.
@@ -239,8 +242,15 @@ impl Doubts {
         self.0.iter_mut().map(|doubt| &mut doubt.thread_id)
     }
 
-    /// Takes out what a human has a verdict on.
+    /// Notes that a human has a verdict on what nobody knew; the first one counts.
     pub fn resolve(&mut self, action: Uuid) -> Option<Doubt> {
+        let doubt = self.0.iter_mut().find(|doubt| doubt.action == action && !doubt.has_verdict)?;
+        doubt.has_verdict = true;
+        Some(doubt.clone())
+    }
+
+    /// Takes out what a late answer settles.
+    pub fn settle(&mut self, action: Uuid) -> Option<Doubt> {
         let at = self.0.iter().position(|doubt| doubt.action == action)?;
         self.0.remove(at)
     }

@@ -314,6 +314,9 @@ impl AgentState {
     }
 
     pub(super) fn learn(&mut self, record: &Record, result: &ToolResult) {
+        if result.late {
+            return self.settle(record, result);
+        }
         let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
         let Some(known) = self.in_flight.remove(&action) else { return };
         self.see_outside(&known.thread_id, known.turn, &result.outside);
@@ -324,7 +327,7 @@ impl AgentState {
             let InFlight { thread_id, tool, arguments, .. } = &known;
             let (thread_id, tool, arguments) = (thread_id.clone(), tool.clone(), arguments.clone());
             let asked = self.turns.get(&known.turn).is_some_and(|turn| turn.requested().is_some());
-            self.doubts.add(Doubt { action, thread_id, tool, arguments, asked });
+            self.doubts.add(Doubt { action, thread_id, tool, arguments, asked, has_verdict: false });
         }
         let limit = self.history_limit();
         if let Some(thread) = self.threads.get_mut(&known.thread_id) {
@@ -477,7 +480,7 @@ fn turn_of(event: &DecidedEvent) -> Option<Uuid> {
 }
 
 /// A result as a model is told it: JSON either way.
-fn told(result: &ToolResult) -> String {
+pub(super) fn told(result: &ToolResult) -> String {
     match &result.error {
         None => result.result.clone(),
         Some(error) => serde_json::json!({ "error": error.kind, "message": error.message }).to_string(),

@@ -117,6 +117,7 @@ impl AgentState {
             About::Decision(_) => self.work.begins() == Some(record.sequence),
             About::Tool(Tool::Invoke(invoke)) => invoke.actions.iter().any(|it| self.is_work_action(&it.action_id)),
             About::Tool(Tool::Progress(progress)) => self.is_work_action(&progress.action_id),
+            About::Tool(Tool::Result(result)) if result.late => self.is_work_doubt(&result.action_id),
             About::Tool(Tool::Result(result)) => self.is_work_action(&result.action_id),
             About::Process(process) => {
                 let (process, action) = named(process);
@@ -141,11 +142,12 @@ impl AgentState {
             |state: &StepState| matches!(state, StepState::Asked { request, .. } if request.to_string() == asked);
         let of_work = self.turns.values().filter(|turn| self.is_of_work(turn));
         let mut steps = of_work.filter_map(|turn| turn.chain.as_ref()).flat_map(|chain| &chain.steps);
-        steps.any(|run| waits(&run.state))
-            || Uuid::parse_str(asked)
-                .ok()
-                .and_then(|it| self.doubts.get(it))
-                .is_some_and(|it| self.is_work_thread(&it.thread_id))
+        steps.any(|run| waits(&run.state)) || self.is_work_doubt(asked)
+    }
+
+    fn is_work_doubt(&self, action: &str) -> bool {
+        let doubt = Uuid::parse_str(action).ok().and_then(|id| self.doubts.get(id));
+        doubt.is_some_and(|doubt| self.is_work_thread(&doubt.thread_id))
     }
 
     /// The conversation that a turn is of: its thread or, of one that works on a task, the one in which it was asked for.

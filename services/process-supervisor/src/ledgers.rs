@@ -7,6 +7,7 @@ use kairo_core::{
     bus::{
         Bus, BusError,
         append::Outgoing,
+        cancels::Cancels,
         ledger::{Entered, Entry, Ledger},
         patience::Patience,
     },
@@ -24,6 +25,8 @@ pub struct Ledgers {
     bus: Bus,
     pub spawned: Ledger,
     pub canceled: Ledger,
+    /// What decisions want stopped.
+    decided: Cancels,
     pub exited: Ledger,
 }
 
@@ -48,6 +51,7 @@ impl Ledgers {
             bus: bus.clone(),
             spawned: Ledger::new(bus, &PROCESS_SPAWNED),
             canceled: Ledger::new(bus, &PROCESS_CANCELED),
+            decided: Cancels::new(bus),
             exited: Ledger::new(bus, &PROCESS_EXITED),
         }
     }
@@ -78,9 +82,11 @@ impl Ledgers {
         }
     }
 
+    /// Whether it was asked to end: by an order that a supervisor had, or by a decision that nobody has carried out yet.
     async fn is_canceled(&self, target: Target<'_>) -> Result<bool, BusError> {
-        let entries = self.canceled.entries_for_sure(target.agent, target.after, &[target.action]).await?;
-        Ok(!entries.is_empty())
+        let Target { agent, action, after } = target;
+        let entries = self.canceled.entries_for_sure(agent, after, &[action]).await?;
+        Ok(!entries.is_empty() || !self.decided.of(agent, after, after, &[action]).await?.is_empty())
     }
 
     /// Writes that an action was asked to end, unless that is in the log.

@@ -56,6 +56,8 @@ pub struct Changes {
     pub actions: BTreeMap<Uuid, Action>,
     pub begun: BTreeMap<Uuid, Begun>,
     pub ended: BTreeMap<Uuid, Ended>,
+    /// Answers to actions that were in doubt.
+    pub late_answers: BTreeMap<Uuid, Ended>,
     /// Newest by its own clock wins, so that an old one told again is nothing new.
     pub progressed: BTreeMap<Uuid, Progress>,
     /// Actions that were asked to end.

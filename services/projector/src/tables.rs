@@ -50,6 +50,7 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     actions::become_processes(connection, &changes.spawned).await?;
     actions::end(connection, changes).await?;
     actions::resolve(connection, &changes.verdicts).await?;
+    actions::settle(connection, &changes.late_answers).await?;
     processes::spawn(connection, &changes.spawned).await?;
     processes::advance(connection, &changes.advanced).await?;
     processes::cancel(connection, &changes.canceled).await?;

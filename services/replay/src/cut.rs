@@ -256,7 +256,7 @@ impl Cut {
     fn note(&mut self, agent: &Name, record: &Record, is_before: bool) {
         if let Some(decision) = AgentDecision::of(&record.body) {
             self.decided(agent, decision, is_before);
-        } else if let Some(result) = ToolResult::of(&record.body) {
+        } else if let Some(result) = ToolResult::of(&record.body).filter(|result| !result.late) {
             self.ended(&result.action_id, record, is_before);
             self.called(result, record.sequence);
         } else if let Some(answer) = AgentAnswer::of(&record.body) {

@@ -19,6 +19,7 @@ pub use crate::builtin::workspace::WorkspaceConfig;
 use crate::catalogue::CatalogueLimits;
 use crate::consent::{Consent, is_pattern};
 pub use crate::custom::CustomToolsConfig;
+pub use crate::late::LateAnswersConfig;
 use crate::tool_name;
 pub use crate::workers::config::WorkerLifecycleConfig;
 
@@ -44,6 +45,8 @@ pub struct ToolsConfig {
     /// How long a call that is being stopped may take to say how it ended, in milliseconds.
     /// Default 1 000.
     pub cancel_grace_ms: u64,
+    /// How late the answer of a call may be that is in doubt.
+    pub late_answers: LateAnswersConfig,
     /// Calls running at once; more wait. Default 16.
     pub parallel: usize,
     /// Largest result of a call, in bytes of JSON. Default 262 144.
@@ -83,6 +86,7 @@ impl Default for ToolsConfig {
             time_zone: "UTC".to_owned(),
             call_timeout_ms: 60_000,
             cancel_grace_ms: 1_000,
+            late_answers: LateAnswersConfig::default(),
             parallel: 16,
             max_result_bytes: 256 * 1024,
             max_tools: 256,

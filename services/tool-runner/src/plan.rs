@@ -74,6 +74,8 @@ pub enum Fact {
     Held(Uuid),
     /// Entered so that nobody begins it: it was canceled before.
     Withdrawn(Uuid),
+    /// A decision wants it stopped.
+    Canceled(Uuid),
     Ended(Uuid),
 }
 
@@ -100,8 +102,12 @@ pub enum Disposition {
     Doubt,
     /// A human must consent to it first and has not: say so.
     Refuse,
+    /// Canceled, and nobody has begun it: enter in the ledger that nobody will, then say so.
+    Prevent,
     /// Canceled before anybody began it: say so.
     Withdraw,
+    /// Begun by somebody who is gone, and canceled since: it is not begun again, though it could be.
+    Stop,
     /// Whoever began it is still at it: look again later.
     Wait,
     /// Nothing is left to do here.
@@ -116,6 +122,7 @@ pub struct Known {
     invoked: BTreeSet<Uuid>,
     held: BTreeSet<Uuid>,
     withdrawn: BTreeSet<Uuid>,
+    canceled: BTreeSet<Uuid>,
     ended: BTreeSet<Uuid>,
 }
 
@@ -130,6 +137,7 @@ impl Decider for Actions {
             Fact::Invoked(action) => known.invoked.insert(*action),
             Fact::Held(action) => known.held.insert(*action),
             Fact::Withdrawn(action) => known.withdrawn.insert(*action),
+            Fact::Canceled(action) => known.canceled.insert(*action),
             Fact::Ended(action) => known.ended.insert(*action),
         };
     }
@@ -142,11 +150,14 @@ impl Decider for Actions {
         if known.withdrawn.contains(action) {
             return Disposition::Withdraw;
         }
+        let is_canceled = known.canceled.contains(action);
         match (known.invoked.contains(action), call.handed_over, call.idempotent) {
+            (false, _, _) if is_canceled => Disposition::Prevent,
             (false, _, _) if call.unconsented.is_some() => Disposition::Refuse,
             (false, _, _) => Disposition::Begin,
             (true, true, _) => Disposition::Leave,
             (true, false, _) if known.held.contains(action) => Disposition::Wait,
+            (true, false, true) if is_canceled => Disposition::Stop,
             (true, false, true) => Disposition::Repeat,
             (true, false, false) => Disposition::Doubt,
         }
@@ -225,6 +236,22 @@ mod tests {
             assert_eq!(canceled.when(&call(idempotent, handed_over)), Disposition::Withdraw);
             assert_eq!(ended.when(&call(idempotent, handed_over)), Disposition::Leave);
         }
+    }
+
+    #[test]
+    fn what_a_decision_cancels_is_neither_begun_nor_begun_again() {
+        let canceled = || Given::<Actions>::facts([Fact::Canceled(ACTION)]);
+        let lost = || Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::Canceled(ACTION)]);
+        let held = [Fact::Invoked(ACTION), Fact::Held(ACTION), Fact::Canceled(ACTION)];
+        for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
+            assert_eq!(canceled().when(&call(idempotent, handed_over)), Disposition::Prevent);
+        }
+        assert_eq!(lost().when(&call(true, false)), Disposition::Stop);
+        assert_eq!(lost().when(&call(false, false)), Disposition::Doubt, "it may have happened");
+        assert_eq!(lost().when(&call(false, true)), Disposition::Leave, "its supervisor stops it");
+        assert_eq!(Given::<Actions>::facts(held).when(&call(true, false)), Disposition::Wait);
+        let other = Given::<Actions>::facts([Fact::Canceled(Uuid::from_u128(2))]);
+        assert_eq!(other.when(&call(false, false)), Disposition::Begin);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Handler for Processes {
         let action =
             Uuid::parse_str(action).map_err(|_| Failure::Permanent("action_id: expected a UUID".to_owned()))?;
         let tool = if tool.is_empty() { PROCESS_RUN } else { tool };
-        let ended = Ended { action, tool, user, outcome: outcome.into(), took };
+        let ended = Ended { action, tool, user, outcome: outcome.into(), is_repeatable: false, took };
         self.results.report(&agent, decision_sequence, &delivery.record.envelope, ended).await?;
         Ok(Settled::Done)
     }

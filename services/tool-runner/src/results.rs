@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     tool::{ToolError, ToolErrorKind},
-    toolbox::Outcome,
+    toolbox::{Outcome, too_large},
 };
 
 /// How one action ended.
@@ -30,7 +30,16 @@ pub struct Ended<'a> {
     /// On whose behalf; empty where it is nobody's.
     pub user: &'a str,
     pub outcome: Outcome,
+    /// Whether calling it twice has the effect of calling it once.
+    pub is_repeatable: bool,
     pub took: Duration,
+}
+
+/// Whether it is the result of a call, or what became known later.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    InTime,
+    Late,
 }
 
 /// The ledger of results.
@@ -57,29 +66,67 @@ impl Results {
 
     /// Writes the result, unless the action has one. `cause` is an event from which the action followed.
     pub async fn report(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
-        let Ended { action, tool, user, took, .. } = ended;
-        match self.write(agent, since, cause, ended).await {
+        self.write_bounded(agent, since, cause, ended, When::InTime).await
+    }
+
+    /// Writes what came of an action after its result said `in_doubt`, unless that was written.
+    pub async fn settle(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
+        self.write_bounded(agent, since, cause, ended, When::Late).await
+    }
+
+    async fn write_bounded(
+        &self,
+        agent: &Name,
+        since: u64,
+        cause: &Envelope,
+        ended: Ended<'_>,
+        when: When,
+    ) -> Result<(), BusError> {
+        let Ended { action, tool, user, is_repeatable, took, .. } = ended;
+        match self.write(agent, since, cause, ended, when).await {
             Err(BusError::TooLarge { size }) => {
-                let error = ToolError::too_large(format!("the result has {size} bytes; ask for less"));
-                self.write(agent, since, cause, Ended { action, tool, user, outcome: Err(error).into(), took }).await
+                let error = match is_repeatable {
+                    true => ToolError::too_large(format!("the result has {size} bytes; ask for less")),
+                    false => too_large(size, self.bus.limits.max_body_bytes, "", false),
+                };
+                let outcome = Err(error).into();
+                let ended = Ended { action, tool, user, outcome, is_repeatable, took };
+                self.write(agent, since, cause, ended, when).await
             }
             outcome => outcome,
         }
     }
 
-    async fn write(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
+    async fn write(
+        &self,
+        agent: &Name,
+        since: u64,
+        cause: &Envelope,
+        ended: Ended<'_>,
+        when: When,
+    ) -> Result<(), BusError> {
         let (action, whose) = (ended.action, Whose::user(ended.user));
         let (tool, took, error) =
             (ended.tool, ended.took, ended.outcome.result.as_ref().err().map(|error| error.kind.clone()));
+        let id = ids::derived(
+            action,
+            match when {
+                When::InTime => "result",
+                When::Late => "late-result",
+            },
+        );
         let envelope = Envelope {
             causation_id: Some(invocation_id(action)),
-            ..cause.follow(ids::derived(action, "result"), Service::ToolRunner, Origin::Tool, self.bus.now())
+            ..cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now())
         };
-        let body = result(self.bus.instance.as_str(), ended);
+        let body = ToolResult { late: when == When::Late, ..result(self.bus.instance.as_str(), ended) };
         let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body).whose(whose);
-        match self.ledger.enter(agent, since, &event).await? {
-            Entered::Written { .. } => self.measure(agent, tool, took, error),
-            Entered::Already(_) => {
+        match (self.ledger.enter(agent, since, &event).await?, when) {
+            (Entered::Written { .. }, When::InTime) => self.measure(agent, tool, took, error),
+            (Entered::Written { .. }, When::Late) => {
+                tracing::info!(%agent, %action, tool, "a late answer settles what was in doubt");
+            }
+            (Entered::Already(_), _) => {
                 tracing::info!(%agent, %action, "the action has a result already, this one is dropped");
             }
         }
@@ -113,5 +160,6 @@ fn result(runner: &str, ended: Ended<'_>) -> ToolResult {
         duration_ms: u32::try_from(ended.took.as_millis()).unwrap_or(u32::MAX),
         runner: runner.to_owned(),
         outside: ended.outcome.outside,
+        late: false,
     }
 }

@@ -10,7 +10,9 @@
 //! `tool_runner.parallel`, so that limits nothing here but what is read. An order to stop something may stand behind any
 //! number of waiting calls, and is read and carried out at once, as control tools have room of their own.
 
-use std::{sync::Arc, time::Duration};
+mod doubt;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
@@ -20,6 +22,7 @@ use kairo_core::{
     bus::{
         Bus, BusConfig, BusError,
         append::Outgoing,
+        cancels::Cancels,
         consume::{Delivery, Failure, Handler, Settled},
         ledger::{Entered, Ledger},
         liveness::{Held, Liveness},
@@ -40,6 +43,7 @@ use uuid::Uuid;
 use crate::{
     consented::Consents,
     log,
+    outcome::Exchange,
     plan::{Actions, Asked, Call, Disposition, Fact, Known, NOBODY, asked},
     progress::Telling,
     results::{Ended, Results},
@@ -54,6 +58,7 @@ pub struct Runner {
     results: Arc<Results>,
     liveness: Liveness,
     consents: Consents,
+    cancels: Cancels,
     /// A decision delivered again while it is being worked on here waits until that is done.
     at_work: KeyedLocks<Uuid, ()>,
     /// Cancelled when nothing more shall be begun.
@@ -62,8 +67,14 @@ pub struct Runner {
 
 /// Decisions in hand at once that are told apart, as long as `bus.max_ack_pending` is not raised beyond it.
 const AT_WORK: usize = 16_384;
+/// How old a decision may be for its calls to be begun before it is looked whether a later one stops them, in milliseconds;
+/// of those that were begun it is looked in any case.
+const FRESH_MS: i64 = 1_000;
 /// Times the ledger may have moved on before the decision is left to be delivered again.
 const RACES: u32 = 8;
+
+/// Of a call that is not begun again, since it was canceled.
+const STOPPED_STAYS_DONE: &str = "whoever carried it out is gone; what it did until then stays done";
 
 /// A decision and what is needed to follow from it.
 struct Job<'a> {
@@ -140,6 +151,7 @@ impl Runner {
             results,
             liveness,
             consents,
+            cancels: Cancels::new(bus),
             at_work: KeyedLocks::new(AT_WORK),
             shutdown,
         }
@@ -176,8 +188,8 @@ impl Runner {
         Ok(if waits { Settled::Later(Duration::from_millis(self.bus.limits.ack_wait_ms)) } else { Settled::Done })
     }
 
-    /// Enters what is to begin in the ledger, and says what to do about each call. What is done here is held before
-    /// it stands there, so that whoever reads of it there can have it stopped.
+    /// Enters what is to begin in the ledger, and what was canceled before as begun by nobody; says what to do about each
+    /// call. What is done here is held before it stands there, so that whoever reads of it there can have it stopped.
     async fn begin(
         &self,
         job: &Job<'_>,
@@ -186,13 +198,13 @@ impl Runner {
     ) -> Result<Vec<(Disposition, Option<Held>)>, Failure> {
         for _ in 0..RACES {
             let dispositions: Vec<Disposition> = turns.iter().map(|turn| disposition(job, turn, &known)).collect();
-            let begin: Vec<&Call> = turns
+            let entered: Vec<(&Call, Disposition)> = turns
                 .iter()
                 .zip(&dispositions)
-                .filter(|(_, disposition)| **disposition == Disposition::Begin)
-                .map(|(turn, _)| turn.call)
+                .filter(|(_, disposition)| matches!(disposition, Disposition::Begin | Disposition::Prevent))
+                .map(|(turn, disposition)| (turn.call, *disposition))
                 .collect();
-            let entry = (!begin.is_empty()).then(|| self.invoke(job, &begin));
+            let entry = (!entered.is_empty()).then(|| self.invoke(job, &entered));
             let begun: Vec<_> = turns
                 .iter()
                 .zip(dispositions)
@@ -200,7 +212,7 @@ impl Runner {
                 .collect();
             let Some(entry) = entry else { return Ok(begun) };
             match self.invocations.enter(&job.agent, job.since, &entry).await? {
-                Entered::Written { .. } => return Ok(begun),
+                Entered::Written { sequence } => return Ok(self.still_wanted(job, turns, begun, sequence).await?),
                 // Not held while it is looked at who does: it would be taken for begun.
                 Entered::Already(_) => drop(begun),
             }
@@ -209,13 +221,64 @@ impl Runner {
         Err(Failure::Transient("the ledger moved on again and again".to_owned()))
     }
 
+    /// What to do about calls that stand in the ledger at `sequence`: those that a decision before that wants stopped do not
+    /// begin. Which came first, the order to stop a call or its beginning, the log alone says.
+    async fn still_wanted(
+        &self,
+        job: &Job<'_>,
+        turns: &[Turn<'_>],
+        mut begun: Vec<(Disposition, Option<Held>)>,
+        sequence: u64,
+    ) -> Result<Vec<(Disposition, Option<Held>)>, BusError> {
+        let here =
+            |disposition: Disposition, turn: &Turn<'_>| disposition == Disposition::Begin && !turn.call.handed_over;
+        if !turns.iter().zip(&begun).any(|(turn, (disposition, _))| here(*disposition, turn)) {
+            return Ok(begun);
+        }
+        let stopped = self.stopped(job).await?;
+        for (turn, (disposition, _)) in turns.iter().zip(&mut begun) {
+            let is_stopped = stopped.get(&turn.call.asked.action).is_some_and(|at| *at < sequence);
+            if is_stopped && here(*disposition, turn) {
+                *disposition = Disposition::Withdraw;
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Which of the job's calls later decisions want stopped, and where that stands.
+    async fn stopped(&self, job: &Job<'_>) -> Result<BTreeMap<Uuid, u64>, BusError> {
+        let actions: Vec<Uuid> = job.calls.iter().map(|call| call.asked.action).collect();
+        // What is old may be a copy that somebody published again, behind a decision that stops its calls.
+        let newest = if self.is_fresh(job) { job.decision.sequence } else { job.since };
+        self.cancels.of(&job.agent, job.since, newest, &actions).await
+    }
+
+    fn is_fresh(&self, job: &Job<'_>) -> bool {
+        let age = self.bus.now().as_millisecond().saturating_sub(job.decision.envelope.time.as_millisecond());
+        !job.redelivered && age <= FRESH_MS
+    }
+
     fn hold(&self, call: &Call, disposition: Disposition) -> Option<Held> {
         needs_room(call, disposition).then(|| self.liveness.hold(call.asked.action))
     }
 
     /// What there is to know before anything was tried: only a decision that was delivered before can have been begun.
     async fn known_at_first(&self, job: &Job<'_>) -> Result<Known, BusError> {
-        if job.redelivered { self.known(job).await } else { Ok(Known::default()) }
+        if job.redelivered {
+            return self.known(job).await;
+        }
+        let mut known = Known::default();
+        // A supervisor begins what it finds in the ledger, so it must not come to stand there.
+        if !self.is_fresh(job) || job.calls.iter().any(|call| call.handed_over) {
+            self.note_stopped(job, &mut known).await?;
+        }
+        Ok(known)
+    }
+
+    async fn note_stopped(&self, job: &Job<'_>, known: &mut Known) -> Result<(), BusError> {
+        let stopped = self.stopped(job).await?;
+        stopped.into_keys().for_each(|action| Actions::apply(known, &Fact::Canceled(action)));
+        Ok(())
     }
 
     /// What the log says of the job's actions now.
@@ -224,6 +287,7 @@ impl Runner {
         let invoked = self.invocations.entries(&job.agent, job.since, &actions).await?;
         let ended = self.results.ended(&job.agent, job.since, &actions).await?;
         let mut known = Known::default();
+        self.note_stopped(job, &mut known).await?;
         ended.iter().for_each(|action| Actions::apply(&mut known, &Fact::Ended(*action)));
         for (action, entry) in invoked {
             Actions::apply(&mut known, &Fact::Invoked(action));
@@ -246,14 +310,14 @@ impl Runner {
         Ok(log::invocation(&record, action).is_some_and(|invocation| invocation.executor == NOBODY))
     }
 
-    fn invoke(&self, job: &Job<'_>, calls: &[&Call]) -> Outgoing {
+    fn invoke(&self, job: &Job<'_>, calls: &[(&Call, Disposition)]) -> Outgoing {
         let body = ToolInvoke {
             runner: self.bus.instance.to_string(),
             decision_sequence: job.decision.sequence,
-            actions: calls.iter().map(|call| call.asked.invocation(executor(call).as_str())).collect(),
+            actions: calls.iter().map(|(call, what)| call.asked.invocation(executor(call, *what))).collect(),
         };
         let cause = &job.decision.envelope;
-        let first = calls.first().map(|call| call.asked.action).unwrap_or_default();
+        let first = calls.first().map(|(call, _)| call.asked.action).unwrap_or_default();
         let id = ids::derived(cause.id, &format!("invoke/{}/{first}", self.bus.instance));
         let envelope = cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now());
         Outgoing::new(&TOOL_INVOKE, &job.agent, envelope, body)
@@ -269,7 +333,7 @@ impl Runner {
         let Turn { call, room } = turn;
         let stop = held.as_ref().map(Held::stop).unwrap_or_default();
         let started = Instant::now();
-        let outcome = match (disposition, room) {
+        let mut outcome: Outcome = match (disposition, room) {
             (Disposition::Leave | Disposition::Wait, _) => return Ok(()),
             (Disposition::Begin | Disposition::Repeat, None) => return Ok(()),
             (Disposition::Begin | Disposition::Repeat, Some(Ok(room))) => self.run(job, &call.asked, room, stop).await,
@@ -281,21 +345,32 @@ impl Runner {
                 )))
                 .into()
             }
-            (Disposition::Withdraw, _) => Err(ToolError::canceled("it was canceled before it began")).into(),
-            (Disposition::Doubt, _) => Err(ToolError::in_doubt(
-                "the runner that began this was lost before it could say how it ended; the effect may have happened or not: find out before doing it again",
-            ))
-            .into(),
+            (Disposition::Withdraw | Disposition::Prevent, _) => {
+                Err(ToolError::canceled("it was canceled before it began")).into()
+            }
+            (Disposition::Stop, _) => Err(ToolError::canceled(STOPPED_STAYS_DONE)).into(),
+            (Disposition::Doubt, _) => self.doubt(job, &call.asked),
         };
         let Asked { action, tool, user, .. } = &call.asked;
         let user = user.as_deref().unwrap_or_default();
-        let ended = Ended { action: *action, tool, user, outcome, took: started.elapsed() };
-        Ok(self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?)
+        let late = outcome.late.take();
+        let (is_repeatable, took) = (call.idempotent, started.elapsed());
+        let ended = Ended { action: *action, tool, user, outcome, is_repeatable, took };
+        self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?;
+        if let Some(late) = late {
+            self.wait_for(job, &call.asked, late, started);
+        }
+        Ok(())
     }
 
-    async fn run(&self, job: &Job<'_>, asked: &Asked, room: Admission<'_>, stop: CancellationToken) -> Outcome {
-        let (progress, reports) = ProgressReporter::watched();
-        let context = CallContext {
+    fn context(
+        &self,
+        job: &Job<'_>,
+        asked: &Asked,
+        cancel: CancellationToken,
+        progress: ProgressReporter,
+    ) -> CallContext {
+        CallContext {
             action_id: asked.action.to_string(),
             now: job.decision.envelope.time,
             begun: self.bus.now(),
@@ -305,9 +380,15 @@ impl Runner {
             decision_sequence: job.decision.sequence,
             target: asked.target,
             target_after: asked.target_after,
-            cancel: stop,
+            cancel,
             progress,
-        };
+            exchange: Exchange::default(),
+        }
+    }
+
+    async fn run(&self, job: &Job<'_>, asked: &Asked, room: Admission<'_>, stop: CancellationToken) -> Outcome {
+        let (progress, reports) = ProgressReporter::watched();
+        let context = self.context(job, asked, stop, progress);
         let telling = Telling {
             bus: &self.bus,
             agent: &job.agent,
@@ -357,6 +438,11 @@ fn disposition(job: &Job<'_>, turn: &Turn<'_>, known: &Known) -> Disposition {
     }
 }
 
-fn executor(call: &Call) -> Executor {
-    if call.handed_over { Executor::ProcessSupervisor } else { Executor::ToolRunner }
+/// Who carries a call out, as the ledger says it.
+fn executor(call: &Call, disposition: Disposition) -> &'static str {
+    match (disposition, call.handed_over) {
+        (Disposition::Prevent, _) => NOBODY,
+        (_, true) => Executor::ProcessSupervisor.as_str(),
+        (_, false) => Executor::ToolRunner.as_str(),
+    }
 }

@@ -13,6 +13,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::outcome::Exchange;
+
 /// Who carries a tool's calls out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
@@ -119,6 +121,8 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// Where the call says how far it is.
     pub progress: ProgressReporter,
+    /// Where the tool says what has left and what was answered, and hears that its time limit passed.
+    pub exchange: Exchange,
 }
 
 /// How far a call is.
@@ -223,6 +227,17 @@ pub trait Tool: Send + Sync {
     /// When the call would fail before it had begun anything.
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Whether calling it twice with the same action id has the effect of calling it once.
+    fn is_repeatable(&self) -> bool {
+        self.spec().idempotent
+    }
+
+    /// Hears how a call ends that another runner began, without beginning anything; none where that cannot be heard.
+    /// `failed` where nobody knows the call.
+    fn rejoin(self: Arc<Self>, _ctx: CallContext) -> Option<BoxFuture<'static, CallResult>> {
+        None
     }
 
     /// Where content in what came of a call comes from that nobody here wrote, as [`kairo_core::outside::mark`] says it.

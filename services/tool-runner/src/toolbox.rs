@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use kairo_core::{
     metrics::{
         Metrics,
@@ -20,9 +20,11 @@ use tokio_util::sync::CancellationToken;
 use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_search::WebSearch, workspace};
 use crate::catalogue::{Catalogue, Rejection};
 use crate::config::ToolsConfig;
+use crate::late::{LateAnswer, LateAnswers, Running};
 use crate::mcp::{self, McpServer};
+use crate::outcome::{Exchange, Missing, without_answer};
 use crate::registry::Registry;
-use crate::tool::{CallContext, CallResult, Tool, ToolError};
+use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolErrorKind};
 use crate::web_api;
 
 /// Longest message of an error, in characters: it becomes part of an event.
@@ -51,6 +53,7 @@ pub struct Toolbox {
     cancel_grace: Duration,
     stop_timeout: Duration,
     max_result_bytes: usize,
+    late_answers: LateAnswers,
     stop: CancellationToken,
     servers: Vec<McpServer>,
 }
@@ -64,16 +67,23 @@ pub struct Admission<'t> {
 }
 
 /// What came of a call.
-#[derive(Debug)]
 pub struct Outcome {
     pub result: CallResult,
     /// Where content in it comes from that nobody here wrote.
     pub outside: Vec<String>,
+    /// An answer that may still come, where the result says `in_doubt`.
+    pub late: Option<LateAnswer>,
+}
+
+impl std::fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outcome").field("result", &self.result).field("outside", &self.outside).finish_non_exhaustive()
+    }
 }
 
 impl From<CallResult> for Outcome {
     fn from(result: CallResult) -> Self {
-        Self { result, outside: Vec::new() }
+        Self { result, outside: Vec::new(), late: None }
     }
 }
 
@@ -121,6 +131,7 @@ impl Toolbox {
             cancel_grace: Duration::from_millis(config.cancel_grace_ms),
             stop_timeout: Duration::from_millis(config.mcp_lifecycle.stop_timeout_ms),
             max_result_bytes: config.max_result_bytes,
+            late_answers: LateAnswers::new(&config.late_answers),
             stop: CancellationToken::new(),
             servers: Vec::new(),
         }
@@ -181,10 +192,30 @@ impl Toolbox {
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::canceled("it was canceled before it began")).into();
         }
-        let result = self.run(tool.as_ref(), args.clone(), ctx).await;
-        let result = bounded(result, self.max_result_bytes);
+        let again = ctx.clone();
+        let (result, late) = self.run(&tool, args.clone(), ctx).await;
+        let is_in_doubt = matches!(&result, Err(error) if error.kind == ToolErrorKind::InDoubt);
+        let late = late.or_else(|| is_in_doubt.then(|| self.hear(&tool, args.clone(), again))?);
+        let result = bounded(result, self.max_result_bytes, tool.is_repeatable());
         let outside = outside::bounded(tool.outside(&args, &result).iter().map(String::as_str));
-        Outcome { result, outside }
+        Outcome { result, outside, late }
+    }
+
+    /// Hears how a call ends that a runner began which is gone. None where its tool cannot tell.
+    pub fn rejoin(&self, name: &str, arguments: Value, ctx: CallContext) -> Option<LateAnswer> {
+        let tool = self.registry.find(name, &arguments).ok()?;
+        self.hear(&tool, arguments, ctx)
+    }
+
+    fn hear(&self, tool: &Arc<dyn Tool>, arguments: Value, mut ctx: CallContext) -> Option<LateAnswer> {
+        let (stop, exchange) = (CancellationToken::new(), Exchange::default());
+        (ctx.cancel, ctx.exchange) = (stop.clone(), exchange.clone());
+        let call = Arc::clone(tool).rejoin(ctx)?;
+        self.expect(Running { call, stop, exchange, tool: Arc::clone(tool), arguments })
+    }
+
+    fn expect(&self, running: Running) -> Option<LateAnswer> {
+        self.late_answers.expect(running, self.cancel_grace, self.max_result_bytes)
     }
 
     /// Admits a call and carries it out, for whoever keeps no ledger.
@@ -197,29 +228,41 @@ impl Toolbox {
         self.carry_out(admission.unwrap_or_else(canceled)?, ctx).await.result
     }
 
-    /// Lets the tool run until it ends, its time is up or it is canceled. In the last two cases
-    /// it is told, and granted a moment: what it still manages to say is the truth.
-    async fn run(&self, tool: &dyn Tool, args: Value, mut ctx: CallContext) -> CallResult {
-        let canceled = ctx.cancel.clone();
-        let interrupt = canceled.child_token();
-        ctx.cancel = interrupt.clone();
-        let limit = tool.spec().timeout;
-        // The call may leave a tool's own state half changed, but no one else's: tools are shared
-        // by reference and have no more interior than a client that mends itself.
-        let mut call = AssertUnwindSafe(async move { tool.call(args, ctx).await })
-            .catch_unwind()
-            .map(|outcome| outcome.unwrap_or_else(|_| Err(ToolError::failed("the tool panicked"))))
-            .boxed();
-        let interrupted = tokio::select! {
+    /// Lets the tool run until it ends, its time is up or it is canceled. In the last two cases it has a moment left: what
+    /// it still manages to say is the truth. A call that cannot be repeated and says nothing is in doubt, and goes on for
+    /// its answer.
+    async fn run(
+        &self,
+        tool: &Arc<dyn Tool>,
+        arguments: Value,
+        mut ctx: CallContext,
+    ) -> (CallResult, Option<LateAnswer>) {
+        let (canceled, exchange, limit) = (ctx.cancel.clone(), ctx.exchange.clone(), tool.spec().timeout);
+        let stop = canceled.child_token();
+        ctx.cancel = stop.clone();
+        let mut call = begun(Arc::clone(tool), arguments.clone(), ctx);
+        let missing = tokio::select! {
             biased;
-            outcome = &mut call => return outcome,
-            () = canceled.cancelled() => ToolError::canceled("it was stopped on request"),
-            () = tokio::time::sleep(limit) => too_slow(limit),
+            outcome = &mut call => return (outcome, None),
+            () = canceled.cancelled() => Missing::Canceled,
+            () = tokio::time::sleep(limit) => Missing::TimeLimit(limit),
         };
-        interrupt.cancel();
-        match tokio::time::timeout(self.cancel_grace, call).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(_)) | Err(_) => Err(interrupted),
+        let is_repeatable = tool.is_repeatable();
+        match missing {
+            // What is told to stop may tell nothing any more, so a call whose answer matters is told when nobody waits.
+            Missing::TimeLimit(_) if !is_repeatable && exchange.may_have_left() => exchange.overdue().cancel(),
+            _ => stop.cancel(),
+        }
+        let ended = tokio::time::timeout(self.cancel_grace, &mut call).await;
+        let without = || without_answer(&missing, is_repeatable, exchange.may_have_left());
+        match ended {
+            Ok(Ok(value)) => (Ok(value), None),
+            Ok(Err(error)) => (Err(last_word(error, &missing, is_repeatable, &exchange)), None),
+            Err(_) if is_repeatable || !exchange.may_have_left() => (Err(without()), None),
+            Err(_) => {
+                let running = Running { call, stop, exchange: exchange.clone(), tool: Arc::clone(tool), arguments };
+                (Err(without()), self.expect(running))
+            }
         }
     }
 
@@ -249,19 +292,50 @@ fn builtin_tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, ToolboxErro
 }
 
 fn too_slow(limit: Duration) -> ToolError {
-    ToolError::timed_out(format!("it did not end within {} ms; ask for less or raise the limit", limit.as_millis()))
+    without_answer(&Missing::TimeLimit(limit), true, false)
 }
 
-fn bounded(outcome: CallResult, max_bytes: usize) -> CallResult {
+/// A call that has begun. It may leave a tool's own state half changed, but no one else's: tools are shared by reference
+/// and have no more interior than a client that mends itself.
+fn begun(tool: Arc<dyn Tool>, arguments: Value, ctx: CallContext) -> BoxFuture<'static, CallResult> {
+    let (is_repeatable, exchange) = (tool.is_repeatable(), ctx.exchange.clone());
+    let panicked = move || {
+        let missing = Missing::Lost("the tool panicked".to_owned());
+        Err(without_answer(&missing, is_repeatable, exchange.may_have_left()))
+    };
+    AssertUnwindSafe(async move { tool.call(arguments, ctx).await })
+        .catch_unwind()
+        .map(move |outcome| outcome.unwrap_or_else(|_| panicked()))
+        .boxed()
+}
+
+/// How a call ended that failed when its time was up or it was canceled. Only the word of whoever carried it out counts:
+/// a tool that gave up by itself knows nothing of its effect.
+fn last_word(error: ToolError, missing: &Missing, is_repeatable: bool, exchange: &Exchange) -> ToolError {
+    let is_stop = error.kind == ToolErrorKind::Canceled;
+    match (exchange.is_answered(), missing) {
+        // Its peer says that it stopped.
+        (true, Missing::TimeLimit(limit)) if is_stop => ToolError::timed_out(format!(
+            "no answer came within {} ms, and it was stopped: {}",
+            limit.as_millis(),
+            error.message
+        )),
+        (true, _) => error,
+        (false, _) if error.kind == ToolErrorKind::InDoubt => error,
+        (false, _) => without_answer(missing, is_repeatable, exchange.may_have_left()),
+    }
+}
+
+/// A result within the limits of an event.
+pub(crate) fn bounded(outcome: CallResult, max_bytes: usize, is_repeatable: bool) -> CallResult {
     match outcome {
         Ok(value) => {
-            let size = value.to_string().len();
-            if size > max_bytes {
-                return Err(ToolError::too_large(format!(
-                    "the tool ran, but its result takes {size} bytes of at most {max_bytes}; ask for less"
-                )));
+            let text = value.to_string();
+            let size = text.len();
+            match size > max_bytes {
+                true => Err(too_large(size, max_bytes, &text, is_repeatable)),
+                false => Ok(value),
             }
-            Ok(value)
         }
         Err(mut error) => {
             if let Some((end, _)) = error.message.char_indices().nth(MAX_MESSAGE_CHARS) {
@@ -272,168 +346,15 @@ fn bounded(outcome: CallResult, max_bytes: usize) -> CallResult {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use futures::future::BoxFuture;
-    use jiff::Timestamp;
-    use serde_json::json;
-
-    use super::*;
-    use crate::tool::{Executor, ProgressReporter, ToolErrorKind, ToolSpec};
-
-    /// What the tool under test does when it is called.
-    type Behavior = fn(CallContext) -> BoxFuture<'static, CallResult>;
-
-    struct Scripted(ToolSpec, Behavior);
-
-    impl Tool for Scripted {
-        fn spec(&self) -> &ToolSpec {
-            &self.0
-        }
-
-        fn call(&self, _args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
-            (self.1)(ctx)
-        }
-    }
-
-    fn scripted(name: &str, behavior: Behavior) -> Arc<dyn Tool> {
-        let spec = ToolSpec {
-            name: name.to_owned(),
-            description: String::new(),
-            schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
-            idempotent: false,
-            timeout: Duration::from_secs(60),
-            executor: Executor::ToolRunner,
-            needs_approval: false,
-            needs_approval_with: Vec::new(),
-            acts_outside: false,
-            definition: None,
-        };
-        Arc::new(Scripted(spec, behavior))
-    }
-
-    async fn toolbox(parallel: usize, behavior: Behavior) -> Toolbox {
-        let config = ToolsConfig { parallel, max_result_bytes: 20, ..ToolsConfig::default() };
-        let toolbox = Toolbox::start(&config, Vec::new()).await.unwrap();
-        toolbox.registry.replace("s", vec![scripted("s.tool", behavior)]);
-        toolbox
-    }
-
-    fn context() -> CallContext {
-        CallContext {
-            user: Some("ann".to_owned()),
-            action_id: "action".to_owned(),
-            now: Timestamp::UNIX_EPOCH,
-            begun: Timestamp::now(),
-            agent: "agent".to_owned(),
-            target: None,
-            thread_id: String::new(),
-            decision_sequence: 0,
-            target_after: 0,
-            cancel: CancellationToken::new(),
-            progress: ProgressReporter::discard(),
-        }
-    }
-
-    async fn outcome(behavior: Behavior) -> CallResult {
-        let toolbox = toolbox(1, behavior).await;
-        toolbox.call("s.tool", json!({}), context()).await
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_a_failure() {
-        let error = outcome(|_| Box::pin(async { panic!("on purpose") })).await;
-        assert_eq!(error.unwrap_err().kind, ToolErrorKind::Failed);
-        // Also one before the first await.
-        let error = outcome(|_| panic!("on purpose")).await;
-        assert_eq!(error.unwrap_err().kind, ToolErrorKind::Failed);
-    }
-
-    #[tokio::test]
-    async fn a_result_that_is_too_large_is_refused() {
-        let small = outcome(|_| Box::pin(async { Ok(json!("x".repeat(18))) })).await;
-        assert!(small.is_ok());
-        let large = outcome(|_| Box::pin(async { Ok(json!("x".repeat(19))) })).await;
-        assert_eq!(large.unwrap_err().kind, ToolErrorKind::TooLarge);
-    }
-
-    #[tokio::test]
-    async fn long_messages_are_cut_between_characters() {
-        let error = outcome(|_| Box::pin(async { Err(ToolError::failed("é".repeat(9000))) })).await;
-        assert_eq!(error.unwrap_err().message.chars().count(), MAX_MESSAGE_CHARS);
-    }
-
-    #[tokio::test]
-    async fn arguments_are_checked_before_the_call() {
-        let toolbox = toolbox(1, |_| panic!("must not be called")).await;
-        let call = toolbox.call("s.tool", json!({"n": "one"}), context());
-        assert_eq!(call.await.unwrap_err().kind, ToolErrorKind::InvalidArguments);
-        let call = toolbox.call("s.other", json!({}), context());
-        assert_eq!(call.await.unwrap_err().kind, ToolErrorKind::NotFound);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_time_limit_holds_for_a_tool_that_ignores_it() {
-        let error = outcome(|_| Box::pin(std::future::pending())).await;
-        assert_eq!(error.unwrap_err().kind, ToolErrorKind::TimedOut);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_a_stopped_tool_still_did_is_its_result() {
-        let done = outcome(|ctx| {
-            Box::pin(async move {
-                ctx.cancel.cancelled().await;
-                Ok(json!("done"))
-            })
-        });
-        assert_eq!(done.await, Ok(json!("done")));
-        let given_up = outcome(|ctx| {
-            Box::pin(async move {
-                ctx.cancel.cancelled().await;
-                Err(ToolError::failed("gave up"))
-            })
-        });
-        assert_eq!(given_up.await.unwrap_err().kind, ToolErrorKind::TimedOut);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_canceled_call_is_canceled_whether_it_runs_or_waits() {
-        let toolbox = toolbox(1, |_| Box::pin(std::future::pending())).await;
-        let (running, waiting) = (context(), context());
-        let tokens = [running.cancel.clone(), waiting.cancel.clone()];
-        let calls = join_all([toolbox.call("s.tool", json!({}), running), toolbox.call("s.tool", json!({}), waiting)]);
-        let cancel = async { tokens.iter().for_each(CancellationToken::cancel) };
-        let (outcomes, ()) = tokio::join!(calls, cancel);
-        for outcome in outcomes {
-            assert_eq!(outcome.unwrap_err().kind, ToolErrorKind::Canceled);
-        }
-    }
-
-    #[tokio::test]
-    async fn the_catalogue_is_watched_and_built_in_tools_win() {
-        let toolbox = Toolbox::start(&ToolsConfig::default(), Vec::new()).await.unwrap();
-        let mut watch = toolbox.watch();
-        watch.mark_unchanged();
-        let fake = scripted("tools.now", |_| panic!("must not be called"));
-        toolbox.registry.replace("tools", vec![fake]);
-        assert!(!watch.has_changed().unwrap());
-        assert!(toolbox.call("tools.now", json!({}), context()).await.is_ok());
-        let more = || vec![scripted("s.more", |_| panic!("must not be called"))];
-        toolbox.registry.replace("s", more());
-        assert!(watch.has_changed().unwrap());
-        assert_eq!(watch.borrow_and_update().len(), 3);
-        toolbox.registry.replace("s", more());
-        assert!(!watch.has_changed().unwrap());
-        toolbox.registry.replace("s", Vec::new());
-        assert_eq!(watch.borrow_and_update().len(), 2);
-    }
-
-    #[tokio::test]
-    async fn a_wrong_configuration_is_refused() {
-        let config = ToolsConfig { parallel: 0, ..ToolsConfig::default() };
-        assert!(matches!(
-            Toolbox::start(&config, Vec::new()).await,
-            Err(ToolboxError::Configuration(mistakes)) if mistakes.len() == 1
-        ));
+/// A call that ran, whose result of so many bytes is too large. One that cannot be repeated has happened: it must not look
+/// as if it could be called again for less.
+pub(crate) fn too_large(size: usize, most: usize, beginning: &str, is_repeatable: bool) -> ToolError {
+    let why = format!("the tool ran, but its result takes {size} bytes of at most {most}");
+    match is_repeatable {
+        true => ToolError::too_large(format!("{why}; ask for less")),
+        false => without_answer(&Missing::unusable(why, beginning), false, true),
     }
 }
+
+#[cfg(test)]
+mod tests;

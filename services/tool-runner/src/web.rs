@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
@@ -17,6 +18,10 @@ use crate::allow_list::AllowList;
 /// another one asks again.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
+/// How long a connection may take to come about, so that an address where nobody is ends as "nothing was sent" before the
+/// time limit of a call passes.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Follows no redirects: whoever sends requests does, and checks each.
 ///
 /// # Errors
@@ -25,6 +30,7 @@ pub(crate) fn client(allowed: &Arc<AllowList>, hosts: Arc<dyn Hosts>) -> Result<
     Client::builder()
         .user_agent(concat!("kairo/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
         // A proxy would resolve names itself, past the check of addresses.
         .no_proxy()
         .dns_resolver(Arc::new(CheckedResolver { hosts, allowed: Arc::clone(allowed) }))

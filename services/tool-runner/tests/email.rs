@@ -50,6 +50,7 @@ impl Office {
             agent: "ann".to_owned(),
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),
+            exchange: Default::default(),
             target: None,
             target_after: 0,
             thread_id: String::new(),

@@ -142,6 +142,7 @@ mod calls {
             target_after: 0,
             cancel: CancellationToken::new(),
             progress: ProgressReporter::discard(),
+            exchange: Default::default(),
         }
     }
 

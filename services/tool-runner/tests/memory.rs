@@ -139,6 +139,7 @@ async fn call_in(toolbox: &Toolbox, thread: &str, tool: &str, args: Value, decis
         target_after: 0,
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),
+        exchange: Default::default(),
     };
     tokio::time::timeout(DEADLINE, toolbox.call(tool, args, context)).await.expect("something hangs")
 }

@@ -61,6 +61,8 @@ mod api {
             "/broken" => ("500 Oops".to_owned(), "x".repeat(100_000)),
             "/large" => ("200 OK".to_owned(), "x".repeat(100_000)),
             "/words" => ("200 OK".to_owned(), "just words".to_owned()),
+            "/proxy" => ("504 Gateway Timeout".to_owned(), "the server took too long".to_owned()),
+            "/moved" => redirect("/echo"),
             "/nothing" => ("204 No Content".to_owned(), String::new()),
             "/here" => redirect("/echo?moved"),
             "/elsewhere" => redirect("http://localhost:1/"),
@@ -70,7 +72,9 @@ mod api {
             "/never" => return std::future::pending().await,
             _ => ("200 OK".to_owned(), echo.to_string()),
         };
-        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+        let missing = if path == "/cut" { 7 } else { 0 };
+        let answer =
+            format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len() + missing);
         // The client may have hung up.
         let _ = connection.write_all(answer.as_bytes()).await;
         let _ = connection.shutdown().await;
@@ -111,6 +115,7 @@ fn context() -> CallContext {
         target_after: 0,
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),
+        exchange: Default::default(),
     }
 }
 
@@ -181,7 +186,24 @@ async fn a_request_whose_answer_was_lost_is_in_doubt_unless_it_can_be_repeated()
     // Nobody is there: nothing was sent.
     assert_eq!(refused("POST", 1, "/").await.0, ToolErrorKind::Failed);
     let slow = HttpToolConfig { timeout_ms: Some(50), ..tool("POST", format!("http://127.0.0.1:{port}/never")) };
-    assert_eq!(called(slow, json!({})).await.unwrap_err().kind, ToolErrorKind::TimedOut);
+    assert_eq!(called(slow.clone(), json!({})).await.unwrap_err().kind, ToolErrorKind::InDoubt);
+    let reading = HttpToolConfig { method: "GET".to_owned(), ..slow };
+    assert_eq!(called(reading, json!({})).await.unwrap_err().kind, ToolErrorKind::TimedOut);
+    // What has happened is not said to have failed.
+    for path in ["/large", "/proxy", "/moved", "/cut"] {
+        let (kind, message) = refused("POST", port, path).await;
+        assert_eq!(kind, ToolErrorKind::InDoubt, "{path}: {message}");
+        let read = called(tool("GET", format!("http://127.0.0.1:{port}{path}")), json!({})).await;
+        assert!(read.is_ok() || read.unwrap_err().kind != ToolErrorKind::InDoubt, "{path}");
+    }
+    let (kind, message) = called(
+        HttpToolConfig { result: "/a".to_owned(), ..tool("POST", format!("http://127.0.0.1:{port}/words")) },
+        json!({}),
+    )
+    .await
+    .map_err(|error| (error.kind, error.message))
+    .unwrap_err();
+    assert!(kind == ToolErrorKind::InDoubt && message.contains("just words"), "{message}");
 }
 
 #[tokio::test]

@@ -63,6 +63,7 @@ async fn search(toolbox: &Toolbox, args: Value, cancel: CancellationToken) -> Re
         agent: "ann".to_owned(),
         cancel,
         progress: ProgressReporter::discard(),
+        exchange: Default::default(),
         target: None,
         thread_id: String::new(),
         decision_sequence: 0,

@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-import nats
+import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from .action import Action
 from .call import Call
+from .connection import closed, connected, first_of, leave
 
 log = logging.getLogger("kairo_worker")
 
@@ -116,22 +117,32 @@ class Worker:
     # --- running ---------------------------------------------------------------------------------
 
     async def run(self, servers: str | list[str] = "nats://127.0.0.1:4222", **options: Any) -> None:
-        """Works until SIGTERM, SIGINT or :meth:`stop`. ``options`` go to ``nats.connect``, such as user and password."""
+        """Works until SIGTERM, SIGINT or :meth:`stop`. ``options`` go to ``nats.connect``, such as user and password.
+
+        A login that is refused, and a server that is away, are tried again for as long as that takes.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        self._nats = await nats.connect(
-            servers, name=f"kairo-worker {self.name}", max_reconnect_attempts=-1, reconnected_cb=self._reconnected, **options
-        )
+        while not self._stopping.is_set():
+            client = await connected(self, servers, options, self._stopping)
+            if client is not None:
+                await self._work(client)
+
+    async def _work(self, client: Client) -> None:
+        """Until the worker is stopped, or the connection is closed for good, as after a login that is refused later."""
+        self._nats = client
         calls = await self._listen()
         announcing = asyncio.create_task(self._keep_announcing())
-        await self._stopping.wait()
+        await first_of(self._stopping.wait(), closed(client))
         announcing.cancel()
+        if client.is_closed:
+            return
         await self._announce(leaving=True)
         for subscription in calls:
             await subscription.unsubscribe()
         await self._finish()
-        await self._nats.drain()
+        await leave(client)
 
     def stop(self) -> None:
         """Takes no more calls; :meth:`run` returns when those that run have ended, or after ``grace_s``."""
@@ -141,6 +152,9 @@ class Worker:
         client = self._client()
         await client.subscribe(f"kairo.worker.{self.name}.hello", cb=self._hello)
         await client.subscribe(f"kairo.worker.{self.name}.announced.{self.instance}", cb=self._verdict)
+        # Those that run, where this connection took the place of another one.
+        for key, action in self._actions.items():
+            action.subscription = await client.subscribe(f"kairo.worker.{self.name}.action.{key}", cb=self._ordered)
         calls = [f"kairo.worker.{self.name}.call.{tool}" for tool in self._tools]
         return [await client.subscribe(subject, queue=QUEUE, cb=self._called) for subject in calls]
 
@@ -182,7 +196,8 @@ class Worker:
     async def _hello(self, _: Msg) -> None:
         self._announce_now.set()
 
-    async def _reconnected(self) -> None:
+    async def reconnected(self) -> None:
+        """Announces itself again: whoever listens may have forgotten it."""
         self._announce_now.set()
 
     async def _verdict(self, message: Msg) -> None:

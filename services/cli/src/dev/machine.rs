@@ -10,6 +10,7 @@ use super::{
     progress::{say, step},
     servers::Servers,
     settings::{self, Wiring},
+    workers,
 };
 use crate::{Error, models::Published, secret_key};
 
@@ -77,10 +78,12 @@ impl Machine {
     pub(crate) async fn start(&mut self, plan: &Plan<'_>) -> Result<(), Error> {
         let nats = NatsOptions {
             port: Some(plan.port.saturating_add(NATS_OFFSET)),
+            users: Some(workers::users(plan.data_folder.nats().join("users"))?),
             ..NatsOptions::new(&plan.servers.nats, plan.data_folder.nats())
         };
         let nats = self.nats.insert(step("nats-server", NatsServer::start(nats), NatsServer::url).await?);
         let users = nats.users().clone();
+        workers::tell(&users, &nats.url());
         let postgres = PgOptions {
             port: Some(plan.port.saturating_add(POSTGRES_OFFSET)),
             log: plan.data_folder.logs().join("postgres.log"),

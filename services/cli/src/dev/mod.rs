@@ -15,6 +15,7 @@ mod settings;
 mod signals;
 mod supervisor;
 mod words;
+mod workers;
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 

@@ -175,6 +175,9 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::AgentFailed => (Kind::Failed, agent, text),
         Type::AgentJoined => (Kind::Joined, agent, joined(payload)),
         Type::AgentAction => (action(payload)?, agent, text),
+        Type::ToolResult if payload.get("late").is_some() => {
+            (Kind::Result, tool, format!("a late answer settles what was in doubt: {text}"))
+        }
         Type::ToolResult => (Kind::Result, tool, text),
         Type::ToolProgress => (Kind::Progress, tool, progress(payload)),
         Type::ProcessProgress => (Kind::Progress, "process", format!("{} {}", process(payload), progress(payload))),

@@ -13,7 +13,12 @@ use kairo_proto::{
 use uuid::Uuid;
 
 use super::{Bus, BusError, append::Outgoing, patience::Patience};
-use crate::{ids::Name, keyed_locks::KeyedLocks, record::Record, subjects::Route};
+use crate::{
+    ids::{self, Name},
+    keyed_locks::KeyedLocks,
+    record::Record,
+    subjects::Route,
+};
 
 /// Entries remembered of each agent's subject.
 const REMEMBERED: usize = 1_024;
@@ -221,10 +226,20 @@ impl Window {
     }
 }
 
+/// What stands for an action in the ledger of results that came late.
+fn late(action: Uuid) -> Uuid {
+    ids::derived(action, "late")
+}
+
 /// The actions an entry is about, and the replica that made it.
 fn entry(body: &Body) -> (Vec<Uuid>, &str) {
     let (ids, by): (Vec<&String>, &str) = match body.about() {
         About::Tool(Tool::Invoke(it)) => (it.actions.iter().map(|action| &action.action_id).collect(), &it.runner),
+        // Beside the result that it comes after there may be one that came late.
+        About::Tool(Tool::Result(result)) if result.late => {
+            let late = Uuid::parse_str(&result.action_id).map(late);
+            return (late.into_iter().collect(), &result.runner);
+        }
         About::Tool(Tool::Result(result)) => (vec![&result.action_id], &result.runner),
         About::Process(Process::Spawned(spawned)) => (vec![&spawned.action_id], &spawned.supervisor),
         About::Process(Process::Canceled(canceled)) => (vec![&canceled.action_id], &canceled.supervisor),
@@ -239,7 +254,18 @@ fn entry(body: &Body) -> (Vec<Uuid>, &str) {
 
 #[cfg(test)]
 mod tests {
+    use kairo_proto::v1;
+
     use super::*;
+
+    #[test]
+    fn a_late_result_is_an_entry_beside_the_first() {
+        let action = Uuid::from_u128(7);
+        let result = |late| v1::ToolResult { action_id: action.to_string(), late, ..Default::default() };
+        let [first, second] = [false, true].map(|late| entry(&result(late).into()).0);
+        assert_eq!(first, [action]);
+        assert!(second.len() == 1 && second != first, "{second:?}");
+    }
 
     #[test]
     fn a_window_forgets_its_oldest_entries_and_knows_it() {

@@ -6,6 +6,7 @@
 //! subjects, [`violations`] counts what NATS does not permit. All of it stands on [`port`], of which [`jetstream`] is the implementation that services run on.
 
 pub mod append;
+pub mod cancels;
 pub mod commands;
 pub mod congestion;
 pub mod consume;

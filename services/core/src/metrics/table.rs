@@ -227,7 +227,7 @@ metrics! {
         ["gen_ai.tool.name", ERROR, AGENT], TOOL_RUNNER,
         "how long calls of tools took that ended";
     IN_DOUBT, "kairo.tool.effects_in_doubt", Kind::Counter, Unit::Of("{call}"), [], TOOL_RUNNER,
-        "calls whose effect nobody knows, as whoever had begun them was lost";
+        "calls whose effect nobody knew when their result was written";
     TOOLS_IN_FLIGHT, "kairo.tool.in_flight", Kind::Gauge, Unit::Of("{call}"), [], TOOL_RUNNER,
         "calls of tools under way";
     TOOLS_LIMIT, "kairo.tool.limit", Kind::Gauge, Unit::Of("{call}"), [], TOOL_RUNNER,

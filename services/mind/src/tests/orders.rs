@@ -204,6 +204,52 @@ fn a_verdict_on_what_is_in_doubt_is_a_fact_to_go_on_from() {
     }
 }
 
+/// A late answer to what was in doubt.
+fn answered_late(agent: &mut Agent, action: &str, error: Option<&str>) {
+    let error = error.map(|kind| ToolError { kind: kind.into(), message: "no money".into() });
+    let (ok, result) = (error.is_none(), r#"{"receipt":7}"#.to_owned());
+    let outside = vec!["web:https://bank.example".to_owned()];
+    let result = ToolResult { action_id: action.into(), ok, result, error, outside, late: true, ..Default::default() };
+    agent.write(&TOOL_RESULT, None, result);
+}
+
+#[test]
+fn a_late_answer_is_a_fact_to_go_on_from() {
+    for (error, says_so) in [(None, "it did happen"), (Some("failed"), "it failed")] {
+        let (mut agent, action) = in_doubt();
+        answered_late(&mut agent, &action, error);
+        let decided = agent.decides(&[says("thank you")]).unwrap();
+        let told = agent.told().concat();
+        assert!(told.contains(says_so) && told.contains("came late") && told.contains(&action), "{told}");
+        assert!(told.contains(if error.is_some() { "no money" } else { "receipt" }), "{told}");
+        assert_eq!(acts(&decided), ["thank you"]);
+        answered_late(&mut agent, &action, error);
+        assert!(agent.decides(&[]).is_none(), "once is enough");
+        agent.is_told("a1", &action, "happened");
+        assert_eq!(agent.acts(), ["not_in_doubt?"], "it is settled");
+    }
+}
+
+#[test]
+fn a_late_answer_says_otherwise_than_a_verdict_before() {
+    let (mut agent, action) = in_doubt();
+    agent.is_told("a1", &action, "did_not_happen");
+    agent.decides(&[says("I do it again")]).unwrap();
+    answered_late(&mut agent, &action, None);
+    agent.decides(&[says("it has happened")]).unwrap();
+    let told = agent.told().concat();
+    assert!(told.contains("whatever was found out about it before"), "{told}");
+}
+
+#[test]
+fn a_late_answer_to_what_nobody_doubts_is_nothing_new() {
+    let (mut agent, decided, action) = in_flight();
+    answered_late(&mut agent, &action, None);
+    assert!(agent.decides(&[]).is_none());
+    agent.learns(&decided, &action, "{}");
+    assert!(agent.decides(&[says("done")]).is_some());
+}
+
 #[test]
 fn an_order_about_an_action_that_became_a_process_is_about_the_process() {
     let mut agent = Agent::new();

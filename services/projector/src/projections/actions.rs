@@ -122,7 +122,8 @@ fn begin(fact: &Fact, invoke: &ToolInvoke, changes: &mut Changes) {
 fn end(fact: &Fact, result: &ToolResult, changes: &mut Changes) {
     let Ok(action_id) = Uuid::parse_str(&result.action_id) else { return };
     let error = result.error.as_ref().filter(|_| !result.ok);
-    changes.ended.entry(action_id).or_insert_with(|| Ended {
+    let ends = if result.late { &mut changes.late_answers } else { &mut changes.ended };
+    ends.entry(action_id).or_insert_with(|| Ended {
         sequence: fact.sequence,
         ended_at: fact.at,
         ok: result.ok,
@@ -149,6 +150,10 @@ fn cancel(action: &str, fact: &Fact, by: Option<Uuid>, changes: &mut Changes) {
 
 fn resolve(fact: &Fact, approval: &AgentApproval, changes: &mut Changes) {
     let Ok(action_id) = Uuid::parse_str(&approval.action_id) else { return };
+    // It is settled: a verdict from before a late answer counts, one from after does not.
+    if changes.late_answers.contains_key(&action_id) {
+        return;
+    }
     // What a human found out about one in doubt.
     if matches!(approval.verdict_word(), words::Verdict::Happened | words::Verdict::DidNotHappen) {
         changes.verdicts.push(Verdict {
@@ -211,6 +216,24 @@ mod tests {
         let ended = &changes.ended[&id];
         assert_eq!((ended.error_kind.as_ref().map(Key::as_str), &ended.result), (Some("in_doubt"), &None));
     }
+
+    #[test]
+    fn a_late_answer_stands_beside_the_end_and_settles_it_for_verdicts_behind_it() {
+        let id = Uuid::from_u128(9);
+        let late =
+            ToolResult { action_id: id.to_string(), ok: true, late: true, result: "7".into(), ..Default::default() };
+        let verdict = AgentApproval { action_id: id.to_string(), verdict: "happened".into(), ..Default::default() };
+        let changes = projected([
+            result(5, &id.to_string(), false),
+            record(6, "kairo.agent.bob.approval", verdict.clone()),
+            record(7, "kairo.tool.bob.result", late),
+            record(8, "kairo.agent.bob.approval", verdict),
+        ]);
+        assert_eq!(changes.ended[&id].error_kind.as_ref().map(Key::as_str), Some("in_doubt"));
+        assert!(changes.late_answers[&id].ok);
+        assert_eq!(changes.verdicts.iter().map(|verdict| verdict.sequence).collect::<Vec<_>>(), [6]);
+    }
+
     fn at(second: i64, mut record: Record) -> Record {
         record.envelope.time = jiff::Timestamp::from_second(second).unwrap();
         record

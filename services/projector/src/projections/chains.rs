@@ -15,7 +15,9 @@ use crate::changes::{Chain, ChainEnd, Changes, Step, StepAsked, StepBegun, StepE
 const SHOWN_BYTES: usize = 8 * 1024;
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
-    if let Body::ToolResult(result) = &fact.record.body {
+    if let Body::ToolResult(result) = &fact.record.body
+        && !result.late
+    {
         tool_ended(fact, result, changes);
     }
     for (position, event, what) in decided(fact) {

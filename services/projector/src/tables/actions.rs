@@ -114,3 +114,16 @@ pub async fn resolve(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::R
     }, "actions.agent = new.agent AND actions.error_kind = 'in_doubt' AND actions.ended_sequence < new.sequence
         AND actions.verdict IS NULL")
 }
+
+/// What late answers say of actions in doubt. Verdicts from before are written first, and those from after do not get here.
+/// When it ended stays: its place among the messages of its thread.
+pub async fn settle(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Ended>) -> sqlx::Result<()> {
+    update_rows!(connection, rows, "actions", |(id, row)| {
+        key "action_id": "uuid" = *id,
+        "sequence": "bigint" = row.sequence,
+        set "ok": "boolean" = row.ok,
+        set "result": "jsonb" = row.result.as_ref(),
+        set "error_kind": "text" = row.error_kind.as_ref(),
+        set "error_message": "text" = row.error_message.as_ref(),
+    }, "actions.error_kind = 'in_doubt' AND actions.ended_sequence < new.sequence")
+}

@@ -60,6 +60,17 @@ fn ended(sequence: u64, action: &DecidedEvent, ok: bool) -> Record {
     record(sequence, "kairo.tool.bob.result", body)
 }
 
+/// How a call of another agent's ended: in doubt, or what came late.
+fn ended_of_eve(sequence: u64, action: &str, late: bool) -> Record {
+    let error = (!late).then(|| ToolError { kind: "in_doubt".into(), message: "who knows".into() });
+    let (action_id, result) = (action.to_owned(), "{\"paid\":7}".to_owned());
+    record(
+        sequence,
+        "kairo.tool.eve.result",
+        ToolResult { action_id, ok: late, result, error, late, ..Default::default() },
+    )
+}
+
 /// Two users and two agents; what may be told twice is.
 fn history() -> Vec<Record> {
     let call = of_turn(1, decided("t", "call"));
@@ -122,6 +133,7 @@ fn history() -> Vec<Record> {
     let progress = ToolProgress { action_id: id.clone(), fraction: Some(0.5), ..Default::default() };
     let over = Event::ChainEnded(ChainEnded { chain_id, outcome: "done".into(), ..Default::default() });
     let mut with_key = sent(1, "ann", "bob", "");
+    let other = of_turn(30, decided("u", "call")).event_id;
     with_key.envelope.entered_by = Some(Principal::api_key("key-7"));
     vec![
         with_key,
@@ -164,6 +176,10 @@ fn history() -> Vec<Record> {
         decision(36, "eve", [written("k", "first"), written("l", "other"), written("k", "second")]),
         decision(37, "eve", [deleted]),
         decision(38, "eve", [written("l", "last"), written("l", "last")]),
+        ended_of_eve(39, &other, false),
+        ended_of_eve(40, &other, true),
+        ended_of_eve(41, &other, true),
+        record(42, "kairo.agent.eve.approval", verdict("did_not_happen", &other)),
     ]
 }
 

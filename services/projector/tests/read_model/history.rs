@@ -198,6 +198,13 @@ impl Turn {
         self.event(&subjects::TOOL_RESULT, "in doubt", body)
     }
 
+    /// What its late answer says.
+    pub fn late_answer(&self) -> Outgoing {
+        let (action_id, result) = (self.call.to_string(), "{\"paid\":7}".to_owned());
+        let body = ToolResult { action_id, ok: true, result, late: true, ..Default::default() };
+        self.event(&subjects::TOOL_RESULT, "late", body)
+    }
+
     /// What a human found out about the call.
     pub fn verdict(&self, verdict: &str, note: &str) -> Outgoing {
         let body = AgentApproval {

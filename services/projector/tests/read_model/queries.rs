@@ -142,6 +142,30 @@ async fn what_runs_says_how_far_it_is_and_that_it_was_asked_to_end() {
 }
 
 #[tokio::test]
+async fn a_late_answer_settles_an_action_in_doubt() {
+    let world = World::start(&[]).await;
+    let turn = Turn::new("ann", "bob", 1);
+    for event in turn.until_invoked() {
+        world.publish(&event).await;
+    }
+    world.publish(&turn.in_doubt()).await;
+    world.caught_up().await;
+    assert_eq!(actions(&world, InDoubt, Some("bob")).await.len(), 1);
+    world.publish(&turn.late_answer()).await;
+    world.publish(&turn.verdict("did_not_happen", "too late")).await;
+    world.caught_up().await;
+    assert_eq!(actions(&world, InDoubt, Some("bob")).await, []);
+    assert_eq!(actions(&world, Open, Some("bob")).await, []);
+    let settled = actions(&world, ActionState::All, Some("bob")).await.remove(0);
+    assert_eq!((settled.status.as_str(), &settled.error_message, &settled.verdict), ("done", &None, &None));
+    let result: serde_json::Value = serde_json::from_str(&settled.result.unwrap().text).unwrap();
+    assert_eq!(result, serde_json::json!({ "paid": 7 }));
+    let rows = world.rows().await;
+    world.rebuild().await;
+    assert_eq!(world.rows().await, rows);
+}
+
+#[tokio::test]
 async fn an_action_in_doubt_stays_open_until_a_human_resolves_it() {
     let world = World::start(&[]).await;
     let turn = Turn::new("ann", "bob", 1);

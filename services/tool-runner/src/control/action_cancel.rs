@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::{CANCELING, Control, Target, control_tool, describe, supervisors::Answer, unavailable};
 use crate::{
     log,
+    outcome::{Missing, without_answer},
     plan::{Asked, NOBODY, asked},
     results::Ended,
     tool::{CallContext, CallResult, Executor, ToolError, ToolSpec},
@@ -215,10 +216,10 @@ impl Control {
         }
         let error = match self.is_idempotent(&aim.asked.tool).await? {
             true => ToolError::canceled("whoever carried it out is gone; what it did until then stays done"),
-            false => ToolError::in_doubt(
-                "it was canceled, but the runner that began it was lost before it could say how it ended; the effect may \
-                 have happened or not: find out before doing it again",
-            ),
+            false => {
+                let how = "it was canceled, but the runner that began it was lost before it could say how it ended";
+                without_answer(&Missing::Lost(how.to_owned()), false, true)
+            }
         };
         self.report(aim, error).await?;
         Ok(Try::Told(RECORDING))
@@ -240,6 +241,7 @@ impl Control {
             tool: &aim.asked.tool,
             user: aim.asked.user.as_deref().unwrap_or_default(),
             outcome: Err(error).into(),
+            is_repeatable: false,
             took: Duration::ZERO,
         };
         self.results.report(&aim.target.agent, aim.since, &aim.decision.envelope, ended).await

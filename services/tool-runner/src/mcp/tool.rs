@@ -76,7 +76,17 @@ impl Tool for McpTool {
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
-        Box::pin(async move { self.call_server(args, &ctx).await })
+        Box::pin(async move {
+            let overdue = async {
+                ctx.exchange.overdue().cancelled().await;
+                self.server.suspected.notify_one();
+                std::future::pending().await
+            };
+            tokio::select! {
+                result = self.call_server(args, &ctx) => result,
+                never = overdue => never,
+            }
+        })
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {

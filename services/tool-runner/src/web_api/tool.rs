@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use kairo_core::outside;
-use reqwest::{Client, Method, Response, header};
+use reqwest::{Client, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 use url::Url;
 
 use super::request::{Operation, Prepared};
 use super::secrets::Headers;
 use crate::allow_list::AllowList;
+use crate::outcome::{Exchange, Missing, without_answer};
 use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolSpec};
 use crate::web::{self, IDEMPOTENCY_KEY};
 
@@ -49,32 +50,42 @@ impl ApiTool {
         Self { described, client, allowed, limits }
     }
 
-    async fn run(&self, args: Value, key: &str) -> CallResult {
+    async fn run(&self, args: Value, key: &str, exchange: &Exchange) -> CallResult {
         let Value::Object(args) = args else { return Err(ToolError::invalid_arguments("/: must be an object")) };
         let prepared = self.described.operation.prepare(args).map_err(ToolError::invalid_arguments)?;
-        let response = self.answer(&prepared, key).await?;
+        let response = self.answer(&prepared, key, exchange).await?;
         let status = response.status();
-        let (body, truncated) =
-            web::read_body(response, self.described.max_body_bytes).await.map_err(|reason| self.broken_off(&reason))?;
+        let read = web::read_body(response, self.described.max_body_bytes).await;
+        let (body, truncated) = read.map_err(|reason| self.without(&Missing::Lost(reason)))?;
+        exchange.answer();
         if !status.is_success() {
             let said: String = String::from_utf8_lossy(&body).chars().take(MAX_FAILURE_CHARS).collect();
-            return Err(ToolError::failed(format!("HTTP {}: {}", status.as_u16(), self.withheld(&said))));
+            let what = format!("HTTP {}: {}", status.as_u16(), self.withheld(&said));
+            return Err(match is_unclear(status) {
+                true => self.without(&Missing::Lost(what)),
+                false => ToolError::failed(what),
+            });
         }
         if truncated {
-            return Err(ToolError::too_large(format!(
-                "the request was carried out, but its answer takes more than {} bytes; ask for less",
+            let why = format!(
+                "the request was carried out, but its answer takes more than {} bytes",
                 self.described.max_body_bytes
-            )));
+            );
+            return Err(match self.is_repeatable() {
+                true => ToolError::too_large(format!("{why}; ask for less")),
+                false => self.unusable(&why, &body),
+            });
         }
         self.result(status.as_u16(), body)
     }
 
     /// What the server answers in the end. What only reads follows redirects on its host, and nothing follows others: they
     /// would carry headers, or an effect, to somewhere nobody configured.
-    async fn answer(&self, prepared: &Prepared, key: &str) -> Result<Response, ToolError> {
+    async fn answer(&self, prepared: &Prepared, key: &str, exchange: &Exchange) -> Result<Response, ToolError> {
         let mut url = prepared.url.clone();
         for _ in 0..=self.limits.redirects {
             self.allowed.check(&url).map_err(ToolError::failed)?;
+            exchange.send();
             let response = self.send(prepared, &url, key).await?;
             let target = web::redirect_target(&url, &response).map_err(ToolError::failed)?;
             match target.filter(|target| self.described.operation.is_reading() && target.origin() == url.origin()) {
@@ -101,39 +112,45 @@ impl ApiTool {
         let sent = request.headers(self.described.headers.map.clone()).send().await;
         sent.map_err(|error| match error.is_connect() || error.is_builder() {
             true => ToolError::failed(web::explain(error)),
-            false => self.broken_off(&web::explain(error)),
+            false => self.without(&Missing::Lost(web::explain(error))),
         })
     }
 
-    /// How a call ended whose request went out, and whose answer did not come in.
-    fn broken_off(&self, reason: &str) -> ToolError {
-        match self.described.spec.idempotent || self.described.operation.is_reading() {
-            true => ToolError::failed(format!("{reason}; it can be called again")),
-            false => ToolError::in_doubt(format!(
-                "{reason}; the request was sent, so check whether it had its effect before calling again"
-            )),
-        }
+    /// How a call ended whose request went out, and that has no answer.
+    fn without(&self, missing: &Missing) -> ToolError {
+        without_answer(missing, self.is_repeatable(), true)
+    }
+
+    /// How a call ended whose answer cannot be used.
+    fn unusable(&self, why: &str, body: &[u8]) -> ToolError {
+        self.without(&Missing::unusable(why, &self.withheld(&String::from_utf8_lossy(body))))
     }
 
     fn result(&self, status: u16, body: Vec<u8>) -> CallResult {
         if body.is_empty() && self.described.result.is_empty() {
             return Ok(json!({ "status": status }));
         }
-        let value = serde_json::from_slice(&body)
-            .or_else(|_| String::from_utf8(body).map(Value::String))
-            .map_err(|_| ToolError::failed("the request was carried out, but its answer is neither JSON nor text"))?;
-        let part = value.pointer(&self.described.result).cloned().ok_or_else(|| {
-            ToolError::failed(format!(
-                "the request was carried out, but its answer has nothing at {}",
-                self.described.result
-            ))
-        })?;
-        Ok(self.described.headers.withheld(part))
+        let value = match serde_json::from_slice(&body) {
+            Ok(value) => value,
+            Err(_) => Value::String(String::from_utf8_lossy(&body).into_owned()),
+        };
+        let part = value.pointer(&self.described.result).cloned();
+        let nothing = || {
+            let pointer = &self.described.result;
+            self.unusable(&format!("the request was carried out, but its answer has nothing at {pointer}"), &body)
+        };
+        Ok(self.described.headers.withheld(part.ok_or_else(nothing)?))
     }
 
     fn withheld(&self, text: &str) -> String {
         self.described.headers.withheld_in(text)
     }
+}
+
+/// Whether an answer leaves open if the request was carried out: a proxy lost the server behind it or waited in vain, or it
+/// leads to where what came of it can be read.
+fn is_unclear(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 502 | 504 | 520 | 524)
 }
 
 impl Tool for ApiTool {
@@ -147,11 +164,24 @@ impl Tool for ApiTool {
         (!self.described.trusts_content).then(|| outside::mark(outside::Kind::Web, origin)).into_iter().collect()
     }
 
+    fn is_repeatable(&self) -> bool {
+        self.described.spec.idempotent || self.described.operation.is_reading()
+    }
+
+    /// A request that has left and cannot be repeated goes on when its call is stopped: hanging up would take nothing back,
+    /// and its answer would never be known.
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
-            ctx.cancel.run_until_cancelled(self.run(args, &ctx.action_id)).await.unwrap_or_else(|| {
-                Err(ToolError::canceled("the request was given up; what it did until then stays done"))
-            })
+            let exchange = ctx.exchange.clone();
+            exchange.hold_back();
+            let mut running = std::pin::pin!(self.run(args, &ctx.action_id, &exchange));
+            match ctx.cancel.run_until_cancelled(&mut running).await {
+                Some(result) => result,
+                None if self.is_repeatable() || !exchange.may_have_left() => {
+                    Err(without_answer(&Missing::Canceled, self.is_repeatable(), exchange.may_have_left()))
+                }
+                None => running.await,
+            }
         })
     }
 }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::config::WorkerLifecycleConfig;
 use super::message::{self, Answer, Call, Order, Saying};
+use crate::outcome::{Missing, without_answer};
 use crate::tool::{CallContext, CallResult, Progress, ToolError, ToolErrorKind};
 
 /// What is said of a call that was lost, for whoever may call it again.
@@ -52,11 +53,17 @@ enum Attempt {
 impl Caller {
     /// Carries a call out, until it ends or the time that the caller grants it is up.
     pub async fn carry_out(&self, calling: &Calling<'_>) -> CallResult {
+        let exchange = &calling.ctx.exchange;
+        exchange.hold_back();
         let mut lost: Option<String> = None;
         let mut attempts = 0;
         let mut waiting_since = None;
         loop {
-            match self.attempt(calling).await {
+            let attempt = self.attempt(calling).await;
+            if matches!(attempt, Attempt::Busy | Attempt::Nobody) && lost.is_none() {
+                exchange.hold_back();
+            }
+            match attempt {
                 Attempt::Over(result) => return result,
                 Attempt::Busy => sleep(Duration::from_millis(self.lifecycle.busy_ms)).await,
                 Attempt::Nobody => {
@@ -66,24 +73,43 @@ impl Caller {
                     }
                     sleep(Duration::from_millis(self.lifecycle.busy_ms)).await;
                 }
-                Attempt::Lost(reason) if !calling.is_idempotent => return Err(self.in_doubt(&reason)),
                 Attempt::Lost(reason) => {
                     attempts += 1;
                     waiting_since = None;
-                    if attempts >= self.lifecycle.attempts {
-                        return Err(ToolError::failed(format!(
-                            "the worker {} was lost: {reason}; {AGAIN}",
-                            self.worker
-                        )));
+                    if !calling.is_idempotent || attempts >= self.lifecycle.attempts {
+                        return Err(without_answer(&Missing::Lost(self.loss(&reason)), calling.is_idempotent, true));
                     }
                     tracing::warn!(worker = %self.worker, tool = calling.tool, reason, "call is given to a worker again");
                     lost = Some(reason);
                 }
             }
             if calling.ctx.cancel.is_cancelled() {
-                return Err(ToolError::canceled("it was stopped between two attempts"));
+                return Err(without_answer(&Missing::Canceled, calling.is_idempotent, exchange.may_have_left()));
             }
         }
+    }
+
+    /// Hears how a call ends that was given to a worker before, as soon as a replica is there that knows it. Ends when the
+    /// call is stopped, at the latest.
+    pub async fn rejoin(&self, calling: &Calling<'_>) -> CallResult {
+        let pause = Duration::from_millis(self.lifecycle.silence_ms);
+        loop {
+            let sayings = self.bus.subscribe(workers::said(&self.worker, calling.action)).await;
+            let known = self.ask(self.order_subject(calling), &Order::Attach).await;
+            if let (Ok(sayings), Ok(Some(Answer::Accepted { instance }))) = (sayings, known)
+                && let Attempt::Over(result) = self.follow(calling, sayings, instance).await
+            {
+                return result;
+            }
+            if calling.ctx.cancel.run_until_cancelled(sleep(pause)).await.is_none() {
+                let missing = Missing::Lost(self.loss("none of its replicas knows the call"));
+                return Err(without_answer(&missing, calling.is_idempotent, true));
+            }
+        }
+    }
+
+    fn loss(&self, reason: &str) -> String {
+        format!("the worker {} was lost during the call: {reason}", self.worker)
     }
 
     fn nobody(&self, lost: Option<&str>) -> ToolError {
@@ -99,13 +125,6 @@ impl Caller {
         }
     }
 
-    fn in_doubt(&self, reason: &str) -> ToolError {
-        ToolError::in_doubt(format!(
-            "the worker {} was lost during the call: {reason}; check whether it had its effect before calling again",
-            self.worker
-        ))
-    }
-
     async fn attempt(&self, calling: &Calling<'_>) -> Attempt {
         // Before anybody is asked, so that nothing is missed of what is said.
         let sayings = match self.bus.subscribe(workers::said(&self.worker, calling.action)).await {
@@ -116,21 +135,26 @@ impl Caller {
             }
         };
         // Somebody may have it: another runner asked, and is gone.
-        let is_known = calling.is_idempotent
-            && matches!(self.ask(self.order_subject(calling), &Order::Attach).await, Ok(Some(Answer::Accepted)));
-        if is_known {
-            return self.follow(calling, sayings).await;
+        if calling.is_idempotent
+            && let Ok(Some(Answer::Accepted { instance })) = self.ask(self.order_subject(calling), &Order::Attach).await
+        {
+            calling.ctx.exchange.send();
+            return self.follow(calling, sayings, instance).await;
         }
         let call = self.call(calling);
+        calling.ctx.exchange.send();
         match self.ask(workers::call(&self.worker, calling.tool), &call).await {
-            Ok(Some(Answer::Accepted)) => self.follow(calling, sayings).await,
+            Ok(Some(Answer::Accepted { instance })) => self.follow(calling, sayings, instance).await,
             Ok(Some(Answer::Busy)) => Attempt::Busy,
             Ok(Some(Answer::Refused { message })) => {
+                calling.ctx.exchange.answer();
                 Attempt::Over(Err(message::error(ToolErrorKind::Failed.as_str(), &message)))
             }
             Err(NoAnswer::Nobody) => Attempt::Nobody,
             // The question or the answer got lost: if somebody has it, that is to be heard.
-            Ok(None) | Err(NoAnswer::Silence | NoAnswer::Unavailable(_)) => self.follow(calling, sayings).await,
+            Ok(None) | Err(NoAnswer::Silence | NoAnswer::Unavailable(_)) => {
+                self.follow(calling, sayings, String::new()).await
+            }
         }
     }
 
@@ -168,15 +192,17 @@ impl Caller {
         }
     }
 
-    /// Hears what is said of a call until it is over, or nothing is said any more.
-    async fn follow(&self, calling: &Calling<'_>, mut sayings: Subscription) -> Attempt {
+    /// Hears what is said of a call until it is over, or nothing is said any more. `instance` is the replica that has the
+    /// call, where that is known.
+    async fn follow(&self, calling: &Calling<'_>, mut sayings: Subscription, instance: String) -> Attempt {
         let silence = Duration::from_millis(self.lifecycle.silence_ms);
+        let replica = if instance.is_empty() { "it".to_owned() } else { format!("its replica {instance}") };
         let mut connection = self.bus.connection();
         let mut told = false;
         loop {
             let heard = tokio::select! {
                 biased;
-                () = calling.ctx.cancel.cancelled(), if !told => {
+                () = self.unwanted(calling), if !told => {
                     told = true;
                     self.order(calling, Order::Cancel).await;
                     continue;
@@ -188,20 +214,34 @@ impl Caller {
                 Ok(None) => return Attempt::Lost("the connection closed".to_owned()),
                 Err(_) => match was_cut_off(&mut connection, self.bus.connection()) {
                     true => continue,
-                    false => return Attempt::Lost(format!("it said nothing for {} ms", silence.as_millis())),
+                    false => return Attempt::Lost(format!("{replica} said nothing for {} ms", silence.as_millis())),
                 },
             };
-            if payload.len() > self.lifecycle.max_message_bytes {
-                self.order(calling, Order::Acknowledge).await;
-                let error =
-                    ToolError::too_large(format!("the worker {} answered with {} bytes", self.worker, payload.len()));
-                return Attempt::Over(Err(error));
-            }
-            let Ok(saying) = serde_json::from_slice(&payload) else { continue };
-            if let Some(result) = self.heard(calling, saying) {
+            let result = match payload.len() > self.lifecycle.max_message_bytes {
+                true => Some(Err(self.too_large(calling, &payload))),
+                false => serde_json::from_slice(&payload).ok().and_then(|saying| self.heard(calling, saying)),
+            };
+            if let Some(result) = result {
+                calling.ctx.exchange.answer();
                 self.order(calling, Order::Acknowledge).await;
                 return Attempt::Over(result);
             }
+        }
+    }
+
+    /// Returns when the worker is to stop: somebody wants it, or the time limit passed.
+    async fn unwanted(&self, calling: &Calling<'_>) {
+        tokio::select! {
+            () = calling.ctx.cancel.cancelled() => {}
+            () = calling.ctx.exchange.overdue().cancelled() => {}
+        }
+    }
+
+    fn too_large(&self, calling: &Calling<'_>, payload: &[u8]) -> ToolError {
+        let why = format!("the worker {} answered with {} bytes", self.worker, payload.len());
+        match calling.is_idempotent {
+            true => ToolError::too_large(why),
+            false => without_answer(&Missing::unusable(why, &String::from_utf8_lossy(payload)), false, true),
         }
     }
 
@@ -216,7 +256,15 @@ impl Caller {
                 None
             }
             Saying::Result { value } => Some(Ok(value)),
-            Saying::Error { kind, message } => Some(Err(message::error(&kind, &message))),
+            Saying::Error { kind, message } => {
+                let error = message::error(&kind, &message);
+                // It ran, and must not be called again for less.
+                let ran = error.kind == ToolErrorKind::TooLarge && !calling.is_idempotent;
+                Some(Err(match ran {
+                    true => without_answer(&Missing::unusable(error.message, ""), false, true),
+                    false => error,
+                }))
+            }
             Saying::Stopped => {
                 Some(Err(ToolError::canceled(format!("the worker {} stopped it on request", self.worker))))
             }

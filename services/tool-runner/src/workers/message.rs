@@ -110,7 +110,11 @@ pub enum Order {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
     /// It is worked on, or was: what is said of the action says more.
-    Accepted,
+    Accepted {
+        /// The replica that has it.
+        #[serde(default)]
+        instance: String,
+    },
     /// This replica has enough to do; nothing was begun.
     Busy,
     /// Nothing was begun, nor will be.
@@ -165,7 +169,7 @@ mod tests {
         let said: Saying = serde_json::from_value(json!({"type": "progress", "fraction": 0.5})).unwrap();
         assert_eq!(said, Saying::Progress { fraction: Some(0.5), message: None });
         let answer: Answer = serde_json::from_value(json!({"type": "accepted", "instance": "a"})).unwrap();
-        assert_eq!(answer, Answer::Accepted);
+        assert_eq!(answer, Answer::Accepted { instance: "a".to_owned() });
         assert!(serde_json::from_value::<Saying>(json!({"type": "sings"})).is_err());
         assert!(serde_json::from_value::<Announcement>(json!({"protocol": 1, "instance": "A b"})).is_err());
     }

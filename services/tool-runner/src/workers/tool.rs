@@ -40,7 +40,7 @@ impl WorkerTool {
         Self { spec, name: announced.name.clone(), trusts_content: config.trust_content, caller, present }
     }
 
-    async fn run(&self, arguments: Value, ctx: CallContext) -> CallResult {
+    async fn run(&self, arguments: Value, ctx: CallContext, way: Way) -> CallResult {
         let action = Uuid::parse_str(&ctx.action_id).map_err(|_| ToolError::failed("the id of the call is no UUID"))?;
         let calling = Calling {
             tool: &self.name,
@@ -50,7 +50,10 @@ impl WorkerTool {
             ctx: &ctx,
             action,
         };
-        self.caller.carry_out(&calling).await
+        match way {
+            Way::Give => self.caller.carry_out(&calling).await,
+            Way::Rejoin => self.caller.rejoin(&calling).await,
+        }
     }
 
     async fn somebody_is_there(&self) -> Result<(), ToolError> {
@@ -65,6 +68,14 @@ impl WorkerTool {
             ))),
         }
     }
+}
+
+/// How a call gets to a worker.
+enum Way {
+    /// It is given to a replica.
+    Give,
+    /// A replica may have it: its end is heard.
+    Rejoin,
 }
 
 /// How a worker's tool appears in the catalogue.
@@ -105,7 +116,11 @@ impl Tool for WorkerTool {
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
-        Box::pin(self.run(args, ctx))
+        Box::pin(self.run(args, ctx, Way::Give))
+    }
+
+    fn rejoin(self: Arc<Self>, ctx: CallContext) -> Option<BoxFuture<'static, CallResult>> {
+        Some(Box::pin(async move { self.run(Value::Null, ctx, Way::Rejoin).await }))
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {

@@ -78,6 +78,52 @@ async fn a_cancel_and_what_it_cancels_may_come_in_any_order() {
     kairo.stop().await;
 }
 
+/// Decides on a call of the site and on a cancel of it, whoever is there.
+async fn decide_and_cancel(kairo: &Kairo) -> [Uuid; 2] {
+    let url = json!({ "url": kairo.site() });
+    let call = kairo.decide(Call { tool: "http.get", arguments: url, target: None }).await.action;
+    let arguments = json!({ "action_id": call });
+    let cancel = kairo.decide(Call { tool: "action.cancel", arguments, target: Some(call) }).await.action;
+    [call, cancel]
+}
+
+async fn never_began(kairo: &Kairo, [call, cancel]: [Uuid; 2]) {
+    let (result, _) = kairo.result(call).await;
+    assert_eq!(failed(&result), ("canceled", "it was canceled before it began"));
+    let told = said(&kairo.result(cancel).await.0);
+    assert_eq!((&told["ok"], &told["error"]["kind"]), (&json!(false), &json!("canceled")), "{told}");
+    assert!(!kairo.was_site_asked(), "it began after it was canceled");
+    assert_eq!(results(kairo, call).await, 1);
+}
+
+#[tokio::test]
+async fn what_was_canceled_while_no_runner_was_there_never_begins() {
+    let mut kairo = Kairo::start(1, &[]).await;
+    kairo.kill9(0).await;
+    let mut decided = Vec::new();
+    for _ in 0..4 {
+        decided.push(decide_and_cancel(&kairo).await);
+    }
+    kairo.another().await;
+    for call in decided {
+        never_began(&kairo, call).await;
+        assert_eq!(kairo.invoke(call[0]).await.actions[0].executor, "nobody");
+    }
+    kairo.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_canceled_while_its_runner_was_frozen_never_begins() {
+    let kairo = Kairo::start(1, &[]).await;
+    for _ in 0..4 {
+        kairo.freeze(0);
+        let decided = decide_and_cancel(&kairo).await;
+        kairo.thaw(0);
+        never_began(&kairo, decided).await;
+    }
+    kairo.stop().await;
+}
+
 #[tokio::test]
 async fn what_is_not_the_agents_is_not_found() {
     let kairo = Kairo::start(1, &[]).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull::OrderedConfig};
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusConfig, NatsConfig, append::Outgoing},
@@ -219,7 +219,7 @@ impl Kairo {
 
     /// A call that lasts until it is stopped, begun.
     pub async fn lasting(&self) -> (Decided, TcpStream) {
-        let url = format!("http://{}/", self.site.local_addr().unwrap());
+        let url = self.site();
         let decided = self.decide(Call { tool: "http.get", arguments: json!({ "url": url }), target: None }).await;
         let (asked, _) = timeout(DEADLINE, self.site.accept()).await.expect("nobody asked").unwrap();
         (decided, asked)
@@ -232,6 +232,33 @@ impl Kairo {
             Some((result.clone(), record.clone()))
         })
         .await
+    }
+
+    /// What came of an action after its result.
+    pub async fn late(&self, action: Uuid) -> ToolResult {
+        self.wait("kairo.tool.*.result", |record| {
+            let is_it = |result: &&ToolResult| result.late && result.action_id == action.to_string();
+            ToolResult::of(&record.body).filter(is_it).cloned()
+        })
+        .await
+    }
+
+    /// Whether the site was asked for anything that nobody has looked at yet.
+    pub fn was_site_asked(&self) -> bool {
+        self.site.accept().now_or_never().is_some()
+    }
+
+    /// The address of the site.
+    pub fn site(&self) -> String {
+        format!("http://{}/", self.site.local_addr().unwrap())
+    }
+
+    pub fn freeze(&self, replica: usize) {
+        self.stack.freeze(RUNNER, replica).unwrap();
+    }
+
+    pub fn thaw(&self, replica: usize) {
+        self.stack.thaw(RUNNER, replica).unwrap();
     }
 
     /// The entry of the ledger that an action stands in.

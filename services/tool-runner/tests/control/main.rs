@@ -12,6 +12,7 @@ mod arrivals;
 mod consent;
 mod imap;
 mod kairo;
+mod late;
 mod processes;
 mod progress;
 mod room;

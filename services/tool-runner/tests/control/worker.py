@@ -46,6 +46,14 @@ def count(arguments, call):
     return "counted until it was stopped"
 
 
+def slow(arguments, call):
+    """Does not look whether it is to stop."""
+    note("slow", call.action_id)
+    while not (folder / "go").exists():
+        time.sleep(0.01)
+    return {"did": "slow"}
+
+
 async def fail(arguments, call):
     if arguments["how"] == "large":
         return "x" * 1_000_000
@@ -63,6 +71,7 @@ worker.add(Tool("echo", f"Says what it was told ({flavor}).", number, echo, read
 worker.add(Tool("pay", "Pays.", ANYTHING, pay))
 worker.add(Tool("refund", "Pays back.", ANYTHING, refund, idempotent=True))
 worker.add(Tool("count", "Counts.", ANYTHING, count))
+worker.add(Tool("slow", "Takes its time.", ANYTHING, slow))
 worker.add(Tool("fail", "Fails.", ANYTHING, fail))
 if flavor == "bad":
     worker.add(Tool("crooked", "Has no schema.", {"type": "object", "properties": 3}, echo))

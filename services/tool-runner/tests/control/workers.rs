@@ -114,7 +114,7 @@ async fn tools_of_a_worker_are_offered_and_called() {
     let wrong = kairo.call("billing.echo", json!({ "n": "one" }), None).await;
     assert_eq!(failed(&wrong).0, "invalid_arguments");
     for (how, kind, words) in
-        [("said", "not_found", "there is none"), ("large", "too_large", "1000002"), ("raised", "failed", "oops")]
+        [("said", "not_found", "there is none"), ("large", "in_doubt", "1000002"), ("raised", "failed", "oops")]
     {
         let result = kairo.call("billing.fail", json!({ "how": how }), None).await;
         let (failed_as, message) = failed(&result);
@@ -182,7 +182,27 @@ async fn a_call_whose_runner_is_killed_is_taken_up_where_it_is_worked_on_or_is_i
     let (result, _) = kairo.result(refund.action).await;
     assert_eq!(said(&result)["did"], "refund");
     assert_eq!(noted(&kairo, "refund", 1).await.len(), 1, "whoever had it answered: it was not begun again");
-    assert_eq!([results(&kairo, pay.action).await, results(&kairo, refund.action).await], [1, 1]);
+    // Its worker went on, and what it says is heard by the runner that came.
+    assert_eq!(said(&kairo.late(pay.action).await)["did"], "pay");
+    assert_eq!(noted(&kairo, "pay", 1).await.len(), 1);
+    assert_eq!([results(&kairo, pay.action).await, results(&kairo, refund.action).await], [2, 1]);
+    kairo.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_of_a_worker_that_comes_after_its_limit_settles_what_was_in_doubt() {
+    let kairo = start(1, json!({ "name": WORKER, "call_timeout_ms": 200 })).await;
+    let _worker = worker(&kairo, "good").await;
+    let call = decide(&kairo, "billing.slow").await;
+    noted(&kairo, "slow", 1).await;
+    let (kind, message) = (kairo.result(call.action).await.0.error).map(|error| (error.kind, error.message)).unwrap();
+    assert!(kind == "in_doubt" && message.contains("within 200 ms"), "{kind}: {message}");
+    go(&kairo);
+    let late = kairo.late(call.action).await;
+    assert_eq!(said(&late)["did"], "slow");
+    assert_eq!(late.outside, ["worker:billing"]);
+    assert_eq!(noted(&kairo, "slow", 1).await, [call.action.to_string()]);
+    assert_eq!(results(&kairo, call.action).await, 2);
     kairo.stop().await;
 }
 

@@ -71,6 +71,7 @@ pub fn context() -> CallContext {
         target_after: 0,
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),
+        exchange: Default::default(),
     }
 }
 

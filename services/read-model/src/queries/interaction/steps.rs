@@ -187,6 +187,11 @@ impl Told {
 
     fn end(&mut self, action: &str, event: &EventJson, result: Option<&Value>, error: Option<String>) {
         let Some(step) = self.calls.get(action).and_then(|at| self.steps.get_mut(*at)) else { return };
+        // A late answer says what the first end could not.
+        if event.payload.get("late").is_some() {
+            (step.error, step.result) = (error, result.map(Json::from));
+            return;
+        }
         // The first end counts.
         if step.ended_at.is_none() {
             (step.ended_at, step.error) = (Some(time::message(event.ts)), error);

@@ -21,6 +21,7 @@ use super::{MailConfig, SENT, recipients};
 use crate::builtin::parse_args;
 use crate::builtin::team;
 use crate::builtin::workspace::{Desk, Folder, Workspace, add};
+use crate::outcome::{Missing, without_answer};
 use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
 
 const NAME: &str = "email.send";
@@ -90,6 +91,7 @@ impl EmailSend {
     }
 
     async fn send(&self, args: Value, ctx: CallContext) -> CallResult {
+        ctx.exchange.hold_back();
         let (workspace, config, context) = (Arc::clone(&self.workspace), Arc::clone(&self.config), ctx.clone());
         let ready = blocking(move || prepare(&Desk::open(&workspace, &context)?, &config, args)).await?;
         let mut result = ready.result.clone();
@@ -100,7 +102,9 @@ impl EmailSend {
             if ctx.cancel.is_cancelled() {
                 return Err(ToolError::canceled("it was stopped before the mail was handed to the server"));
             }
+            ctx.exchange.send();
             smtp.send_raw(&ready.letter.envelope, &ready.letter.bytes).await.map_err(|error| not_sent(&error))?;
+            ctx.exchange.answer();
         }
         let workspace = Arc::clone(&self.workspace);
         let kept = blocking(move || keep(&Desk::open(&workspace, &ctx)?, &ready)).await;
@@ -156,9 +160,8 @@ fn not_sent(error: &SmtpError) -> ToolError {
         let again = if error.is_permanent() { "correct it" } else { "try again later" };
         return ToolError::failed(format!("the mail was not sent: {text}; {again}"));
     }
-    ToolError::in_doubt(format!(
-        "the connection broke off while the mail was handed over, it may have gone out: {text}"
-    ))
+    let how = format!("the connection broke off while the mail was handed over: {text}");
+    without_answer(&Missing::Lost(how), false, true)
 }
 
 fn schema() -> Value {

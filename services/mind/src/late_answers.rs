@@ -1,0 +1,41 @@
+//! Answers that come after their calls were in doubt: the agent is told what became of them.
+
+use kairo_events::record::Record;
+use kairo_proto::v1::ToolResult;
+use uuid::Uuid;
+
+use super::{
+    in_flight::Doubt,
+    state::{AgentState, Cause, told},
+    thread::{Entry, cut_to},
+};
+
+/// Longest part of a late answer that the agent is told, in bytes; all of it stands in the log.
+const ANSWER_BYTES: usize = 4_096;
+
+impl AgentState {
+    /// A late answer settles what was in doubt, and it is the agent's move, whatever a human said of it before.
+    pub(super) fn settle(&mut self, record: &Record, result: &ToolResult) {
+        let doubt = Uuid::parse_str(&result.action_id).ok().and_then(|action| self.doubts.settle(action));
+        let Some(doubt) = doubt else { return };
+        // One whose thread is gone is nobody's to be told of.
+        let Some(user) = self.threads.get(&doubt.thread_id).map(|thread| thread.user.clone()) else { return };
+        let (turn, text) = (record.envelope.id, late_answer(&doubt, result));
+        self.add(record.sequence, &doubt.thread_id, Entry::Notice { turn, text });
+        self.begin(turn, record, Cause::Event, &doubt.thread_id, &user);
+        self.see_outside(&doubt.thread_id, turn, &result.outside);
+    }
+}
+
+fn late_answer(doubt: &Doubt, result: &ToolResult) -> String {
+    let Doubt { action, tool, arguments, .. } = doubt;
+    let what = match (result.ok, doubt.has_verdict) {
+        (true, false) => "it did happen, do not do it again",
+        (true, true) => "it did happen, whatever was found out about it before",
+        (false, _) => "it failed",
+    };
+    format!(
+        "Event: the answer to the action {action} ({tool} {arguments}), which was in doubt, came late: {what}. The answer: {}",
+        cut_to(&told(result), ANSWER_BYTES)
+    )
+}

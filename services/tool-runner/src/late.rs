@@ -1,0 +1,105 @@
+//! Answers that come after their calls have a result: they are waited for within bounds, and settle what was in doubt.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use kairo_core::outside;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use crate::outcome::Exchange;
+use crate::tool::{CallResult, Tool, ToolErrorKind};
+use crate::toolbox::bounded;
+
+/// How late an answer may be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LateAnswersConfig {
+    /// How long an answer is waited for after its call's result said `in_doubt`, in milliseconds; 0 for not at all.
+    /// Default 600 000.
+    pub wait_ms: u64,
+    /// Answers that one replica waits for at once; further calls stay in doubt. Default 256.
+    pub most: usize,
+}
+
+impl Default for LateAnswersConfig {
+    fn default() -> Self {
+        Self { wait_ms: 600_000, most: 256 }
+    }
+}
+
+/// Where answers may be waited for.
+#[derive(Debug)]
+pub struct LateAnswers {
+    patience: Duration,
+    places: Arc<Semaphore>,
+}
+
+/// A call that goes on after its result.
+pub struct Running {
+    pub call: BoxFuture<'static, CallResult>,
+    /// Has the call end when nobody waits any more.
+    pub stop: CancellationToken,
+    pub exchange: Exchange,
+    pub tool: Arc<dyn Tool>,
+    pub arguments: Value,
+}
+
+/// An answer that may still come.
+pub struct LateAnswer {
+    running: Running,
+    patience: Duration,
+    grace: Duration,
+    max_result_bytes: usize,
+    _place: OwnedSemaphorePermit,
+}
+
+impl LateAnswers {
+    pub fn new(config: &LateAnswersConfig) -> Self {
+        let places = config.most.min(Semaphore::MAX_PERMITS);
+        Self { patience: Duration::from_millis(config.wait_ms), places: Arc::new(Semaphore::new(places)) }
+    }
+
+    /// Keeps a call going for its answer, which may take so many bytes; when nobody waits any more, the call has `grace` to
+    /// say how it ended. None where no answer is waited for, or too many are.
+    pub fn expect(&self, running: Running, grace: Duration, max_result_bytes: usize) -> Option<LateAnswer> {
+        let patience = self.patience;
+        if patience.is_zero() {
+            return None;
+        }
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            let tool = &running.tool.spec().name;
+            tracing::warn!(tool, "its late answer is not waited for: late_answers.most are waited for already");
+            return None;
+        };
+        Some(LateAnswer { running, patience, grace, max_result_bytes, _place: place })
+    }
+}
+
+impl LateAnswer {
+    /// What the answer says, and where content in it comes from that nobody here wrote. None where no answer came in time,
+    /// or one that says as little as before.
+    pub async fn come(self) -> Option<(CallResult, Vec<String>)> {
+        let Running { mut call, stop, exchange, tool, arguments } = self.running;
+        let answer = match tokio::time::timeout(self.patience, &mut call).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                // A tool that can tell its peer to stop does so now. What it says of itself then is no answer.
+                stop.cancel();
+                let last = tokio::time::timeout(self.grace, call).await.ok()?;
+                if last.is_err() && !exchange.is_answered() {
+                    return None;
+                }
+                last
+            }
+        };
+        let answer = bounded(answer, self.max_result_bytes, tool.is_repeatable());
+        if matches!(&answer, Err(error) if error.kind == ToolErrorKind::InDoubt) {
+            return None;
+        }
+        let outside = outside::bounded(tool.outside(&arguments, &answer).iter().map(String::as_str));
+        Some((answer, outside))
+    }
+}

@@ -1,0 +1,189 @@
+//! What a call is that has no answer: the one rule for every kind of tool. Pure.
+//!
+//! | | nothing was sent | sent, and the call can be repeated | sent, and it cannot |
+//! |---|---|---|---|
+//! | the time limit passed | `timed_out` | `timed_out` | `in_doubt` |
+//! | stopped on request | `canceled` | `canceled` | `in_doubt` |
+//! | the connection was lost | `failed` | `failed` | `in_doubt` |
+//! | the answer cannot be used | `failed` | `failed` | `in_doubt`, with what could be read |
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::tool::{ToolError, ToolErrorKind};
+
+/// Longest part of an answer that is repeated in an error, in characters.
+const MAX_READABLE_CHARS: usize = 1_000;
+
+const AGAIN: &str = "it can be called again";
+const NOTHING_SENT: &str = "nothing was sent, so it can be called again";
+const FIND_OUT: &str = "its effect may have happened or may still happen: find out before calling it again";
+
+/// Why a call has no answer that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    /// The time limit of the call passed.
+    TimeLimit(Duration),
+    /// Somebody wanted the call stopped.
+    Canceled,
+    /// The connection was lost, or the answer broke off: how.
+    Lost(String),
+    /// An answer came that cannot be used: why, and what could be read of it.
+    Unusable { why: String, readable: String },
+}
+
+/// How a call ended whose answer is missing. `is_repeatable` says whether calling it twice has the effect of calling it
+/// once; `may_have_left` whether whoever carries it out may have the request.
+pub fn without_answer(missing: &Missing, is_repeatable: bool, may_have_left: bool) -> ToolError {
+    let what = missing.in_words();
+    match (may_have_left, is_repeatable) {
+        (false, _) => ToolError::new(missing.kind(), format!("{what}; {NOTHING_SENT}")),
+        (true, true) => ToolError::new(missing.kind(), format!("{what}; {AGAIN}{}", missing.advice())),
+        (true, false) => ToolError::in_doubt(format!("{what}; {FIND_OUT}{}", missing.readable())),
+    }
+}
+
+impl Missing {
+    /// An answer that cannot be used, with what could be read of it.
+    pub fn unusable(why: impl Into<String>, readable: &str) -> Self {
+        Self::Unusable { why: why.into(), readable: readable.chars().take(MAX_READABLE_CHARS).collect() }
+    }
+
+    fn kind(&self) -> ToolErrorKind {
+        match self {
+            Self::TimeLimit(_) => ToolErrorKind::TimedOut,
+            Self::Canceled => ToolErrorKind::Canceled,
+            Self::Lost(_) | Self::Unusable { .. } => ToolErrorKind::Failed,
+        }
+    }
+
+    fn in_words(&self) -> String {
+        match self {
+            Self::TimeLimit(limit) => format!("no answer came within {} ms", limit.as_millis()),
+            Self::Canceled => "it was stopped on request".to_owned(),
+            Self::Lost(how) => how.clone(),
+            Self::Unusable { why, .. } => why.clone(),
+        }
+    }
+
+    /// What else the caller may do.
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::TimeLimit(_) => ": ask for less or raise the limit",
+            Self::Canceled | Self::Lost(_) | Self::Unusable { .. } => "",
+        }
+    }
+
+    fn readable(&self) -> String {
+        match self {
+            Self::Unusable { readable, .. } if !readable.is_empty() => format!("; what could be read: {readable}"),
+            Self::TimeLimit(_) | Self::Canceled | Self::Lost(_) | Self::Unusable { .. } => String::new(),
+        }
+    }
+}
+
+/// What a call and its tool tell each other. A tool that says nothing here counts as one whose request may have left.
+#[derive(Debug, Clone, Default)]
+pub struct Exchange {
+    reached: Arc<AtomicU8>,
+    overdue: CancellationToken,
+}
+
+// 0 is what a tool leaves that says nothing.
+const NOT_SENT: u8 = 1;
+const SENT: u8 = 2;
+const ANSWERED: u8 = 3;
+
+impl Exchange {
+    /// Nothing has left so far: the tool will say when it does.
+    pub fn hold_back(&self) {
+        self.reached.store(NOT_SENT, Ordering::SeqCst);
+    }
+
+    /// The request is about to leave.
+    pub fn send(&self) {
+        self.reached.store(SENT, Ordering::SeqCst);
+    }
+
+    /// Whoever carries it out said how it ended: what the tool returns is the truth.
+    pub fn answer(&self) {
+        self.reached.store(ANSWERED, Ordering::SeqCst);
+    }
+
+    /// Whether whoever carries it out may have the request.
+    pub fn may_have_left(&self) -> bool {
+        self.reached.load(Ordering::SeqCst) != NOT_SENT
+    }
+
+    /// Whether what the tool returns is the word of whoever carried it out.
+    pub fn is_answered(&self) -> bool {
+        self.reached.load(Ordering::SeqCst) == ANSWERED
+    }
+
+    /// Cancelled when the time limit of a call passed that goes on: its result says `in_doubt`, and an answer is still
+    /// waited for. A tool whose peer can be asked to stop asks it then, and waits on.
+    pub fn overdue(&self) -> &CancellationToken {
+        &self.overdue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn missing() -> impl Strategy<Value = Missing> {
+        prop_oneof![
+            any::<u64>().prop_map(|ms| Missing::TimeLimit(Duration::from_millis(ms))),
+            Just(Missing::Canceled),
+            ".{0,100}".prop_map(Missing::Lost),
+            (".{0,100}", ".{0,3000}").prop_map(|(why, readable)| Missing::unusable(why, &readable)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn only_what_left_and_cannot_be_repeated_is_in_doubt(
+            missing in missing(),
+            is_repeatable in any::<bool>(),
+            may_have_left in any::<bool>(),
+        ) {
+            let error = without_answer(&missing, is_repeatable, may_have_left);
+            let is_in_doubt = error.kind == ToolErrorKind::InDoubt;
+            prop_assert_eq!(is_in_doubt, may_have_left && !is_repeatable);
+            prop_assert_eq!(error.message.ends_with(FIND_OUT) || error.message.contains(&format!("{FIND_OUT};")), is_in_doubt);
+            prop_assert!(is_in_doubt || error.message.contains(AGAIN));
+            prop_assert!(error.message.chars().count() < MAX_READABLE_CHARS + 500);
+        }
+    }
+
+    #[test]
+    fn what_could_be_read_is_told() {
+        let error = without_answer(&Missing::unusable("it is no JSON", "paid, receipt 7"), false, true);
+        assert!(error.message.contains("paid, receipt 7") && error.message.contains("it is no JSON"), "{error}");
+    }
+
+    #[test]
+    fn a_limit_has_another_kind_than_a_stop_or_a_loss() {
+        let kind = |missing| without_answer(&missing, true, true).kind;
+        assert_eq!(kind(Missing::TimeLimit(Duration::ZERO)), ToolErrorKind::TimedOut);
+        assert_eq!(kind(Missing::Canceled), ToolErrorKind::Canceled);
+        assert_eq!(kind(Missing::Lost(String::new())), ToolErrorKind::Failed);
+    }
+
+    #[test]
+    fn a_tool_that_says_nothing_may_have_sent_its_request() {
+        let exchange = Exchange::default();
+        assert!(exchange.may_have_left() && !exchange.is_answered());
+        exchange.hold_back();
+        assert!(!exchange.may_have_left());
+        exchange.clone().send();
+        assert!(exchange.may_have_left() && !exchange.is_answered());
+        exchange.answer();
+        assert!(exchange.may_have_left() && exchange.is_answered());
+    }
+}
