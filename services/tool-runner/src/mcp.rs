@@ -8,8 +8,10 @@ mod client;
 mod convert;
 mod failure;
 mod handle;
+mod health;
 mod server;
 mod tool;
 mod transport;
 
+pub use self::health::{Health, HealthState};
 pub use self::server::{McpServer, OnTools, start};

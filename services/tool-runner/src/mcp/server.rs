@@ -20,6 +20,7 @@ use super::client::Client;
 use super::convert;
 use super::failure::innermost;
 use super::handle::{Connection, Handle, State};
+use super::health::{Health, HealthState, Notes};
 use super::tool::McpTool;
 use super::transport;
 use crate::config::{McpServerConfig, ToolsConfig};
@@ -35,6 +36,7 @@ type Running = RunningService<RoleClient, Client>;
 pub struct McpServer {
     name: Arc<str>,
     state: watch::Receiver<State>,
+    notes: Notes,
     task: JoinHandle<()>,
 }
 
@@ -61,6 +63,22 @@ impl McpServer {
         }
     }
 
+    /// How it is now.
+    pub fn health(&self) -> Health {
+        let state = match &*self.state.borrow() {
+            State::Starting => HealthState::Starting,
+            State::Up(_) => HealthState::Up,
+            State::Down { .. } => HealthState::Down,
+            State::Stopped => HealthState::Stopped,
+        };
+        self.notes.health(state, self.protocol())
+    }
+
+    /// Tells when its health changed, except for its standard error.
+    pub fn health_changes(&self) -> watch::Receiver<u64> {
+        self.notes.changes()
+    }
+
     /// Waits until the server has ended; to be called after its token was canceled.
     pub async fn stopped(self) {
         if let Err(error) = self.task.await {
@@ -72,6 +90,7 @@ impl McpServer {
 /// Begins to keep a server running until `stop` is canceled.
 pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationToken, on_tools: OnTools) -> McpServer {
     let (state, observer) = watch::channel(State::Starting);
+    let notes = Notes::default();
     let keeper = Keeper {
         handle: Handle {
             name: server.name.as_str().into(),
@@ -88,10 +107,11 @@ pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationTo
         parallel: config.parallel,
         max_tools: config.max_tools,
         state,
+        notes: notes.clone(),
         stop,
         on_tools,
     };
-    McpServer { name: Arc::clone(&keeper.handle.name), state: observer, task: tokio::spawn(keeper.run()) }
+    McpServer { name: Arc::clone(&keeper.handle.name), state: observer, notes, task: tokio::spawn(keeper.run()) }
 }
 
 struct Keeper {
@@ -105,6 +125,7 @@ struct Keeper {
     parallel: usize,
     max_tools: usize,
     state: watch::Sender<State>,
+    notes: Notes,
     stop: CancellationToken,
     on_tools: OnTools,
 }
@@ -143,10 +164,16 @@ impl Keeper {
             };
             failures += 1;
             tracing::warn!(server = %self.handle.name, reason, failures, "MCP server is down");
-            self.state.send_replace(State::Down { reason: reason.into(), attempts });
+            self.notes.fail(&reason);
+            self.enter(State::Down { reason: reason.into(), attempts });
             self.wait_before_restart(failures).await;
         }
-        self.state.send_replace(State::Stopped);
+        self.enter(State::Stopped);
+    }
+
+    fn enter(&self, state: State) {
+        self.state.send_replace(state);
+        self.notes.announce();
     }
 
     /// Waits the whole delay, or until a call wants the server, but never less than the shortest
@@ -187,7 +214,7 @@ impl Keeper {
         };
         let connected = match (&self.server.command, &self.server.url) {
             (Some(program), _) => {
-                let child = transport::spawn(&self.server, program).map_err(|e| e.to_string())?;
+                let child = transport::spawn(&self.server, program, &self.notes).map_err(|e| e.to_string())?;
                 client.serve_with_lifecycle(child, lifecycle).await
             }
             (None, Some(url)) => {
@@ -210,11 +237,7 @@ impl Keeper {
             "MCP server is up"
         );
         self.publish(&tools);
-        self.state.send_replace(State::Up(Connection {
-            peer: peer.clone(),
-            progress: client.progress.clone(),
-            generation,
-        }));
+        self.enter(State::Up(Connection { peer: peer.clone(), progress: client.progress.clone(), generation }));
         let close = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
         let mut changes = self.subscribe(&peer).await;
@@ -251,7 +274,8 @@ impl Keeper {
                 let tool = McpTool::new(spec, name, &self.server, self.handle.clone());
                 Arc::new(tool) as Arc<dyn Tool>
             })
-            .collect();
+            .collect::<Vec<_>>();
+        self.notes.offer(tools.len());
         (self.on_tools)(tools);
     }
 

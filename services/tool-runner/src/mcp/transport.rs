@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, Str
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, Command};
 
+use super::health::Notes;
 use crate::config::McpServerConfig;
 
 /// Longest piece of a server's standard error that is logged at once, in bytes.
@@ -37,7 +38,7 @@ pub enum TransportError {
 ///
 /// # Errors
 /// When the program is not found or cannot be run.
-pub fn spawn(server: &McpServerConfig, program: &str) -> Result<TokioChildProcess, TransportError> {
+pub fn spawn(server: &McpServerConfig, program: &str, notes: &Notes) -> Result<TokioChildProcess, TransportError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let program = find_program(program, &path).ok_or_else(|| TransportError::NoSuchProgram(program.to_owned()))?;
     let mut command = dying_with_us(program, &path);
@@ -56,7 +57,7 @@ pub fn spawn(server: &McpServerConfig, program: &str) -> Result<TokioChildProces
     let (process, stderr) = TokioChildProcess::builder(group).stderr(Stdio::piped()).spawn()?;
     if let Some(stderr) = stderr {
         // Ends with the stream, which ends with the last process that holds it.
-        tokio::spawn(log_lines(server.name.clone(), stderr));
+        tokio::spawn(log_lines(server.name.clone(), stderr, notes.clone()));
     }
     Ok(process)
 }
@@ -110,7 +111,7 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-async fn log_lines(server: String, stderr: ChildStderr) {
+async fn log_lines(server: String, stderr: ChildStderr, notes: Notes) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -119,6 +120,7 @@ async fn log_lines(server: String, stderr: ChildStderr) {
         match piece.read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {
+                notes.write_stderr(&line);
                 let text = String::from_utf8_lossy(&line);
                 tracing::debug!(server, "{}", text.trim_end());
             }

@@ -1,0 +1,218 @@
+//! What is known of a server's health: what it offers, what was left out, and what it did that it should not.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+/// Notes kept of one server; the oldest goes first.
+const MAX_NOTES: usize = 20;
+/// Longest note, name or reason, in characters.
+const MAX_NOTE_CHARS: usize = 300;
+/// Tools of one server whose names are kept because they were left out.
+const MAX_LEFT_OUT: usize = 64;
+/// End of the standard error that is kept, in bytes.
+const MAX_STDERR_BYTES: usize = 2048;
+
+/// Whether a server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HealthState {
+    /// Not connected yet.
+    Starting,
+    /// Connected, its tools known.
+    Up,
+    /// Not running; it is started again.
+    Down,
+    /// Never again.
+    Stopped,
+}
+
+impl HealthState {
+    /// The word for it in messages and on screens.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// The health of one server at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Whether it runs.
+    pub state: HealthState,
+    /// Version of the protocol that is spoken with it; none unless it is up.
+    pub protocol: Option<String>,
+    /// Tools it offers, as it listed them last.
+    pub tools: usize,
+    /// Tools it listed that cannot be offered: the name, or the place in the list, and the reason. At most 64.
+    pub left_out: Vec<(String, String)>,
+    /// What it did that the protocol does not allow, newest last. At most 20.
+    pub notes: Vec<String>,
+    /// Why it was down last; none if it never was.
+    pub last_error: Option<String>,
+    /// The end of its standard error, at most 2 048 bytes; empty for servers over HTTP.
+    pub stderr_end: String,
+}
+
+/// Where everything that talks to one server notes what it saw.
+#[derive(Debug, Clone)]
+pub struct Notes {
+    record: Arc<Mutex<Record>>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    tools: usize,
+    left_out: Vec<(String, String)>,
+    notes: VecDeque<String>,
+    last_error: Option<String>,
+    stderr_end: VecDeque<u8>,
+}
+
+impl Default for Notes {
+    fn default() -> Self {
+        Self { record: Arc::default(), changes: watch::Sender::new(0) }
+    }
+}
+
+impl Notes {
+    /// Notes what the server did; a note that is there already becomes the newest.
+    pub fn note(&self, text: &str) {
+        let text = shortened(text);
+        tracing::debug!(note = text, "MCP server");
+        let mut record = self.lock();
+        record.notes.retain(|note| *note != text);
+        record.notes.push_back(text);
+        while record.notes.len() > MAX_NOTES {
+            record.notes.pop_front();
+        }
+        drop(record);
+        self.announce();
+    }
+
+    /// Begins a new list of tools: what was left out of the list before is forgotten.
+    pub fn begin_list(&self) {
+        self.lock().left_out.clear();
+    }
+
+    /// Notes a tool that cannot be offered.
+    pub fn leave_out(&self, name: &str, reason: &str) {
+        let entry = (shortened(name), shortened(reason));
+        let mut record = self.lock();
+        if record.left_out.len() < MAX_LEFT_OUT && !record.left_out.contains(&entry) {
+            record.left_out.push(entry);
+            drop(record);
+            self.announce();
+        }
+    }
+
+    /// Notes how many tools are offered.
+    pub fn offer(&self, tools: usize) {
+        self.lock().tools = tools;
+        self.announce();
+    }
+
+    /// Notes why the server is down.
+    pub fn fail(&self, reason: &str) {
+        self.lock().last_error = Some(shortened(reason));
+        self.announce();
+    }
+
+    /// Keeps the end of what the server wrote to its standard error. No change is announced: it may never stop writing.
+    pub fn write_stderr(&self, bytes: &[u8]) {
+        let mut record = self.lock();
+        let bytes = bytes.get(bytes.len().saturating_sub(MAX_STDERR_BYTES)..).unwrap_or_default();
+        record.stderr_end.extend(bytes);
+        let excess = record.stderr_end.len().saturating_sub(MAX_STDERR_BYTES);
+        record.stderr_end.drain(..excess);
+    }
+
+    /// Announces that the state of the server changed.
+    pub fn announce(&self) {
+        self.changes.send_modify(|change| *change = change.wrapping_add(1));
+    }
+
+    /// Tells when anything changed, except for the standard error.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// All that was noted, of a server in this state.
+    pub fn health(&self, state: HealthState, protocol: Option<String>) -> Health {
+        let record = self.lock();
+        let stderr: Vec<u8> = record.stderr_end.iter().copied().collect();
+        Health {
+            state,
+            protocol,
+            tools: record.tools,
+            left_out: record.left_out.clone(),
+            notes: record.notes.iter().cloned().collect(),
+            last_error: record.last_error.clone(),
+            stderr_end: String::from_utf8_lossy(&stderr).into_owned(),
+        }
+    }
+
+    // Nothing panics while it is held, and half a note would be harmless.
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_NOTE_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_bounded_and_the_newest_stay() {
+        let notes = Notes::default();
+        for number in 0..50 {
+            notes.note(&format!("note {number}"));
+            notes.leave_out(&format!("tool {}", number * 2), "no schema");
+            notes.leave_out(&format!("tool {}", number * 2 + 1), &"long".repeat(1000));
+        }
+        notes.note("note 40");
+        let health = notes.health(HealthState::Up, None);
+        assert_eq!(health.notes.len(), MAX_NOTES);
+        assert_eq!(health.notes.last().map(String::as_str), Some("note 40"));
+        assert_eq!(health.notes.iter().filter(|note| *note == "note 40").count(), 1);
+        assert_eq!(health.left_out.len(), MAX_LEFT_OUT);
+        assert!(health.left_out.iter().all(|(_, reason)| reason.chars().count() <= MAX_NOTE_CHARS));
+        notes.begin_list();
+        assert!(notes.health(HealthState::Up, None).left_out.is_empty());
+    }
+
+    #[test]
+    fn the_end_of_the_standard_error_is_kept() {
+        let notes = Notes::default();
+        notes.write_stderr(&[b'a'; 10_000]);
+        notes.write_stderr("the end \u{e9}".as_bytes());
+        let health = notes.health(HealthState::Down, None);
+        assert!(health.stderr_end.ends_with("the end \u{e9}"));
+        assert_eq!(health.stderr_end.len(), MAX_STDERR_BYTES);
+    }
+
+    #[test]
+    fn every_change_is_announced() {
+        let notes = Notes::default();
+        let mut changes = notes.changes();
+        for change in [
+            Box::new(|notes: &Notes| notes.note("odd")) as Box<dyn Fn(&Notes)>,
+            Box::new(|notes| notes.leave_out("t", "no schema")),
+            Box::new(|notes| notes.offer(3)),
+            Box::new(|notes| notes.fail("it exited")),
+        ] {
+            changes.mark_unchanged();
+            change(&notes);
+            assert!(changes.has_changed().unwrap());
+        }
+    }
+}
