@@ -39,7 +39,8 @@ impl Listing {
     }
 
     fn is_exceeded_by(self, tools: &[&Tool]) -> bool {
-        let bytes = || tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.schema.len()).sum::<usize>();
+        let bytes =
+            || tools.iter().map(|tool| tool.name.len() + tool.description.len() + tool.schema.len()).sum::<usize>();
         self.tools != 0 && tools.len() > self.tools || self.bytes != 0 && bytes() > self.bytes
     }
 }
@@ -69,7 +70,8 @@ impl<'t> Offering<'t> {
         if !finds || !listing.is_exceeded_by(&all) {
             return Self { listed: all, ..Self::default() };
         }
-        let named: BTreeSet<&str> = profile.into_iter().flat_map(|profile| profile.named_tools()).take(listing.tools).collect();
+        let named: BTreeSet<&str> =
+            profile.into_iter().flat_map(|profile| profile.named_tools()).take(listing.tools).collect();
         let is_listed = |tool: &&Tool| is_always_listed(&tool.name) || named.contains(&*tool.name);
         let (mut listed, mut unlisted): (Vec<&Tool>, Vec<&Tool>) = all.into_iter().partition(is_listed);
         if unlisted.is_empty() {

@@ -168,7 +168,8 @@ impl Profile {
 
     /// The tools that its list names one by one.
     pub fn named_tools(&self) -> impl Iterator<Item = &str> {
-        let is_name = |pattern: &&str| !pattern.starts_with(['!', '*']) && !pattern.ends_with('*') && !pattern.contains(':');
+        let is_name =
+            |pattern: &&str| !pattern.starts_with(['!', '*']) && !pattern.ends_with('*') && !pattern.contains(':');
         self.tools.iter().map(String::as_str).filter(is_name)
     }
 

@@ -384,8 +384,13 @@ impl Replay {
             true => (Limits::default().outage_tries, Listing::default()),
             false => (0, Listing::ALL),
         };
-        let assumed =
-            || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), outage_tries, listing, ..Limits::default() };
+        let assumed = || Limits {
+            secret_key: self.secret_key,
+            basis: decision.basis.clone(),
+            outage_tries,
+            listing,
+            ..Limits::default()
+        };
         let limits = self.bases.get(&decision.basis).map_or_else(|| Cow::Owned(assumed()), Cow::Borrowed);
         Ok(Making { state, input, catalogue, limits: changes.limits(limits) })
     }

@@ -98,7 +98,8 @@ impl ToolServers {
             rows.push(self.mcp_row(&name, health));
         }
         for row in &mut rows {
-            let of_worker = (row.source_word() == ToolSource::Worker).then(|| self.presence.prefix(&row.name)).flatten();
+            let of_worker =
+                (row.source_word() == ToolSource::Worker).then(|| self.presence.prefix(&row.name)).flatten();
             let prefix = of_worker.unwrap_or_else(|| row.name.clone()) + ".";
             let of_row = withheld.iter().filter_map(|(tool, reason)| Some((tool.strip_prefix(&prefix)?, reason)));
             for (name, reason) in of_row {
@@ -125,7 +126,8 @@ impl ToolServers {
         let Health { protocol, left_out, notes, last_error, stderr_end, .. } = health;
         let redaction = self.redactions.get(name).cloned().unwrap_or_default();
         let redacted = |text: &str| shortened(&redaction.redact(text));
-        let left_out = left_out.iter().map(|(name, reason)| WithheldToolRow { name: redacted(name), reason: redacted(reason) });
+        let left_out =
+            left_out.iter().map(|(name, reason)| WithheldToolRow { name: redacted(name), reason: redacted(reason) });
         let newest = notes.iter().skip(notes.len().saturating_sub(NOTES));
         ToolServerRow {
             name: name.to_owned(),

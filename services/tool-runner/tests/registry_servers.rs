@@ -122,7 +122,10 @@ async fn a_page_is_fetched() {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.read(&mut [0; 4096]).await;
             let page = "<html><body><h1>Opening hours</h1><p>from nine</p></body></html>";
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", page.len());
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                page.len()
+            );
             let _ = stream.write_all((head + page).as_bytes()).await;
         }
     };

@@ -49,7 +49,9 @@ fn troubles(server: &ToolServerRow) -> Vec<String> {
         lines.push(format!("{name}: {when}: {}", printable(&server.last_error)));
     }
     let left_out = server.left_out.iter();
-    lines.extend(left_out.map(|tool| format!("{name}: left out {}: {}", printable(&tool.name), printable(&tool.reason))));
+    lines.extend(
+        left_out.map(|tool| format!("{name}: left out {}: {}", printable(&tool.name), printable(&tool.reason))),
+    );
     lines.extend(server.notes.iter().map(|note| format!("{name}: {}", printable(note))));
     if !is_up {
         let said: Vec<&str> = server.stderr_end.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -74,7 +76,7 @@ mod tests {
                  "tools": 3, "left_out": [{"name": "odd", "reason": "no schema"}], "notes": ["a banner on standard output"],
                  "last_error": "it exited", "stderr_end": "well"},
                 {"name": "mail", "source": "mcp", "state": "down", "last_error": "no such program",
-                 "stderr_end": "one\n2\n3\n4\n5\nsix \u001b[31m"},
+                 "stderr_end": "one\n2\n3\n4\n5\nsix \u{1b}[31m"},
                 {"name": "bank", "source": "worker", "state": "starting"},
             ],
             "refused_tools": [{"model": "m", "tool": "files__odd"}],

@@ -157,7 +157,13 @@ mod tests {
     fn tools_are_listed_with_those_that_are_left_out() {
         let lines: Vec<String> = rows(&tools()).into_iter().chain(left_out(&tools())).collect();
         let text = lines.join("\n");
-        for part in ["a.b   g      mcp a     always", "built in  with send=now", "web api", "Does it.", "left out:\n  a.z: no schema"] {
+        for part in [
+            "a.b   g      mcp a     always",
+            "built in  with send=now",
+            "web api",
+            "Does it.",
+            "left out:\n  a.z: no schema",
+        ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
         assert!(!text.contains('\u{1b}') && !text.contains("More"), "{text}");
@@ -167,7 +173,13 @@ mod tests {
     #[test]
     fn one_tool_is_shown_whole() {
         let text = whole(&tools().tools[0]).join("\n");
-        for part in ["time limit      1m", "carried out by  tool-runner", "Does it.\nMore.", "\"type\": \"object\"", "does it twice"] {
+        for part in [
+            "time limit      1m",
+            "carried out by  tool-runner",
+            "Does it.\nMore.",
+            "\"type\": \"object\"",
+            "does it twice",
+        ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
     }

@@ -52,7 +52,8 @@ pub async fn one(
     let name = path.map(|Path(name)| name).unwrap_or_default();
     Fields::from_query(query.as_deref()).complete(|| Some(()))?;
     let catalogue = in_force(&gateway).await?;
-    let why_not = catalogue.withheld.iter().find(|withheld| withheld.name == name).map(|withheld| withheld.reason.clone());
+    let why_not =
+        catalogue.withheld.iter().find(|withheld| withheld.name == name).map(|withheld| withheld.reason.clone());
     let tool = all(catalogue).into_iter().find(|tool| tool.name == name);
     let unknown = || match why_not {
         Some(reason) => Problem::not_found(format!("the tool {name} is left out: {reason}")),

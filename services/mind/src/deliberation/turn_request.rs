@@ -67,7 +67,9 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     request.tools = match plans {
         false => at_hand.into_iter().cloned().collect(),
         // What is in flight is dealt with at once, without a plan; and what a plan may need is found before there is one.
-        true => at_hand.into_iter().filter(|tool| is_called_by_planners(&tool.name)).cloned().chain([plan_tool()]).collect(),
+        true => {
+            at_hand.into_iter().filter(|tool| is_called_by_planners(&tool.name)).cloned().chain([plan_tool()]).collect()
+        }
     };
     if !plans {
         request.unlisted = offering.unlisted.into_iter().cloned().collect();

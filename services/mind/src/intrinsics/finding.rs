@@ -35,8 +35,8 @@ const IN_DESCRIPTION: u32 = 2;
 
 /// Words that say nothing of what a tool does.
 const EMPTY_WORDS: [&str; 24] = [
-    "a", "all", "an", "and", "can", "do", "find", "for", "from", "i", "in", "into", "is", "me", "my", "of", "on", "or", "the", "to",
-    "tool", "tools", "with", "you",
+    "a", "all", "an", "and", "can", "do", "find", "for", "from", "i", "in", "into", "is", "me", "my", "of", "on", "or",
+    "the", "to", "tool", "tools", "with", "you",
 ];
 
 /// It is among no others: requests list it where they do not list all tools.
@@ -49,7 +49,8 @@ pub fn intrinsic() -> &'static Intrinsic {
             },
             "group": { "type": "string", "maxLength": 64, "description": "Only tools of this group" },
         });
-        let described = "Finds tools that are not listed here, by what they do. Those that it finds can be called from then on.";
+        let described =
+            "Finds tools that are not listed here, by what they do. Those that it finds can be called from then on.";
         let made = tasks::intrinsic(FIND, described, properties, json!(["query"]), find);
         Intrinsic { finish: asks_nobody, ..made }
     });
@@ -61,15 +62,19 @@ fn find(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, Str
     let (query, group) = (text("query"), text("group"));
     let own = all().map(|intrinsic| &intrinsic.tool);
     let known = context.catalogue.tools.iter().chain(own).filter(|tool| (context.known)(&tool.name));
-    let searched: Vec<&Tool> = known.filter(|tool| group.is_empty() || tool_groups::group(&tool.name) == group).collect();
+    let searched: Vec<&Tool> =
+        known.filter(|tool| group.is_empty() || tool_groups::group(&tool.name) == group).collect();
     let found = ranked(query, &searched);
-    let told = found.iter().take(FOUND).map(|tool| {
-        json!({ "name": tool.name, "description": cut_to(&tool.description, DESCRIPTION_BYTES) })
-    });
+    let told = found
+        .iter()
+        .take(FOUND)
+        .map(|tool| json!({ "name": tool.name, "description": cut_to(&tool.description, DESCRIPTION_BYTES) }));
     let tools: Vec<Value> = told.collect();
     let result = match tools.is_empty() {
         false => json!({ "tools": tools, "note": "these can be called now" }),
-        true => json!({ "tools": [], "groups": groups(&searched), "note": "nothing has these words: try others, or the name of a group" }),
+        true => {
+            json!({ "tools": [], "groups": groups(&searched), "note": "nothing has these words: try others, or the name of a group" })
+        }
     };
     Ok(Begun::Read { result, outside: Provenance::default() })
 }

@@ -89,14 +89,18 @@ fn a_tool_is_found_called_and_stays_listed_behind_the_others() {
     assert_eq!(offered(last), offered(after));
     assert_eq!(system(before), system(last));
     assert!(system(before).contains("- github (20): create_branch, create_comment"), "{}", system(before));
-    let another = { agent.hears_in_another_thread(); agent.asked.last().unwrap().clone() };
+    let another = {
+        agent.hears_in_another_thread();
+        agent.asked.last().unwrap().clone()
+    };
     assert_eq!(offered(&another), offered(before), "what was found is listed in its own conversation");
     agent.is_replayed();
 }
 
 impl Agent {
     fn hears_in_another_thread(&mut self) {
-        let message = AgentMessage { message_id: "m9".into(), user: "bob".into(), text: "hello".into(), ..Default::default() };
+        let message =
+            AgentMessage { message_id: "m9".into(), user: "bob".into(), text: "hello".into(), ..Default::default() };
         self.write(&AGENT_MESSAGE, None, message);
         self.decides(&[says("hi")]).unwrap();
     }
@@ -132,7 +136,10 @@ fn few_tools_are_all_listed_as_builds_before_listed_them() {
 
 #[test]
 fn the_definition_says_which_tools_are_always_listed_and_may_take_the_search_out() {
-    let tools = |tools: &[&str]| AgentProfile { tools: tools.iter().map(|tool| (*tool).to_owned()).collect(), ..Default::default() };
+    let tools = |tools: &[&str]| AgentProfile {
+        tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+        ..Default::default()
+    };
     for (named, is_listed, count) in [
         (&["*", "jira.list_label"][..], "jira.list_label", 30),
         (&["group:jira", "group:time"], "jira.list_label", 22),

@@ -65,8 +65,10 @@ impl Presence {
     pub fn rows(&self) -> Vec<ToolServerRow> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let row = |(name, noted): (&String, &Noted)| {
-            let left_out =
-                noted.rejected.iter().map(|(name, reason)| WithheldToolRow { name: name.clone(), reason: reason.clone() });
+            let left_out = noted
+                .rejected
+                .iter()
+                .map(|(name, reason)| WithheldToolRow { name: name.clone(), reason: reason.clone() });
             ToolServerRow {
                 name: name.clone(),
                 source: ToolSource::Worker.text(),
@@ -94,9 +96,13 @@ mod tests {
             (row.state, row.replicas, row.since.map(|since| since.seconds))
         };
         let rejected = BTreeMap::from([("a b".to_owned(), "its name".to_owned())]);
-        for (second, replicas, state, since) in
-            [(1, 0, "starting", None), (2, 1, "up", Some(2)), (3, 2, "up", Some(2)), (4, 0, "down", Some(4)), (5, 1, "up", Some(5))]
-        {
+        for (second, replicas, state, since) in [
+            (1, 0, "starting", None),
+            (2, 1, "up", Some(2)),
+            (3, 2, "up", Some(2)),
+            (4, 0, "down", Some(4)),
+            (5, 1, "up", Some(5)),
+        ] {
             presence.note("bank", "billing", replicas, &rejected, at(second));
             assert_eq!(told(), (state.to_owned(), u32::try_from(replicas).unwrap(), since));
         }
