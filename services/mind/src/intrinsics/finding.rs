@@ -146,17 +146,18 @@ fn ranked<'t>(query: &str, tools: &[&'t Tool]) -> Vec<&'t Tool> {
 
 /// The words of a text in small letters and in their singular; `listPull_requests` has three.
 fn words(text: &str) -> impl Iterator<Item = String> {
-    let mut words = vec![String::new()];
-    let mut was_small = false;
+    let mut words = Vec::new();
+    let (mut word, mut was_small) = (String::new(), false);
     for letter in text.chars() {
         if !letter.is_alphanumeric() || letter.is_uppercase() && was_small {
-            words.push(String::new());
+            words.push(std::mem::take(&mut word));
         }
         if letter.is_alphanumeric() {
-            words.extend(words.pop().map(|word| word + &letter.to_lowercase().to_string()));
+            word.extend(letter.to_lowercase());
         }
         was_small = letter.is_lowercase() || letter.is_numeric();
     }
+    words.push(word);
     words.into_iter().filter(|word| !word.is_empty()).map(singular)
 }
 
