@@ -75,25 +75,23 @@ fn a_tool_is_found_called_and_stays_listed_behind_the_others() {
     let mut agent = many(AgentProfile::default());
     agent.hears("m1", "file an issue at github");
     let search = asks_for("tools.find", json!({ "query": "create issue", "group": "github" }));
-    let decided = agent.decides(&[search, calls(&["github.create_issue"])]).unwrap();
+    let decided =
+        agent.decides(&[search, asks_for("github.create_issue", json!({ "owner": "ann", "repo": "house" }))]).unwrap();
     assert_eq!(found(&decided)[0], "github.create_issue");
     assert_eq!(acts(&decided), ["github.create_issue!"]);
     agent.learns(&decided, &actions(&decided)[0], "7");
     agent.decides(&[says("filed")]).unwrap();
     agent.hears("m2", "thanks");
     agent.decides(&[says("welcome")]).unwrap();
-    let [before, after, .., last] = agent.asked.as_slice() else { panic!("asked too little") };
+    agent.hears_in_another_thread();
+    let [before, after, .., last, another] = agent.asked.as_slice() else { panic!("asked too little") };
     assert!(offered(before).len() < 30 && offered(before).last() == Some(&"tools.find"), "{:?}", offered(before));
     assert!(offered(after).starts_with(&offered(before)), "what was listed before stays as it was");
     assert_eq!(&offered(after)[offered(before).len()..], found(&decided));
     assert_eq!(offered(last), offered(after));
     assert_eq!(system(before), system(last));
     assert!(system(before).contains("- github (20): create_branch, create_comment"), "{}", system(before));
-    let another = {
-        agent.hears_in_another_thread();
-        agent.asked.last().unwrap().clone()
-    };
-    assert_eq!(offered(&another), offered(before), "what was found is listed in its own conversation");
+    assert_eq!(offered(another), offered(before), "what was found is listed in its own conversation");
     agent.is_replayed();
 }
 

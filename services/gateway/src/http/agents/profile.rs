@@ -1,7 +1,7 @@
 //! Reading profiles: of agents as they are defined, and of those that a team is made of.
 
 use jiff::tz::TimeZone;
-use kairo_core::{commands::is_value, ids::Name};
+use kairo_core::{commands::is_value, ids::Name, tool_groups};
 use kairo_proto::{
     v1::{AgentProfile, Caps, ProfileCommand},
     words::{Conduct, OutsideContent},
