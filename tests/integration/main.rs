@@ -93,6 +93,7 @@ mod telemetry;
 mod templates;
 mod tickets;
 mod timers;
+mod tool_servers;
 mod tools;
 mod trimming;
 mod turn_status;

@@ -543,12 +543,6 @@ impl Personal for Body {
             Body::MemoryAppended(it) => it.personal(visit),
             Body::StateWritten(it) => it.personal(visit),
             Body::StateDeleted(it) => it.personal(visit),
-            Body::LiveToken(_) => {}
-            Body::LiveOutput(_) => {}
-            Body::ProcessSpawned(it) => it.personal(visit),
-            Body::ProcessProgress(it) => it.personal(visit),
-            Body::ProcessCanceled(_) => {}
-            Body::ProcessExited(it) => it.personal(visit),
             Body::ToolCatalogue(_) => {}
             Body::DecisionBasis(_) => {}
             Body::Epoch(_) => {}
@@ -556,6 +550,12 @@ impl Personal for Body {
             Body::DeadLetter(_) => {}
             Body::DeadLetterRetry(_) => {}
             Body::DeadLetterRetried(_) => {}
+            Body::LiveToken(_) => {}
+            Body::LiveOutput(_) => {}
+            Body::ProcessSpawned(it) => it.personal(visit),
+            Body::ProcessProgress(it) => it.personal(visit),
+            Body::ProcessCanceled(_) => {}
+            Body::ProcessExited(it) => it.personal(visit),
             Body::TaskDue(_) => {}
             Body::TaskTriggered(it) => it.personal(visit),
             Body::EmailReceived(it) => it.personal(visit),

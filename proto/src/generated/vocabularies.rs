@@ -490,6 +490,32 @@ vocabularies! {
         /// For good.
         Archived = "archived",
     }
+    /// Where a tool comes from.
+    ToolSource {
+        /// Kairo itself.
+        BuiltIn = "built_in",
+        Mcp = "mcp",
+        Worker = "worker",
+        /// A request to a web API.
+        WebApi = "web_api",
+    }
+    /// How it is with an MCP server or a tool worker.
+    ToolServerState {
+        /// It was not reached yet.
+        Starting = "starting",
+        Up = "up",
+        /// It is gone, or does not answer; it is tried again.
+        Down = "down",
+        /// For good.
+        Stopped = "stopped",
+    }
+    /// Whether a human must consent to calls of a tool.
+    ConsentRule {
+        Always = "always",
+        /// To those with some arguments.
+        ByArguments = "by_arguments",
+        Never = "never",
+    }
 }
 
 fields! {
@@ -554,6 +580,8 @@ fields! {
     optional TurnStatus.previous as previous_word: InteractionStatus,
     Event.source as source_word: EventSource,
     Event.modality as modality_word: Modality,
+    ToolSpec.source as source_word: ToolSource,
+    DeadLetterRetried.outcome as outcome_word: RetryOutcome,
     TeamRow.status as status_word: TeamStatus,
     ThreadRow.kind as kind_word: ThreadKind,
     ThreadRow.status as status_word: ThreadStatus,
@@ -574,6 +602,10 @@ fields! {
     OfferRow.action as action_word: OfferAction,
     ConsentRow.status as status_word: ConsentStatus,
     optional ProcessRow.outcome as outcome_word: ProcessOutcome,
+    ToolServerRow.source as source_word: ToolSource,
+    ToolServerRow.state as state_word: ToolServerState,
+    ToolRow.source as source_word: ToolSource,
+    ToolRow.consent as consent_word: ConsentRule,
     HitRow.kind as kind_word: HitKind,
     CapRow.of as of_word: CapOwner,
     CapRow.cap as cap_word: CapKind,
@@ -589,5 +621,5 @@ fields! {
     ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,
     SearchResponse.backend as backend_word: SearchBackend,
-    DeadLetterRetried.outcome as outcome_word: RetryOutcome,
+    ListToolsRequest.source as source_word: ToolSource,
 }

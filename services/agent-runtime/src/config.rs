@@ -10,7 +10,7 @@ use kairo_core::{
     service::section,
     service_config,
 };
-use kairo_mind::{deliberation::Limits, prices::PriceList};
+use kairo_mind::{deliberation::Limits, offering::Listing, prices::PriceList};
 use serde::{Deserialize, Serialize};
 
 /// What models with vocabularies of their own count for a token of o200k_base.
@@ -47,6 +47,11 @@ pub struct AgentRuntimeConfig {
     pub parallel_tools: usize,
     /// Steps a chain may have. Default 64.
     pub chain_steps: usize,
+    /// Tools that a request to a model lists at most. Where an agent may call more, requests list a few of them, and the model finds
+    /// the others with `tools.find`; 0 always lists all. Default 40.
+    pub listed_tools: usize,
+    /// The same of their names, descriptions and schemas together, in bytes, of which about three make a token. Default 24576.
+    pub listed_tool_bytes: usize,
     /// What agents may take of this replica's memory, in bytes, about: three times what is written down of each, and 2 KiB. Those
     /// that rest longest are forgotten when it is more, and nothing is read while agents are written down. Default 268435456.
     pub cached_bytes: usize,
@@ -160,6 +165,8 @@ impl Default for AgentRuntimeConfig {
             retry_pause_ms: 250,
             parallel_tools: 8,
             chain_steps: 64,
+            listed_tools: Listing::default().tools,
+            listed_tool_bytes: Listing::default().bytes,
             cached_bytes: 256 * 1024 * 1024,
             decisions_at_once: 256,
             work_at_once: 256,
@@ -253,6 +260,7 @@ impl AgentRuntimeConfig {
             outage_tries: self.outage_tries,
             parallel_tools: self.parallel_tools,
             chain_steps: self.chain_steps,
+            listing: Listing { tools: self.listed_tools, bytes: self.listed_tool_bytes },
             secret_key: self.secret_key_bytes(),
             prices: PriceList::default(),
             context_tokens: BTreeMap::new(),
@@ -270,6 +278,8 @@ impl Validate for AgentRuntimeConfig {
         check(&mut mistakes, "retry_pause_ms", self.retry_pause_ms, 0..=60_000, "milliseconds");
         check(&mut mistakes, "parallel_tools", self.parallel_tools, 1..=256, "tools");
         check(&mut mistakes, "chain_steps", self.chain_steps, 1..=1_000, "steps");
+        check(&mut mistakes, "listed_tools", self.listed_tools, 0..=4_096, "tools");
+        check(&mut mistakes, "listed_tool_bytes", self.listed_tool_bytes, 0..=16_777_216, "bytes");
         check(&mut mistakes, "cached_bytes", self.cached_bytes, 4_096..=1_000_000_000_000, "bytes");
         check(&mut mistakes, "decisions_at_once", self.decisions_at_once, 1..=100_000, "decisions");
         check(&mut mistakes, "work_at_once", self.work_at_once, 1..=100_000, "decisions");

@@ -51,6 +51,8 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
         Models::new(&config.models, Arc::new(Objects::new(&context.bus)), config.agent_runtime.max_loaded_bytes);
     let models = Arc::new(models.measured(&context.bus.metrics));
     models.observe();
+    let known = models.clone();
+    context.readiness.refused_tools.set(move || known.refused_tools());
     let context = Context { bus: context.bus.with_past(config.archive.past()), ..context };
     run_with(config, context, models).await
 }

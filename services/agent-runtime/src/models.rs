@@ -22,7 +22,7 @@ use kairo_mind::{
     chat_completions::Shown,
     request::{ModelRequest, short_digest},
 };
-use kairo_proto::v1::{Completion, CompletionError};
+use kairo_proto::v1::{Completion, CompletionError, RefusedToolRow};
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::Instant,
@@ -45,6 +45,8 @@ use crate::{
 const MESSAGE_CHARS: usize = 500;
 /// Longest wait for a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
+/// Refused tools that a replica tells of at most.
+const REFUSED_TOOLS: usize = 100;
 /// What is said in the place of a key.
 const REDACTED: &str = "<redacted>";
 
@@ -136,6 +138,23 @@ impl Models {
             }
         }
         calls
+    }
+
+    /// Tools that the endpoints of models refuse, as this replica has learned since it began.
+    pub fn refused_tools(&self) -> Vec<RefusedToolRow> {
+        let tiers = [Some(&self.heavy), self.fast.as_ref(), self.light.as_ref()];
+        let models = tiers.into_iter().flatten().flat_map(|model| std::iter::once(model).chain(&model.fallbacks));
+        let mut refused: Vec<RefusedToolRow> = models
+            .flat_map(|model| {
+                let capabilities = model.learned.capabilities();
+                let row = |tool: &str| RefusedToolRow { model: model.config.model.clone(), tool: tool.to_owned() };
+                capabilities.refused_tools().map(row).collect::<Vec<_>>()
+            })
+            .collect();
+        refused.sort_by(|one, other| (&one.model, &one.tool).cmp(&(&other.model, &other.tool)));
+        refused.dedup();
+        refused.truncate(REFUSED_TOOLS);
+        refused
     }
 
     fn of(&self, tier: &str) -> &Model {

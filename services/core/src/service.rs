@@ -2,6 +2,7 @@
 
 mod health;
 mod status;
+mod telling;
 mod vitals;
 
 use std::{future::Future, process::ExitCode};

@@ -46,5 +46,6 @@ pub mod sealing;
 pub mod subjects;
 pub mod synthetic;
 pub mod threads;
+pub mod tool_groups;
 pub mod vocabulary;
 pub mod workers;

@@ -108,7 +108,7 @@ fn plan_of(params: &Value) -> Result<String, Flaw> {
 }
 
 fn offers(request: &ModelRequest, tool: &str) -> bool {
-    request.may_call() && request.tools.iter().any(|offered| *offered.name == *tool)
+    request.may_call() && request.tools.iter().chain(&request.unlisted).any(|offered| *offered.name == *tool)
 }
 
 /// The JSON a model was asked for: alone, in a code fence, or with words around it.

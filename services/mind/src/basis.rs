@@ -7,7 +7,13 @@ use kairo_proto::v1::{BasisLibrary, BasisModel, DecisionBasis};
 use prost::Message;
 use uuid::Uuid;
 
-use super::{deliberation::Limits, intrinsics, prices::PriceList, prompts};
+use super::{
+    deliberation::Limits,
+    intrinsics::{self, finding},
+    offering::Listing,
+    prices::PriceList,
+    prompts,
+};
 
 /// Libraries whose results or errors become part of decisions or of what models are asked, as this was built with them.
 const LIBRARIES: [(&str, &str); 7] = [
@@ -43,6 +49,8 @@ pub fn of(limits: &Limits, models: Vec<BasisModel>, commit: &str) -> DecisionBas
         models,
         prices,
         fallback_price,
+        listed_tools: small(limits.listing.tools),
+        listed_tool_bytes: small(limits.listing.bytes),
     };
     DecisionBasis { digest: digest(&basis.encode_to_vec()), ..basis }
 }
@@ -58,6 +66,7 @@ pub fn limits(basis: &DecisionBasis) -> Limits {
         secret_key: None,
         prices: PriceList::of(basis),
         context_tokens: context_tokens(&basis.models),
+        listing: Listing { tools: basis.listed_tools as usize, bytes: basis.listed_tool_bytes as usize },
         basis: basis.digest.clone(),
     }
 }
@@ -68,7 +77,7 @@ pub fn context_tokens(models: &[BasisModel]) -> BTreeMap<String, usize> {
 }
 
 fn intrinsics_digest() -> String {
-    let tools: Vec<_> = intrinsics::all().map(|intrinsic| &intrinsic.tool).collect();
+    let tools: Vec<_> = intrinsics::all().chain([finding::intrinsic()]).map(|intrinsic| &intrinsic.tool).collect();
     digest(&serde_json::to_vec(&tools).unwrap_or_default())
 }
 

@@ -5,7 +5,7 @@
 //! begins a turn of its own, which makes the call under the member's profile, or thinks in a thread of its own, and which ends
 //! with the one answer.
 
-use kairo_events::{ids, record::Record};
+use kairo_events::{ids, record::Record, tool_groups};
 use kairo_proto::{
     v1::{self, AgentDecision, AgentRequest, ToolError, ToolResult},
     words::{RequestKind, ToolErrorKind},
@@ -97,16 +97,19 @@ impl Profile {
     }
 }
 
-/// Whether a name, or a prefix with `*`, covers a tool.
+/// Whether a name, a prefix with `*`, or `group:` with the name of a group, covers a tool.
 pub fn covers(pattern: &str, tool: &str) -> bool {
+    if let Some(group) = pattern.strip_prefix(tool_groups::PREFIX) {
+        return tool_groups::group(tool) == group;
+    }
     match pattern.strip_suffix('*') {
         Some(prefix) => tool.starts_with(prefix),
         None => pattern == tool,
     }
 }
 
-/// Whether a list covers a tool: of names, of prefixes with `*`, and of either behind a `!`, which takes out what it covers. A list
-/// that only takes out covers everything else.
+/// Whether a list covers a tool: of names, of prefixes with `*`, of groups, and of each behind a `!`, which takes out what it covers.
+/// A list that only takes out covers everything else.
 pub fn is_listed(tool: &str, patterns: &[String]) -> bool {
     let is_taken_out = patterns.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|out| covers(out, tool));
     let mut named = patterns.iter().filter(|pattern| !pattern.starts_with('!')).peekable();

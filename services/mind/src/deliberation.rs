@@ -73,9 +73,10 @@ pub use self::{
 };
 use super::{
     caps::Reached,
+    intrinsics::finding,
     log::Input,
     request::{Catalogue, ModelRequest, Tool},
-    state::{AgentState, Cause, Order, Turn},
+    state::{AgentState, Cause, Order, Profile, Turn},
     team::Amount,
 };
 
@@ -399,6 +400,10 @@ impl<'a> Deliberation<'a> {
 
     /// Whether the agent is offered a tool of this name.
     fn knows(&self, tool: &str) -> bool {
+        if tool == finding::FIND {
+            let takes_out = |profile: &Profile| profile.takes_out(tool);
+            return self.limits.listing.is_bounded() && !self.mind.profile.as_ref().is_some_and(takes_out);
+        }
         self.tool(tool).is_some() && self.mind.offers(tool)
     }
 

@@ -18,6 +18,7 @@ use super::{
     chain::{Chain, Origin, RESULT_BYTES, Step, StepRun, StepState, THINK},
     deliberation::Back,
     in_flight::InFlight,
+    intrinsics::finding,
     outside::Provenance,
     state::{AgentState, Cause, Offer, Turn},
     tasks::{Trigger, kept},
@@ -180,6 +181,9 @@ impl AgentState {
                 thread.push(record.sequence, Entry::Notice { turn: turn_id, text }, limit);
             }
             return;
+        }
+        if step.event == finding::FIND && ended.outcome_word() == Ended::Done {
+            thread.find_tools(finding::names_in(&result));
         }
         let Ok(action) = Uuid::parse_str(&event.event_id) else { return };
         let arguments = match ended.params.as_str() {

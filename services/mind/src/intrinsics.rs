@@ -3,6 +3,7 @@
 //! Some are done at once, some ask a model first. One file for each noun.
 
 pub mod chains;
+pub mod finding;
 pub mod history;
 pub mod inner_state;
 pub mod members;
@@ -22,7 +23,7 @@ use uuid::Uuid;
 
 use super::{
     outside::Provenance,
-    request::{ModelRequest, Tool},
+    request::{Catalogue, ModelRequest, Tool},
     state::{AgentState, Turn},
 };
 
@@ -44,6 +45,8 @@ pub struct Context<'a> {
     pub most_steps: usize,
     /// Whether a tool of this name is offered to the agent.
     pub known: &'a dyn Fn(&str) -> bool,
+    /// The tools that services carry out.
+    pub catalogue: &'a Catalogue,
 }
 
 /// How an intrinsic begins.
@@ -112,7 +115,7 @@ fn ordered() -> impl Iterator<Item = &'static Intrinsic> {
 
 /// The one of this name.
 pub fn named(name: &str) -> Option<&'static Intrinsic> {
-    all().chain(ordered()).find(|intrinsic| *intrinsic.tool.name == *name)
+    all().chain(ordered()).chain([finding::intrinsic()]).find(|intrinsic| *intrinsic.tool.name == *name)
 }
 
 /// One that no model is told of, whose parameters the mind itself writes.

@@ -9,7 +9,7 @@
 //! * [`composition`]: agents that are composed of others; [`environment`] what is perceived when a message comes
 //! * `working`: what is worked on beside the conversations, `session` what that may take; `requests` what agents ask of each other; [`team`] those that work
 //!   for one
-//! * [`request`]: what a model is asked; [`facts`] what it is told to be in progress
+//! * [`request`]: what a model is asked; [`offering`] which tools it lists; [`facts`] what it is told to be in progress
 //! * [`tokens`]: how much that is
 //! * [`answer`]: what a model's answer means; [`answer_forms`] those that are JSON
 //! * [`basis`]: what decisions rest on beside the log; [`replay`] makes those of a log again
@@ -38,6 +38,7 @@ mod late_answers;
 pub mod log;
 pub mod memories;
 mod models;
+pub mod offering;
 pub mod outside;
 mod owning;
 pub mod prices;

@@ -161,6 +161,18 @@ impl Profile {
         self.has(tool) || self.member_with(tool).is_some()
     }
 
+    /// Whether its list takes the tool out.
+    pub fn takes_out(&self, tool: &str) -> bool {
+        self.tools.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|pattern| covers(pattern, tool))
+    }
+
+    /// The tools that its list names one by one.
+    pub fn named_tools(&self) -> impl Iterator<Item = &str> {
+        let is_name =
+            |pattern: &&str| !pattern.starts_with(['!', '*']) && !pattern.ends_with('*') && !pattern.contains(':');
+        self.tools.iter().map(String::as_str).filter(is_name)
+    }
+
     /// Whether the agent has the tool itself: its list covers it, or there is none, of an agent that is not composed of others.
     pub fn has(&self, tool: &str) -> bool {
         let is_named = |pattern: &String| covers(pattern, tool);

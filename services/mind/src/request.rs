@@ -32,6 +32,9 @@ pub struct ModelRequest {
     /// They stay the same through a turn, whether or not they may be called: messages hold calls of them, and what is the same
     /// again is paid for once.
     pub tools: Vec<Tool>,
+    /// Further tools that may be called and that the request does not list: a model may know them from earlier in the conversation.
+    #[serde(skip)]
+    pub unlisted: Vec<Tool>,
     #[serde(skip_serializing_if = "ToolChoice::is_free")]
     pub tool_choice: ToolChoice,
     /// The form of the answer, where it is to be JSON.

@@ -15,6 +15,7 @@ mod importing;
 mod in_progress;
 mod inner_state;
 mod interjection;
+mod offering;
 mod orders;
 mod outside;
 mod overtaken;
@@ -65,6 +66,8 @@ struct Agent {
     /// How much later it is than the length of the log says, in seconds.
     later: i64,
     limits: Limits,
+    /// The tools that services carry out.
+    catalogue: Catalogue,
 }
 
 fn limits() -> Limits {
@@ -135,6 +138,7 @@ impl Agent {
             asked: Vec::new(),
             later: 0,
             limits: limits(),
+            catalogue: catalogue(),
         };
         let profile = AgentProfile { agent: name.into(), prompt: "Be brief.".into(), ..profile };
         agent.write(&AGENT_DEFINED, None, AgentDefined { profile: Some(profile) });
@@ -204,7 +208,7 @@ impl Agent {
     /// Decides on the next input, the model answering as it likes.
     fn decides_with(&mut self, mut answer: impl FnMut(&ModelRequest) -> Completion) -> Option<Record> {
         let input = self.next_input()?;
-        let (limits, catalogue) = (self.limits.clone(), catalogue());
+        let (limits, catalogue) = (self.limits.clone(), self.catalogue.clone());
         let (mut thought, mut next) = Deliberation::begin(&self.mind.state, &input, &catalogue, &limits).unwrap();
         let decision = loop {
             match next {

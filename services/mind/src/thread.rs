@@ -61,6 +61,9 @@ pub struct Thread {
     /// Whether it is of what another agent asked for, and over with the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
+    /// Tools that `tools.find` found in it, in the order in which requests list them.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(super) found: VecDeque<Arc<str>>,
 }
 
 /// How an entry is kept.
@@ -94,6 +97,8 @@ const SUMMED_UP: usize = 50;
 
 /// Events a thread remembers until it is written to memory.
 const FRESH: usize = 100;
+/// Tools that were found in it and that requests list: of more, the oldest are forgotten.
+const FOUND_TOOLS: usize = 32;
 
 /// What a model is shown of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -224,6 +229,17 @@ impl Thread {
     /// Whether a notice in it says this.
     pub(super) fn has_told(&self, told: &str) -> bool {
         self.entries().any(|entry| matches!(entry, Entry::Notice { text, .. } if text.contains(told)))
+    }
+
+    /// Has requests list tools that were found. One that is listed stays in its place, so that what stands before it is the same.
+    pub(super) fn find_tools<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        for name in names {
+            if !self.found.iter().any(|found| **found == *name) {
+                self.found.push_back(name.into());
+            }
+        }
+        let excess = self.found.len().saturating_sub(FOUND_TOOLS);
+        self.found.drain(..excess);
     }
 
     /// Remembers an event for what is later written to memory.

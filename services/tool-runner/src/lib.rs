@@ -29,11 +29,14 @@ pub mod plan;
 mod processes;
 mod progress;
 mod published_catalogue;
+mod redaction;
 mod registry;
 mod results;
 mod runner;
+mod sources;
 pub mod tool;
 pub mod tool_name;
+mod tool_servers;
 pub mod toolbox;
 mod web;
 pub mod web_api;
@@ -107,13 +110,17 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
         toolbox.clone(),
         is_whole,
         tools.catalogue_limits(),
-        tools.consent(),
+        (tools.consent(), sources::Sources::of(tools)),
         readiness.clone(),
         shutdown.clone(),
     );
     let catalogue = Arc::new(catalogue);
+    let presence = workers::Presence::default();
+    let servers = tool_servers::ToolServers::new(&bus, tools, &toolbox, &catalogue, presence.clone());
+    let told = servers.clone();
+    readiness.tool_servers.set(move || told.rows());
     let workers = waiting_for_nats(&bus, &shutdown, async || {
-        workers::Attendance::begin(&bus, tools, toolbox.clone(), catalogue.clone()).await
+        workers::Attendance::begin(&bus, tools, toolbox.clone(), catalogue.clone(), presence.clone()).await
     });
     let Some(workers) = workers.await? else { return Ok(()) };
     let publishing = async || if is_whole { catalogue.take_up().await } else { catalogue.publish().await };
@@ -141,6 +148,7 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
         arrivals::watch(&bus, tools, &shutdown),
         imap::fetch(tools, &shutdown),
         workers.keep(shutdown.clone()),
+        servers.keep(shutdown.clone()),
     );
     drop(catalogue);
     if let Some(toolbox) = Arc::into_inner(toolbox) {

@@ -14,13 +14,14 @@ use kairo_core::{
     service::Readiness,
     subjects::{CAPABILITIES, CATALOGUE, Service},
 };
-use kairo_proto::v1::{self, ProcessCapabilities, ToolCatalogue};
+use kairo_proto::v1::{self, ProcessCapabilities, ToolCatalogue, WithheldTool};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     catalogue::{Catalogue, CatalogueLimits, Rejection},
     consent::Consent,
     pins::Pins,
+    sources::{Source, Sources},
     tool::{Executor, ToolSpec},
     toolbox::Toolbox,
 };
@@ -32,6 +33,7 @@ pub struct PublishedCatalogue {
     is_whole: bool,
     limits: CatalogueLimits,
     consent: Consent,
+    sources: Sources,
     supervisors: Newest,
     readiness: Readiness,
     current: Mutex<Current>,
@@ -41,12 +43,17 @@ pub struct PublishedCatalogue {
 struct Current {
     catalogue: Arc<Catalogue>,
     pins: Pins,
-    /// Tools that are not, and why.
+    /// Tools of servers that say otherwise than before what they are, and why they are not among them.
     withheld: BTreeMap<String, String>,
+    /// Tools that are left out for other reasons.
+    rejected: BTreeMap<String, String>,
 }
 
 /// How the names of tools begin that are about processes.
 const OF_PROCESSES: &str = "process.";
+/// Tools that are told to be left out at most, and the longest reason, in characters.
+const LEFT_OUT: usize = 256;
+const REASON_CHARS: usize = 300;
 /// Replicas may publish at the same time; whoever comes later looks again.
 const RACES: u32 = 16;
 
@@ -56,15 +63,16 @@ impl PublishedCatalogue {
         toolbox: Arc<Toolbox>,
         is_whole: bool,
         limits: CatalogueLimits,
-        consent: Consent,
+        (consent, sources): (Consent, Sources),
         readiness: Readiness,
         shutdown: CancellationToken,
     ) -> Self {
         let supervisors = Newest::follow(bus, subject(&CAPABILITIES, Service::ProcessSupervisor), shutdown);
         let (empty, _) = Catalogue::build([], limits);
-        let current = Current { catalogue: Arc::new(empty), pins: Pins::default(), withheld: BTreeMap::new() };
+        let (withheld, rejected) = (BTreeMap::new(), BTreeMap::new());
+        let current = Current { catalogue: Arc::new(empty), pins: Pins::default(), withheld, rejected };
         let (bus, current) = (bus.clone(), Mutex::new(current));
-        Self { bus, toolbox, is_whole, limits, consent, supervisors, readiness, current }
+        Self { bus, toolbox, is_whole, limits, consent, sources, supervisors, readiness, current }
     }
 
     /// What is known of a tool. One that is not known here may have come up just now, and another replica told agents
@@ -86,6 +94,18 @@ impl PublishedCatalogue {
     /// Why a tool is not offered that is there.
     pub fn withheld(&self, tool: &str) -> Option<String> {
         self.current().withheld.get(tool).cloned()
+    }
+
+    /// The tools that are not offered, and why.
+    pub fn all_withheld(&self) -> BTreeMap<String, String> {
+        self.current().all_withheld()
+    }
+
+    /// How many tools are offered whose names begin so.
+    pub fn number_with(&self, prefix: &str) -> u32 {
+        let catalogue = Arc::clone(&self.current().catalogue);
+        let number = catalogue.specs().filter(|spec| spec.name.starts_with(prefix)).count();
+        u32::try_from(number).unwrap_or(u32::MAX)
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -133,9 +153,9 @@ impl PublishedCatalogue {
             let published = last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok());
             let published = published.as_ref().and_then(|record| ToolCatalogue::of(&record.body));
             let assembled = self.assemble(published.map(Pins::of).unwrap_or_default()).await?;
-            let message = message(&assembled);
+            let message = self.message(&assembled);
             self.put_in_force(assembled);
-            if published.is_some_and(|it| (&it.version, &it.pins) == (&message.version, &message.pins)) {
+            if published.is_some_and(|published| *published == message) {
                 return Ok(());
             }
             let envelope = Envelope::entering(self.bus.new_id(), Service::ToolRunner, Origin::System, self.bus.now());
@@ -171,11 +191,32 @@ impl PublishedCatalogue {
         let specs = assembled(own.specs().cloned(), supervised, has_processes).filter(admitted);
         let specs: Vec<ToolSpec> = specs.map(|spec| self.consent.applied_to(spec)).collect();
         let (catalogue, rejections) = Catalogue::build(specs, self.limits);
-        for Rejection { name, reason } in rejections {
+        for Rejection { name, reason } in &rejections {
             tracing::warn!(name, reason, "tool left out");
         }
         withheld.values().for_each(|why| tracing::warn!("{why}"));
-        Ok(Current { catalogue: Arc::new(catalogue), pins, withheld })
+        let rejected = self.toolbox.rejections().into_iter().chain(rejections);
+        // One of two tools with this name is there.
+        let rejected = rejected.filter(|rejection| catalogue.get(&rejection.name).is_none());
+        let rejected = rejected.map(|rejection| (rejection.name, rejection.reason)).collect();
+        Ok(Current { catalogue: Arc::new(catalogue), pins, withheld, rejected })
+    }
+
+    fn message(&self, current: &Current) -> ToolCatalogue {
+        let shortened = |reason: &str| reason.chars().take(REASON_CHARS).collect();
+        let withheld = current.all_withheld().into_iter().take(LEFT_OUT);
+        ToolCatalogue {
+            version: current.catalogue.version().to_string(),
+            tools: current.catalogue.specs().map(|spec| told(spec, self.sources.source(spec))).collect(),
+            pins: current.pins.told(),
+            withheld: withheld.map(|(name, reason)| WithheldTool { name, reason: shortened(&reason) }).collect(),
+        }
+    }
+}
+
+impl Current {
+    fn all_withheld(&self) -> BTreeMap<String, String> {
+        self.rejected.iter().chain(&self.withheld).map(|(name, reason)| (name.clone(), reason.clone())).collect()
     }
 }
 
@@ -183,8 +224,8 @@ fn subject(row: &kairo_core::subjects::Route, service: Service) -> String {
     Name::parse(service.name()).map(|owner| row.of(&owner)).unwrap_or_default()
 }
 
-fn message(Current { catalogue, pins, .. }: &Current) -> ToolCatalogue {
-    let tool = |spec: &ToolSpec| v1::ToolSpec {
+fn told(spec: &ToolSpec, source: Source) -> v1::ToolSpec {
+    v1::ToolSpec {
         name: spec.name.clone(),
         description: spec.description.clone(),
         schema: spec.schema.to_string(),
@@ -194,11 +235,8 @@ fn message(Current { catalogue, pins, .. }: &Current) -> ToolCatalogue {
         needs_approval: spec.needs_approval,
         needs_approval_with: spec.needs_approval_with.clone(),
         acts_outside: spec.acts_outside,
-    };
-    ToolCatalogue {
-        version: catalogue.version().to_string(),
-        tools: catalogue.specs().map(tool).collect(),
-        pins: pins.told(),
+        source: source.kind.text(),
+        server: source.server,
     }
 }
 

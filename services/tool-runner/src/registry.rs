@@ -21,6 +21,7 @@ pub(crate) struct Registry {
 struct Tools {
     by_owner: BTreeMap<String, Vec<Arc<dyn Tool>>>,
     by_name: BTreeMap<String, Arc<dyn Tool>>,
+    rejections: Vec<Rejection>,
 }
 
 impl std::fmt::Debug for Tools {
@@ -57,12 +58,19 @@ impl Registry {
             by_name.entry(tool.spec().name.clone()).or_insert_with(|| Arc::clone(tool));
         }
         tools.by_name = by_name;
+        let others_left_out = tools.rejections != rejections;
+        tools.rejections.clone_from(&rejections);
         self.catalogue.send_if_modified(|current| {
-            let changed = current.version() != catalogue.version();
+            let changed = others_left_out || current.version() != catalogue.version();
             *current = Arc::new(catalogue);
             changed
         });
         rejections
+    }
+
+    /// The tools that are left out, and why.
+    pub(crate) fn rejections(&self) -> Vec<Rejection> {
+        self.lock().rejections.clone()
     }
 
     /// The tool that is called, once its arguments fit.

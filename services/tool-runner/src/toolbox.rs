@@ -21,7 +21,7 @@ use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_searc
 use crate::catalogue::{Catalogue, Rejection};
 use crate::config::ToolsConfig;
 use crate::late::{LateAnswer, LateAnswers, Running};
-use crate::mcp::{self, McpServer};
+use crate::mcp::{self, Health, McpServer};
 use crate::outcome::{Exchange, Missing, without_answer};
 use crate::registry::Registry;
 use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolErrorKind};
@@ -168,6 +168,21 @@ impl Toolbox {
     /// down.
     pub fn servers(&self) -> impl Iterator<Item = (&str, Option<String>)> {
         self.servers.iter().map(|server| (server.name(), server.protocol()))
+    }
+
+    /// The MCP servers and how it is with each.
+    pub fn mcp_health(&self) -> Vec<(String, Health)> {
+        self.servers.iter().map(|server| (server.name().to_owned(), server.health())).collect()
+    }
+
+    /// What tells when the health of an MCP server changed, for each of them.
+    pub fn mcp_changes(&self) -> Vec<watch::Receiver<u64>> {
+        self.servers.iter().map(McpServer::health_changes).collect()
+    }
+
+    /// The tools of all owners that are left out of the catalogue.
+    pub fn rejections(&self) -> Vec<Rejection> {
+        self.registry.rejections()
     }
 
     /// Checks the arguments, and waits for a free place, first come first served, and for what the tool itself waits for.

@@ -7,7 +7,9 @@ mod attendance;
 mod calling;
 pub mod config;
 pub mod message;
+mod presence;
 pub mod roster;
 mod tool;
 
 pub use attendance::Attendance;
+pub use presence::Presence;

@@ -213,7 +213,9 @@ impl Model {
 }
 
 fn offered(request: &ModelRequest) -> Offered {
-    Offered::new(request.tools.iter().map(|tool| (&*tool.name, to_wire(&tool.name), &*tool.schema)))
+    Offered::new(
+        request.tools.iter().chain(&request.unlisted).map(|tool| (&*tool.name, to_wire(&tool.name), &*tool.schema)),
+    )
 }
 
 /// Ids of the calls that a request shows: those of an answer to it differ from them.

@@ -89,6 +89,11 @@ impl Capabilities {
         }
     }
 
+    /// The tools that it refuses, as they are named on the wire.
+    pub fn refused_tools(&self) -> impl Iterator<Item = &str> {
+        self.left_out_tools.iter().map(|(name, _)| name.as_str())
+    }
+
     fn leaves_out(&self, tool: &Tool) -> bool {
         self.left_out_tools.contains(&key(tool))
     }

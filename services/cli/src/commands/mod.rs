@@ -47,6 +47,8 @@ mod tasks;
 mod teams;
 mod thoughts;
 mod threads;
+mod tool_servers;
+mod tools;
 mod trim;
 mod turn;
 mod unasked;
@@ -130,6 +132,7 @@ enum Command {
     Watch(watch::Arguments),
     Usage(usage::Arguments),
     Status(status::Arguments),
+    Tools(tools::Arguments),
     Fleet(fleet::Arguments),
     Export(export::Arguments),
     Forget(forget::Arguments),
@@ -219,6 +222,7 @@ impl Arguments {
             Command::Keys(arguments) => keys::run(arguments, &session).await,
             Command::Usage(arguments) => usage::run(arguments, &session).await,
             Command::Status(arguments) => status::run(arguments, &session).await,
+            Command::Tools(arguments) => tools::run(arguments, &session).await,
             Command::Fleet(arguments) => fleet::run(arguments, &session).await,
             Command::Export(arguments) => export::run(arguments, &session).await,
             Command::Forget(arguments) => forget::run(arguments, &session).await,

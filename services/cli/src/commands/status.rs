@@ -7,7 +7,7 @@ use kairo_core::{bus::room::Room, subjects};
 use kairo_proto::v1::{GetStatusResponse, LagRow, LogRow, ParkedAgent, ReplicaRow};
 use serde_json::Value;
 
-use super::Session;
+use super::{Session, tool_servers};
 use crate::{Error, lapse, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -62,6 +62,7 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
     lines.extend(notes.map(|(replica, note)| format!("{}: {note}", replica.instance)));
     lines.extend(missing(status).into_iter().map(|name| format!("{name}: no replica is ready")));
     lines.push(String::new());
+    lines.extend(tool_servers::lines(&status.services));
     lines.extend(table(OWNERS, status.services.iter().filter(|replica| shares(&replica.service)).map(owner)));
     lines.extend(status.services.iter().flat_map(|replica| &replica.parked).map(parked));
     lines.push(String::new());

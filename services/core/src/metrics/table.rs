@@ -129,6 +129,7 @@ const TIER: &str = "kairo.tier";
 const LANE: &str = "kairo.lane";
 const INPUT: &str = "kairo.input";
 const MODEL: &str = "gen_ai.request.model";
+const TOOL_SERVER: &str = "kairo.tool.server";
 const CONSUMER: &str = "messaging.consumer.group.name";
 
 /// Bounds of what takes from a millisecond to minutes, in seconds.
@@ -232,6 +233,8 @@ metrics! {
         "calls of tools under way";
     TOOLS_LIMIT, "kairo.tool.limit", Kind::Gauge, Unit::Of("{call}"), [], TOOL_RUNNER,
         "calls of tools that may be under way at once (`tool_runner.parallel`)";
+    TOOL_SERVER_UP, "kairo.tool.server.up", Kind::Gauge, Unit::YesOrNo, [TOOL_SERVER, "kairo.tool.source"], TOOL_RUNNER,
+        "whether an MCP server or a tool worker of the configuration can be called";
     PROCESSES_RUNNING, "kairo.processes.running", Kind::Gauge, Unit::Of("{process}"), [], PROCESS_SUPERVISOR,
         "processes that run";
     PROCESSES_LIMIT, "kairo.processes.limit", Kind::Gauge, Unit::Of("{process}"), [], PROCESS_SUPERVISOR,

@@ -12,11 +12,12 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
     routing::get,
 };
+use kairo_proto::v1::{RefusedToolRow, ToolServerRow};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-use super::ServiceError;
+use super::{ServiceError, telling::Teller};
 use crate::{
     bus::Bus,
     config::{Mistake, Validate},
@@ -55,6 +56,10 @@ pub struct Readiness {
     bus: Arc<OnceLock<Bus>>,
     /// By what they are about.
     notes: Arc<Mutex<BTreeMap<&'static str, Vec<String>>>>,
+    /// The MCP servers and tool workers that it calls.
+    pub tool_servers: Teller<ToolServerRow>,
+    /// Tools that the endpoints of models refuse.
+    pub refused_tools: Teller<RefusedToolRow>,
 }
 
 impl Readiness {

@@ -40,6 +40,8 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             violations: violations.count,
             last_violation: violations.last,
             notes: readiness.notes(),
+            tool_servers: readiness.tool_servers.tell(),
+            refused_tools: readiness.refused_tools.tell(),
         };
         if let Err(error) = bus.say(&reply, status.encode_to_vec()).await {
             tracing::debug!(%error, "a status answer went nowhere");

@@ -60,6 +60,7 @@ mod thoughts;
 mod thread_messages;
 mod threads;
 mod tickets;
+mod tools;
 mod unread;
 mod usage;
 mod whoami;
@@ -160,6 +161,8 @@ fn rpcs() -> Router<Gateway> {
         get_events_outline: get(outline::get),
         get_usage: get(usage::get),
         get_status: get(status::get),
+        list_tools: get(tools::get),
+        get_tool: get(tools::one),
         make_ticket: post(tickets::post),
         list_keys: get(keys::get),
         make_key: post(keys::post),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::prices::PriceList;
+use crate::{offering::Listing, prices::PriceList};
 
 /// Limits of deciding.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Limits {
     pub prices: PriceList,
     /// What the models of each tier take at once, in tokens; nothing is summed up for the sake of those that are missing.
     pub context_tokens: BTreeMap<String, usize>,
+    /// From how many tools on a request lists a few of them.
+    pub listing: Listing,
     /// Digest of the [basis](crate::basis) that says all of this, and more.
     pub basis: String,
 }
@@ -46,6 +48,7 @@ impl Default for Limits {
             secret_key: None,
             prices: PriceList::default(),
             context_tokens: BTreeMap::new(),
+            listing: Listing::default(),
             basis: String::new(),
         }
     }

@@ -9,8 +9,10 @@ use super::{Back, Deliberation, Failure, Purpose};
 use crate::{
     answer_forms,
     chain::{Origin, Step, THINK, check, format},
-    intrinsics, prompts,
-    request::ModelRequest,
+    intrinsics::{self, finding},
+    offering::Offering,
+    prompts,
+    request::{ModelRequest, Tool},
     thread::cut_to,
 };
 
@@ -28,7 +30,7 @@ impl Deliberation<'_> {
     pub(super) fn plan(&mut self, turn_id: Uuid, planning: Planning) {
         self.settle();
         let Some(turn) = self.turn(turn_id) else { return };
-        let events: Vec<Value> = self.events().collect();
+        let events: Vec<Value> = self.events(&turn.thread_id, &planning.plan).collect();
         let events: Vec<String> = events.iter().map(Value::to_string).collect();
         let system = format!("{}\n{}", prompts::CHAIN, events.join("\n"));
         let plan = cut_to(&planning.plan, PLAN_BYTES);
@@ -113,15 +115,20 @@ impl Deliberation<'_> {
         crowded.map(mistake).collect()
     }
 
-    /// Everything a chain may hold, with its schema.
-    fn events(&self) -> impl Iterator<Item = Value> {
+    /// Everything a chain may hold, with its schema; where there are many tools, those that are at hand and those that the plan names.
+    fn events(&self, thread_id: &str, plan: &str) -> impl Iterator<Item = Value> {
         let think = json!({
             "event": THINK,
             "description": "Thinks about the results so far; with a prompt it analyses, without one it answers the user.",
             "params": {"type": "object", "properties": {"prompt": {"type": "string"}}},
         });
         let tools = self.catalogue.tools.iter().chain(intrinsics::all().map(|intrinsic| &intrinsic.tool));
-        let offered = tools.filter(|tool| self.knows(&tool.name)).map(|tool| {
+        let known = tools.filter(|tool| self.knows(&tool.name)).collect();
+        let offering = Offering::of(&self.mind, thread_id, known, self.limits.listing);
+        let at_hand = offering.at_hand().into_iter().filter(|tool| *tool.name != *finding::FIND);
+        let named = offering.unlisted.into_iter().filter(|tool| plan.contains(&*tool.name));
+        let wanted: Vec<&Tool> = at_hand.chain(named).collect();
+        let offered = wanted.into_iter().map(|tool| {
             let schema: Value = serde_json::from_str(&tool.schema).unwrap_or_default();
             json!({ "event": tool.name, "description": tool.description, "params": schema })
         });

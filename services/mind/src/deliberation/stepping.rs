@@ -276,6 +276,7 @@ impl Deliberation<'_> {
             secret_key: self.limits.secret_key.as_ref(),
             most_steps: self.limits.chain_steps,
             known,
+            catalogue: self.catalogue,
         }
     }
 

@@ -46,6 +46,7 @@ impl Deliberation<'_> {
             prompt: prompt.as_deref(),
             plans: self.plans(),
             now: self.input.envelope.time,
+            listing: self.limits.listing,
         };
         let request = turn_request::think(&self.mind, &thinking, self.catalogue);
         let request = Self::with_client(turn, thinking.may_call, request);

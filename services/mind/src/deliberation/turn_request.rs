@@ -7,7 +7,10 @@ use uuid::Uuid;
 use crate::{
     answer_forms,
     chat::{self, ClientCall},
-    facts, intrinsics, prompts,
+    facts,
+    intrinsics::{self, finding},
+    offering::{Listing, Offering},
+    prompts,
     request::{Catalogue, Conversation, Message, ModelRequest, PLAN, Tool, ToolCall, ToolChoice},
     state::{AgentState, Turn},
     thread::{Call, Entry, Thread, cut_to},
@@ -41,6 +44,8 @@ pub(super) struct Thinking<'a> {
     pub(super) plans: bool,
     /// The recorded time of the input.
     pub(super) now: Timestamp,
+    /// From how many tools on a few of them are listed.
+    pub(super) listing: Listing,
 }
 
 /// The request with which a turn goes on. Its system message and its tools are the same through the conversation, as long as the
@@ -48,8 +53,9 @@ pub(super) struct Thinking<'a> {
 pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Catalogue) -> ModelRequest {
     let Thinking { turn_id, turn, manner, may_call, now, .. } = *thinking;
     let plans = thinking.plans && manner != Manner::Acknowledge;
-    let all = offered(state, manner, catalogue);
-    let system = system(state, manner, plans.then_some(all.as_slice()));
+    let offering = Offering::of(state, &turn.thread_id, offered(state, manner, catalogue), thinking.listing);
+    let at_hand = offering.at_hand();
+    let system = system(state, manner, plans.then_some(at_hand.as_slice()), offering.groups());
     let mut request = ModelRequest::with(state.thinks_with(Some(turn)), vec![Message::System { text: system }]);
     let mut conversation = request.conversation();
     if let Some(thread) = state.threads.get(&turn.thread_id) {
@@ -59,10 +65,15 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     facts(state, thinking).iter().for_each(|fact| conversation.context(fact));
     conversation.end();
     request.tools = match plans {
-        false => all.into_iter().cloned().collect(),
-        // What is in flight is dealt with at once, without a plan.
-        true => all.into_iter().filter(|tool| is_about_actions(&tool.name)).cloned().chain([plan_tool()]).collect(),
+        false => at_hand.into_iter().cloned().collect(),
+        // What is in flight is dealt with at once, without a plan; and what a plan may need is found before there is one.
+        true => {
+            at_hand.into_iter().filter(|tool| is_called_by_planners(&tool.name)).cloned().chain([plan_tool()]).collect()
+        }
     };
+    if !plans {
+        request.unlisted = offering.unlisted.into_iter().cloned().collect();
+    }
     request.tool_choice = if may_call { ToolChoice::Free } else { ToolChoice::None };
     request.analysis = thinking.prompt.is_some();
     request
@@ -76,15 +87,15 @@ fn offered<'t>(state: &AgentState, manner: Manner, catalogue: &'t Catalogue) -> 
     catalogue.tools.iter().chain(intrinsics).filter(offered).collect()
 }
 
-/// What the agent is, in words; `planned` is what it can make plans of.
-fn system(state: &AgentState, manner: Manner, planned: Option<&[&Tool]>) -> String {
+/// What the agent is, in words; `planned` is what it can make plans of, and `further` tells of tools that are not listed.
+fn system(state: &AgentState, manner: Manner, planned: Option<&[&Tool]>, further: Option<String>) -> String {
     let manners = match manner {
         Manner::Answer => None,
         Manner::Acknowledge => Some(prompts::ACKNOWLEDGE.to_owned()),
         Manner::Work => Some(prompts::WORK.to_owned()),
     };
     let own = state.profile.as_ref().map(|profile| profile.prompt.clone()).filter(|own| !own.is_empty());
-    let said = [planned.map(planner), manners, own, facts::mission(state), facts::members(state)];
+    let said = [planned.map(planner), manners, own, facts::mission(state), facts::members(state), further];
     said.into_iter().flatten().chain([prompts::CONTEXT.to_owned()]).collect::<Vec<_>>().join("\n\n")
 }
 
@@ -162,6 +173,10 @@ fn is_about_work(tool: &str) -> bool {
     let is_kept = tool.starts_with("memory.") || intrinsics::inner_state::is_of_inner_state(tool);
     let is_known = matches!(tool, "team.status" | "submodule.ask" | "history.query");
     is_about_actions(tool) || tool.starts_with("task.") || is_kept || is_known
+}
+
+fn is_called_by_planners(tool: &str) -> bool {
+    is_about_actions(tool) || tool == finding::FIND
 }
 
 fn is_about_actions(tool: &str) -> bool {

@@ -27,12 +27,14 @@ pub enum Limit {
     ParallelTools,
     /// Steps a chain may have.
     ChainSteps,
+    /// Tools that a request lists at most.
+    ListedTools,
 }
 
 impl Limit {
     /// All there are.
-    pub const ALL: [Self; 5] =
-        [Self::MaxSteps, Self::ModelTries, Self::OutageTries, Self::ParallelTools, Self::ChainSteps];
+    pub const ALL: [Self; 6] =
+        [Self::MaxSteps, Self::ModelTries, Self::OutageTries, Self::ParallelTools, Self::ChainSteps, Self::ListedTools];
 
     /// As it is named in the configuration and in a basis.
     pub const fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Limit {
             Self::OutageTries => "outage_tries",
             Self::ParallelTools => "parallel_tools",
             Self::ChainSteps => "chain_steps",
+            Self::ListedTools => "listed_tools",
         }
     }
 
@@ -52,6 +55,7 @@ impl Limit {
             Self::OutageTries => limits.outage_tries = value,
             Self::ParallelTools => limits.parallel_tools = value as usize,
             Self::ChainSteps => limits.chain_steps = value as usize,
+            Self::ListedTools => limits.listing.tools = value as usize,
         }
     }
 }

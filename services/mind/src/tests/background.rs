@@ -51,7 +51,7 @@ impl Agent {
         mut answer: impl FnMut(&ModelRequest) -> Completion,
     ) -> Option<(Input, AgentDecision)> {
         let (state, input) = self.next_work()?;
-        let (limits, catalogue) = (self.limits.clone(), catalogue());
+        let (limits, catalogue) = (self.limits.clone(), self.catalogue.clone());
         let (mut thought, mut next) = Deliberation::begin(&state, &input, &catalogue, &limits).unwrap();
         loop {
             match next {
@@ -114,15 +114,16 @@ impl Agent {
 
 /// One that knows the tools there are, and the limits.
 fn replay_of(agent: &Agent) -> Replay {
-    let Catalogue { version, tools } = catalogue();
+    let Catalogue { version, tools } = agent.catalogue.clone();
     let spec = |tool: Tool| ToolSpec {
         name: tool.name.to_string(),
+        description: tool.description.to_string(),
         schema: tool.schema.to_string(),
         needs_approval: tool.needs_approval,
         acts_outside: tool.acts_outside,
         ..Default::default()
     };
-    let body = ToolCatalogue { version, tools: tools.into_iter().map(spec).collect(), pins: Vec::new() }.into();
+    let body = ToolCatalogue { version, tools: tools.into_iter().map(spec).collect(), ..Default::default() }.into();
     let limits = &agent.limits;
     let small = |number: usize| u32::try_from(number).unwrap();
     let model = |(tier, most): (&String, &usize)| BasisModel {
@@ -134,6 +135,8 @@ fn replay_of(agent: &Agent) -> Replay {
         max_steps: limits.max_steps,
         model_tries: limits.tries,
         outage_tries: limits.outage_tries,
+        listed_tools: small(limits.listing.tools),
+        listed_tool_bytes: small(limits.listing.bytes),
         parallel_tools: small(limits.parallel_tools),
         chain_steps: small(limits.chain_steps),
         models: limits.context_tokens.iter().map(model).collect(),

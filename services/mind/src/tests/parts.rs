@@ -77,6 +77,7 @@ fn the_same_log_asks_the_same_of_models_and_other_bytes_ask_something_else() {
             asked: Vec::new(),
             later: 0,
             limits: limits(),
+            catalogue: catalogue(),
         };
         let call = actions(agent.log.last().unwrap()).remove(0);
         let decided = agent.log.last().unwrap().clone();

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::calling::Caller;
 use super::config::{WorkerConfig, WorkerLifecycleConfig};
 use super::message::{AnnouncedTool, Announcement, PROTOCOL, RefusedTool, Verdict};
+use super::presence::Presence;
 use super::roster::Roster;
 use super::tool::WorkerTool;
 use crate::config::ToolsConfig;
@@ -39,6 +40,7 @@ pub struct Attendance {
     workers: BTreeMap<Name, Worker>,
     announcements: Option<Subscription>,
     began: Instant,
+    presence: Presence,
 }
 
 /// One worker, with all its replicas.
@@ -54,12 +56,13 @@ struct Worker {
 }
 
 impl Attendance {
-    /// Listens from now on, and waits a while for each worker to announce itself.
+    /// Listens from now on, and waits a while for each worker to announce itself. Which of them are there is noted in `presence`.
     pub async fn begin(
         bus: &Bus,
         config: &ToolsConfig,
         toolbox: Arc<Toolbox>,
         catalogue: Arc<PublishedCatalogue>,
+        presence: Presence,
     ) -> Result<Self, BusError> {
         let lifecycle = config.worker_lifecycle.clone();
         let worker = |worker: &WorkerConfig| {
@@ -79,7 +82,9 @@ impl Attendance {
         };
         let (bus, call_timeout) = (bus.clone(), config.call_timeout());
         let began = Instant::now();
-        let mut attendance = Self { bus, toolbox, catalogue, lifecycle, call_timeout, workers, announcements, began };
+        let mut attendance =
+            Self { bus, toolbox, catalogue, lifecycle, call_timeout, workers, announcements, began, presence };
+        attendance.note_presence();
         attendance.call_the_roll().await;
         Ok(attendance)
     }
@@ -142,6 +147,7 @@ impl Attendance {
             Ok((accepted, refused)) => (accepted, refused, None),
             Err(error) => (Vec::new(), Vec::new(), Some(error)),
         };
+        self.note_presence();
         let (runner, announce_ms) = (self.bus.instance.to_string(), self.lifecycle.announce_ms);
         let verdict = Verdict { runner, accepted, refused, error, announce_ms };
         let subject = workers::announced(&name, &announcement.instance);
@@ -180,6 +186,14 @@ impl Attendance {
         for worker in self.workers.values_mut() {
             worker.roster.forget_before(then);
             worker.offer(&self.toolbox, self.call_timeout);
+        }
+        self.note_presence();
+    }
+
+    fn note_presence(&self) {
+        for (name, worker) in &self.workers {
+            let (prefix, replicas) = (worker.config.prefix(), worker.roster.len());
+            self.presence.note(name.as_str(), prefix, replicas, &worker.rejected, self.bus.now());
         }
     }
 }

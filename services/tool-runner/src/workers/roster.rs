@@ -46,6 +46,11 @@ impl Roster {
         self.present.retain(|_, present| present.heard >= then);
     }
 
+    /// How many replicas are there.
+    pub fn len(&self) -> usize {
+        self.present.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.present.is_empty()
     }

@@ -30,7 +30,7 @@ pub struct Options {
     /// The tools there are, from this JSON file: a list of tools, or a catalogue as `kairo events --json` shows it
     #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
-    /// A limit of deciding: max_steps, model_tries, outage_tries, parallel_tools or chain_steps; can be repeated
+    /// A limit of deciding: max_steps, model_tries, outage_tries, parallel_tools, chain_steps or listed_tools; can be repeated
     #[arg(long = "limit", value_parser = limit, value_name = "NAME=NUMBER")]
     limits: Vec<(Limit, u32)>,
 }

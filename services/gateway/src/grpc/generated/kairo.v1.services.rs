@@ -2321,6 +2321,23 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetStatusResponse>,
             tonic::Status,
         >;
+        /// The tools that agents can be offered, by name, with those that are left out and why. Which of them an agent is offered, its
+        /// profile says.
+        async fn list_tools(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListToolsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListToolsResponse>,
+            tonic::Status,
+        >;
+        /// A tool.
+        async fn get_tool(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetToolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetToolResponse>,
+            tonic::Status,
+        >;
     }
     /// What is known: the read model, as GET of the HTTP interface shows it. Needs the scope read.
     ///
@@ -3917,6 +3934,96 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetStatusSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/ListTools" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListToolsSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<::kairo_proto::v1::ListToolsRequest>
+                    for ListToolsSvc<T> {
+                        type Response = ::kairo_proto::v1::ListToolsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::ListToolsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::list_tools(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListToolsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/GetTool" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetToolSvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<::kairo_proto::v1::GetToolRequest>
+                    for GetToolSvc<T> {
+                        type Response = ::kairo_proto::v1::GetToolResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::GetToolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::get_tool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetToolSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

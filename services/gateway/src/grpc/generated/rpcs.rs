@@ -68,6 +68,8 @@ rpcs! { generated::queries_server::Queries:
     get_events_outline(GetEventsOutlineRequest) -> GetEventsOutlineResponse = GET GET_EVENTS_OUTLINE,
     get_usage(GetUsageRequest) -> GetUsageResponse = GET GET_USAGE,
     get_status(GetStatusRequest) -> GetStatusResponse = GET GET_STATUS,
+    list_tools(ListToolsRequest) -> ListToolsResponse = GET LIST_TOOLS,
+    get_tool(GetToolRequest) -> GetToolResponse = GET GET_TOOL,
 }
 
 services! {

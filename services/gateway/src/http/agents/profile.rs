@@ -1,7 +1,7 @@
 //! Reading profiles: of agents as they are defined, and of those that a team is made of.
 
 use jiff::tz::TimeZone;
-use kairo_core::{commands::is_value, ids::Name};
+use kairo_core::{commands::is_value, ids::Name, tool_groups};
 use kairo_proto::{
     v1::{AgentProfile, Caps, ProfileCommand},
     words::{Conduct, OutsideContent},
@@ -190,8 +190,8 @@ fn up_to(max: usize, text: &str) -> Option<String> {
     (text.len() <= max).then(|| text.to_owned())
 }
 
-pub const TOOLS: &str = "a list of at most 256 names of tools, or of prefixes followed by *, with ! before those that are \
-    taken out";
+pub const TOOLS: &str = "a list of at most 256 names of tools, of prefixes followed by *, or of groups such as group:mail, with ! \
+    before those that are taken out";
 
 pub fn tools(value: &Value) -> Option<Vec<String>> {
     let tools = value.as_array().filter(|tools| tools.len() <= MAX_TOOLS)?;
@@ -222,6 +222,9 @@ fn command(value: &Value) -> Option<ProfileCommand> {
 }
 
 fn is_tool_pattern(pattern: &str) -> bool {
+    if let Some(group) = pattern.strip_prefix(tool_groups::PREFIX) {
+        return !group.contains('*') && is_tool_pattern(group);
+    }
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !pattern.is_empty() && pattern.len() <= MAX_TOOL_NAME && name.bytes().all(allowed)
@@ -346,10 +349,10 @@ mod tests {
 
     #[test]
     fn tools_are_names_or_prefixes() {
-        for good in ["*", "tools.*", "http.get", "mcp.Read_file-2"] {
+        for good in ["*", "tools.*", "http.get", "mcp.Read_file-2", "group:mail"] {
             assert!(is_tool_pattern(good), "{good}");
         }
-        for bad in ["", "a*b", "**", "a b", "ä", &"x".repeat(65)] {
+        for bad in ["", "a*b", "**", "a b", "ä", "group:", "group:*", "group:a:b", "tools:x", &"x".repeat(65)] {
             assert!(!is_tool_pattern(bad), "{bad}");
         }
         assert_eq!(tools(&serde_json::json!(["*", "!email.*"])).unwrap().len(), 2);

@@ -62,6 +62,8 @@ pub const LIST_EVENTS: &str = "/v1/events";
 pub const GET_EVENTS_OUTLINE: &str = "/v1/events/outline";
 pub const GET_USAGE: &str = "/v1/usage";
 pub const GET_STATUS: &str = "/v1/status";
+pub const LIST_TOOLS: &str = "/v1/tools";
+pub const GET_TOOL: &str = "/v1/tools/{tool}";
 
 /// Who may use them.
 pub const ACCESS: &[Access] = &[
@@ -127,6 +129,8 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_EVENTS_OUTLINE, READ, Named, Closed),
     row("GET", GET_USAGE, READ, Named, Named),
     row("GET", GET_STATUS, READ, Free, Free),
+    row("GET", LIST_TOOLS, READ, Free, Free),
+    row("GET", GET_TOOL, READ, Free, Free),
 ];
 
 /// What answers at each, by rpc.
@@ -193,6 +197,8 @@ pub struct Handlers {
     pub get_events_outline: MethodRouter<Gateway>,
     pub get_usage: MethodRouter<Gateway>,
     pub get_status: MethodRouter<Gateway>,
+    pub list_tools: MethodRouter<Gateway>,
+    pub get_tool: MethodRouter<Gateway>,
 }
 
 impl Handlers {
@@ -260,5 +266,7 @@ impl Handlers {
             .route(GET_EVENTS_OUTLINE, self.get_events_outline)
             .route(GET_USAGE, self.get_usage)
             .route(GET_STATUS, self.get_status)
+            .route(LIST_TOOLS, self.list_tools)
+            .route(GET_TOOL, self.get_tool)
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     intrinsics::{Begun, Context, Done, Intrinsic, named},
-    request::{Message, ModelRequest},
+    request::{Catalogue, Message, ModelRequest},
     state::{AgentState, Cause, Profile, Turn},
     thread::{Call, Entry, Keeping, WithCalls},
 };
@@ -50,6 +50,7 @@ fn with<T>(state: &AgentState, turn: &Turn, key: Option<&sealing::Key>, go: impl
         secret_key: key,
         most_steps: 8,
         known: &|_| true,
+        catalogue: &Catalogue::default(),
     })
 }
 

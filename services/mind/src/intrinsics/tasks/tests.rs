@@ -12,6 +12,7 @@ use super::{all, end_of_day, fired};
 use crate::session::Bounds;
 use crate::{
     intrinsics::{Begun, Context, Done},
+    request::Catalogue,
     state::{AgentState, Cause, Profile, Turn},
     tasks::{MOST_OPEN, Status},
 };
@@ -80,6 +81,7 @@ impl Agent {
             secret_key: None,
             most_steps: 20,
             known: &known,
+            catalogue: &Catalogue::default(),
         };
         let intrinsic = all().into_iter().find(|intrinsic| *intrinsic.tool.name == *tool).unwrap();
         let Begun::Done(Done { events, result }) = (intrinsic.begin)(&context, params.as_object().unwrap())? else {

@@ -1,0 +1,61 @@
+//! Groups of tools: tools that belong together have one name, by which profiles name all of them.
+//!
+//! The group of a tool follows from its name. An MCP server, a worker or a document of OpenAPI has the first segment of its
+//! tools' names for itself, so its tools are a group. Kairo's own tools are grouped by what they are about.
+
+/// What stands before the name of a group where a profile lists tools: `group:mail`.
+pub const PREFIX: &str = "group:";
+
+/// The group that a tool of this name belongs to.
+///
+/// ```
+/// assert_eq!(kairo_events::tool_groups::group("email.send"), "mail");
+/// assert_eq!(kairo_events::tool_groups::group("github.create_issue"), "github");
+/// ```
+pub fn group(tool: &str) -> &str {
+    let first = tool.split('.').next().unwrap_or(tool);
+    match first {
+        "tools" if tool == "tools.find" => "tools",
+        "tools" => "time",
+        "http" | "web" => "web",
+        "email" => "mail",
+        "document" => "documents",
+        "memory" | "state" | "history" => "memory",
+        "task" | "chain" | "step" => "tasks",
+        "thread" | "user" => "conversation",
+        "process" | "action" => "processes",
+        "agent" | "member" | "submodule" | "team" | "request" => "agents",
+        first => first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_tools_are_grouped_by_what_they_are_about_and_others_by_their_server() {
+        let table = [
+            ("tools.now", "time"),
+            ("tools.date_calc", "time"),
+            ("tools.find", "tools"),
+            ("http.get", "web"),
+            ("web.search", "web"),
+            ("email.send", "mail"),
+            ("calendar.create", "calendar"),
+            ("memory.search", "memory"),
+            ("state.write", "memory"),
+            ("task.schedule", "tasks"),
+            ("chain.cancel", "tasks"),
+            ("process.run", "processes"),
+            ("action.cancel", "processes"),
+            ("github.create_issue", "github"),
+            ("a.b.c", "a"),
+            ("alone", "alone"),
+            ("", ""),
+        ];
+        for (tool, expected) in table {
+            assert_eq!(group(tool), expected, "{tool}");
+        }
+    }
+}
