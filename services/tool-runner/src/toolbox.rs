@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_search::WebSearch, workspace};
 use crate::catalogue::{Catalogue, Rejection};
 use crate::config::ToolsConfig;
-use crate::mcp::{self, McpServer};
+use crate::mcp::{self, McpServer, People, oauth::SignIn};
 use crate::registry::Registry;
 use crate::tool::{CallContext, CallResult, Tool, ToolError};
 use crate::web_api;
@@ -91,6 +91,18 @@ impl Toolbox {
     /// # Errors
     /// When the configuration has mistakes. A server that does not start is not an error.
     pub async fn start(config: &ToolsConfig, further: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        Self::start_with(config, further, People::default()).await
+    }
+
+    /// The same with a way to the people that MCP servers need.
+    ///
+    /// # Errors
+    /// As [`Toolbox::start`].
+    pub async fn start_with(
+        config: &ToolsConfig,
+        further: Vec<Arc<dyn Tool>>,
+        people: People,
+    ) -> Result<Self, ToolboxError> {
         let mistakes = config.validate();
         if !mistakes.is_empty() {
             return Err(ToolboxError::Configuration(mistakes));
@@ -104,7 +116,7 @@ impl Toolbox {
             .map(|server| {
                 let (registry, name) = (Arc::clone(&toolbox.registry), server.name.clone());
                 let on_tools = Box::new(move |tools| drop(registry.replace(&name, tools)));
-                mcp::start(server.clone(), config, toolbox.stop.clone(), on_tools)
+                mcp::start(server.clone(), config, &people, toolbox.stop.clone(), on_tools)
             })
             .collect();
         join_all(toolbox.servers.iter().map(McpServer::first_start)).await;
@@ -159,6 +171,11 @@ impl Toolbox {
         self.servers.iter().map(|server| (server.name(), server.protocol()))
     }
 
+    /// How each MCP server is signed in at, by its name; none where that is not configured.
+    pub fn sign_ins(&self) -> impl Iterator<Item = (String, Option<Arc<SignIn>>)> {
+        self.servers.iter().map(|server| (server.name().to_owned(), server.sign_in()))
+    }
+
     /// Checks the arguments, and waits for a free place, first come first served, and for what the tool itself waits for.
     /// Calls of control tools have places of their own.
     ///
@@ -203,7 +220,7 @@ impl Toolbox {
         let canceled = ctx.cancel.clone();
         let interrupt = canceled.child_token();
         ctx.cancel = interrupt.clone();
-        let limit = tool.spec().timeout;
+        let (limit, waiting) = (tool.spec().timeout, ctx.progress.waiting().clone());
         // The call may leave a tool's own state half changed, but no one else's: tools are shared
         // by reference and have no more interior than a client that mends itself.
         let mut call = AssertUnwindSafe(async move { tool.call(args, ctx).await })
@@ -214,7 +231,7 @@ impl Toolbox {
             biased;
             outcome = &mut call => return outcome,
             () = canceled.cancelled() => ToolError::canceled("it was stopped on request"),
-            () = tokio::time::sleep(limit) => too_slow(limit),
+            () = waiting.elapsed(limit) => too_slow(limit),
         };
         interrupt.cancel();
         match tokio::time::timeout(self.cancel_grace, call).await {

@@ -5,6 +5,7 @@ use std::error::Error;
 use rmcp::ServiceError;
 use rmcp::model::ErrorCode;
 
+use super::oauth;
 use crate::tool::ToolError;
 
 /// Longest text of a server that is repeated in an error, in characters.
@@ -54,6 +55,10 @@ pub fn classify(error: &ServiceError) -> Failure {
             } else {
                 ToolError::failed(message)
             })
+        }
+        // A request without a valid token is not carried out.
+        ServiceError::TransportSend(error) if oauth::refusal(error).is_some() => {
+            Failure::Refused(ToolError::failed(oauth::refusal(error).unwrap_or_default()))
         }
         ServiceError::TransportSend(error) if never_connected(error) => Failure::NotSent(innermost(error)),
         ServiceError::Cancelled { reason } => Failure::Refused(ToolError::failed(format!(

@@ -1,19 +1,21 @@
 //! What calls see of a server: its state, and a way to ask for its attention.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, RequestMetaObject, ServerResult,
-};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, RequestMetaObject, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient};
 use tokio::sync::{Notify, watch};
 
+use super::asking::Asking;
 use super::client::ProgressRoutes;
 use super::failure::{Failure, classify};
+use super::rounds::Answered;
+use super::tasks;
 use crate::tool::{CallContext, ToolError};
 
 /// Key of the idempotency key in a request's `_meta`, for servers that know it.
-const ACTION_ID_KEY: &str = "kairo/action-id";
+pub const ACTION_ID_KEY: &str = "kairo/action-id";
 
 /// Whether a server can be called.
 #[derive(Debug, Clone)]
@@ -34,6 +36,10 @@ pub enum State {
 pub struct Connection {
     pub peer: Peer<RoleClient>,
     pub progress: ProgressRoutes,
+    /// Where its questions to people go.
+    pub asking: Asking,
+    /// Folders that it is told of.
+    pub roots: Arc<[PathBuf]>,
     /// Distinguishes it from the connections before it.
     pub generation: u64,
 }
@@ -84,11 +90,10 @@ impl Handle {
 }
 
 impl Connection {
-    /// Calls a tool by the server's own name for it.
-    pub async fn call(&self, tool: &str, arguments: JsonObject, ctx: &CallContext) -> Result<CallToolResult, Failure> {
+    /// Sends one request of a call; [`Connection::call`] makes a whole call of such.
+    pub async fn request(&self, params: CallToolRequestParams, ctx: &CallContext) -> Result<Answered, Failure> {
         let mut meta = JsonObject::new();
         meta.insert(ACTION_ID_KEY.to_owned(), ctx.action_id.as_str().into());
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let options = PeerRequestOptions::no_options().with_meta(RequestMetaObject::from(meta));
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let mut request = self
@@ -106,15 +111,22 @@ impl Connection {
             }
         };
         match response {
-            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-            Ok(Ok(ServerResult::InputRequiredResult(_))) => {
-                Err(Failure::Refused(ToolError::failed("the tool asks for more input, which agents cannot give")))
+            Ok(Ok(ServerResult::CallToolResult(result))) if self.knows_former_tasks() && tasks::is_refused(&result) => {
+                Ok(Answered::AsTask)
             }
+            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(Answered::Result(result)),
+            Ok(Ok(ServerResult::InputRequiredResult(wanted))) => Ok(Answered::Wants(wanted)),
+            Ok(Ok(ServerResult::CreateTaskResult(task))) => Ok(Answered::Task(task)),
             Ok(Ok(_)) => {
                 Err(Failure::Refused(ToolError::failed("the server answered with something other than a result")))
             }
+            Ok(Err(error)) if self.knows_former_tasks() && tasks::is_required(&error) => Ok(Answered::AsTask),
             Ok(Err(error)) => Err(classify(&error)),
             Err(_) => Err(Failure::Lost("the connection closed".to_owned())),
         }
+    }
+    /// Whether tasks have the form of 2025-11-25, if the server knows any.
+    fn knows_former_tasks(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize())
     }
 }

@@ -16,10 +16,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::People;
+use super::asking::Asking;
 use super::client::Client;
 use super::convert;
 use super::failure::innermost;
 use super::handle::{Connection, Handle, State};
+use super::oauth::{self, SignIn};
 use super::tool::McpTool;
 use super::transport;
 use crate::config::{McpServerConfig, ToolsConfig};
@@ -28,6 +31,9 @@ use crate::tool::Tool;
 /// Told all tools of a server whenever they may have changed.
 pub type OnTools = Box<dyn Fn(Vec<Arc<dyn Tool>>) + Send + Sync>;
 
+/// Between two looks whether a person signed in.
+const SIGN_IN_POLL: Duration = Duration::from_secs(2);
+
 type Running = RunningService<RoleClient, Client>;
 
 /// A server that is being kept running until it is stopped.
@@ -35,6 +41,7 @@ type Running = RunningService<RoleClient, Client>;
 pub struct McpServer {
     name: Arc<str>,
     state: watch::Receiver<State>,
+    sign_in: Option<Arc<SignIn>>,
     task: JoinHandle<()>,
 }
 
@@ -61,6 +68,11 @@ impl McpServer {
         }
     }
 
+    /// How it is signed in at; none where that is not configured.
+    pub fn sign_in(&self) -> Option<Arc<SignIn>> {
+        self.sign_in.clone()
+    }
+
     /// Waits until the server has ended; to be called after its token was canceled.
     pub async fn stopped(self) {
         if let Err(error) = self.task.await {
@@ -70,7 +82,17 @@ impl McpServer {
 }
 
 /// Begins to keep a server running until `stop` is canceled.
-pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationToken, on_tools: OnTools) -> McpServer {
+pub fn start(
+    server: McpServerConfig,
+    config: &ToolsConfig,
+    people: &People,
+    stop: CancellationToken,
+    on_tools: OnTools,
+) -> McpServer {
+    let oauth = server.oauth.as_ref().zip(server.url.as_deref());
+    let sign_in =
+        oauth.and_then(|(oauth, url)| SignIn::new(&server.name, url, oauth, people.vault.clone())).map(Arc::new);
+    let asking = Asking::new(server.name.as_str().into(), people.questions.clone());
     let (state, observer) = watch::channel(State::Starting);
     let keeper = Keeper {
         handle: Handle {
@@ -80,6 +102,8 @@ pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationTo
             suspected: Arc::new(Notify::new()),
         },
         server,
+        sign_in: sign_in.clone(),
+        asking,
         start_timeout: Duration::from_millis(config.mcp_lifecycle.start_timeout_ms),
         probe_timeout: Duration::from_millis(config.mcp_lifecycle.probe_timeout_ms),
         restart_min: Duration::from_millis(config.mcp_lifecycle.restart_min_ms),
@@ -91,11 +115,13 @@ pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationTo
         stop,
         on_tools,
     };
-    McpServer { name: Arc::clone(&keeper.handle.name), state: observer, task: tokio::spawn(keeper.run()) }
+    McpServer { name: Arc::clone(&keeper.handle.name), state: observer, sign_in, task: tokio::spawn(keeper.run()) }
 }
 
 struct Keeper {
     server: McpServerConfig,
+    sign_in: Option<Arc<SignIn>>,
+    asking: Asking,
     handle: Handle,
     start_timeout: Duration,
     probe_timeout: Duration,
@@ -142,9 +168,14 @@ impl Keeper {
                 }
             };
             failures += 1;
+            let needed = self.sign_in.as_ref().filter(|sign_in| sign_in.is_needed());
+            let reason = needed.map_or(reason, |sign_in| sign_in.advice());
             tracing::warn!(server = %self.handle.name, reason, failures, "MCP server is down");
-            self.state.send_replace(State::Down { reason: reason.into(), attempts });
-            self.wait_before_restart(failures).await;
+            self.state.send_replace(State::Down { reason: reason.as_str().into(), attempts });
+            match needed {
+                Some(sign_in) => self.wait_for_sign_in(sign_in, &reason, &mut attempts).await,
+                None => self.wait_before_restart(failures).await,
+            }
         }
         self.state.send_replace(State::Stopped);
     }
@@ -158,6 +189,25 @@ impl Keeper {
             tokio::select! {
                 () = sleep(rest) => {}
                 () = self.handle.wanted.notified() => {}
+            }
+        };
+        self.stop.run_until_cancelled(wait).await;
+    }
+
+    /// Waits until a person signed in: to start it again before would be in vain. A call that wants it meanwhile is told so.
+    async fn wait_for_sign_in(&self, sign_in: &SignIn, reason: &str, attempts: &mut u64) {
+        let wait = async {
+            while !sign_in.is_done().await {
+                tokio::select! {
+                    () = sleep(SIGN_IN_POLL) => {}
+                    () = self.handle.wanted.notified() => {
+                        if sign_in.is_done().await {
+                            return;
+                        }
+                        *attempts += 1;
+                        self.state.send_replace(State::Down { reason: reason.into(), attempts: *attempts });
+                    }
+                }
             }
         };
         self.stop.run_until_cancelled(wait).await;
@@ -179,7 +229,8 @@ impl Keeper {
     }
 
     async fn connect(&self) -> Result<Running, String> {
-        let client = Client::default();
+        let client =
+            Client::new(Arc::clone(&self.handle.name), self.server.roots.as_slice().into(), self.asking.clone());
         // Newest first; servers that know nothing of `server/discover` get the old handshake.
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::LATEST],
@@ -191,12 +242,13 @@ impl Keeper {
                 client.serve_with_lifecycle(child, lifecycle).await
             }
             (None, Some(url)) => {
-                let endpoint = transport::connect(&self.server, url, self.parallel).map_err(|e| e.to_string())?;
+                let endpoint = transport::connect(&self.server, url, self.parallel, self.sign_in.clone())
+                    .map_err(|e| e.to_string())?;
                 client.serve_with_lifecycle(endpoint, lifecycle).await
             }
             (None, None) => return Err("it has neither command nor url".to_owned()),
         };
-        connected.map_err(|error| innermost(&error))
+        connected.map_err(|error| reason(&error))
     }
 
     /// Publishes the tools and looks after the server until it ends.
@@ -213,6 +265,8 @@ impl Keeper {
         self.state.send_replace(State::Up(Connection {
             peer: peer.clone(),
             progress: client.progress.clone(),
+            asking: client.asking.clone(),
+            roots: client.roots.clone(),
             generation,
         }));
         let close = service.cancellation_token();
@@ -225,6 +279,7 @@ impl Keeper {
                 () = client.tools_changed.notified() => false,
                 () = tool_list_changed(&mut changes) => false,
                 () = self.handle.suspected.notified() => true,
+                () = sign_in_needed(self.sign_in.as_deref()) => break Ended::Lost("what was granted is not valid any more"),
             };
             let listing = timeout(self.probe_timeout, self.list_tools(&peer));
             match self.stop.run_until_cancelled(listing).await {
@@ -274,7 +329,7 @@ impl Keeper {
                 Ok(request) => request.await_response().await,
                 Err(error) => Err(error),
             };
-            let ServerResult::ListToolsResult(page) = answer.map_err(|error| innermost(&error))? else {
+            let ServerResult::ListToolsResult(page) = answer.map_err(|error| reason(&error))? else {
                 return Err("it answered tools/list with something else".to_owned());
             };
             tools.extend(page.tools);
@@ -311,6 +366,19 @@ async fn tool_list_changed(subscription: &mut Option<Subscription>) {
         }
     }
     std::future::pending().await
+}
+
+/// Pending for ever where nobody signs in.
+async fn sign_in_needed(sign_in: Option<&SignIn>) {
+    match sign_in {
+        Some(sign_in) => sign_in.needed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a server does not answer as it should.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    oauth::refusal(error).unwrap_or_else(|| innermost(error))
 }
 
 /// Doubles with every failure in a row.

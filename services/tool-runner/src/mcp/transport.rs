@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
 use process_wrap::tokio::{CommandWrap, ProcessGroup};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -13,10 +14,14 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, Str
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, Command};
 
+use super::oauth::{Authorized, SignIn};
 use crate::config::McpServerConfig;
 
 /// Longest piece of a server's standard error that is logged at once, in bytes.
 const MAX_LOG_LINE: u64 = 2048;
+
+/// Redirects of one request that are followed.
+const MAX_REDIRECTS: usize = 10;
 
 /// Why a server could not be started or reached.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +30,8 @@ pub enum TransportError {
     NoSuchProgram(String),
     #[error("the program could not be started: {0}")]
     Spawn(#[from] std::io::Error),
+    #[error("the HTTP client could not be set up: {0}")]
+    Client(#[from] reqwest::Error),
     #[error("the value of header {0} has characters that HTTP does not allow")]
     HeaderValue(String),
 }
@@ -69,7 +76,8 @@ pub fn connect(
     server: &McpServerConfig,
     url: &str,
     parallel: usize,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, TransportError> {
+    sign_in: Option<Arc<SignIn>>,
+) -> Result<StreamableHttpClientTransport<Authorized<reqwest::Client>>, TransportError> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
         let invalid = || TransportError::HeaderValue(name.clone());
@@ -79,7 +87,23 @@ pub fn connect(
     }
     let config =
         StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers).max_concurrent_requests(parallel);
-    Ok(StreamableHttpClientTransport::from_config(config))
+    let client = reqwest::Client::builder().pool_max_idle_per_host(0).redirect(redirects()).build()?;
+    Ok(StreamableHttpClientTransport::with_client(Authorized::new(client, sign_in), config))
+}
+
+/// Redirects of the same origin that keep method and body, as the library's own client follows them: another origin would be
+/// sent the headers, and with them secrets.
+fn redirects() -> reqwest::redirect::Policy {
+    reqwest::redirect::Policy::custom(|attempt| {
+        let keeps_body = matches!(attempt.status().as_u16(), 307 | 308);
+        let first = attempt.previous().first();
+        let is_same = first.is_some_and(|first| first.origin() == attempt.url().origin());
+        if keeps_body && is_same && attempt.previous().len() <= MAX_REDIRECTS {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    })
 }
 
 /// `setpriv` sets the parent-death signal and becomes the program; without it, which only odd
