@@ -2943,6 +2943,51 @@ impl ::prost::Name for ApproveResponse {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerQuestionRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub action: ::prost::alloc::string::String,
+    /// The fields, for accept.
+    #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub content: ::core::option::Option<Json>,
+}
+impl ::prost::Name for AnswerQuestionRequest {
+    const NAME: &'static str = "AnswerQuestionRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AnswerQuestionRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AnswerQuestionRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerQuestionResponse {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AnswerQuestionResponse {
+    const NAME: &'static str = "AnswerQuestionResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AnswerQuestionResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AnswerQuestionResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OrderRequest {
     #[prost(string, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
@@ -5533,6 +5578,51 @@ impl ::prost::Name for ApprovalRow {
         "/kairo.v1.ApprovalRow".into()
     }
 }
+/// What an MCP server asks a user while a call waits. It is in no event: it ends with the call.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionRow {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "4")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// The call that waits.
+    #[prost(string, tag = "5")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub server: ::prost::alloc::string::String,
+    /// In the server's words.
+    #[prost(string, tag = "7")]
+    pub message: ::prost::alloc::string::String,
+    /// The JSON Schema of the fields that it asks for; none where it asks for a visit.
+    #[prost(message, optional, tag = "8")]
+    pub schema: ::core::option::Option<Json>,
+    /// The address that the user is to visit; none where it asks for fields.
+    #[prost(string, optional, tag = "9")]
+    pub url: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "10")]
+    #[serde(with = "crate::json::time")]
+    pub asked_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it counts as not answered.
+    #[prost(message, optional, tag = "11")]
+    #[serde(with = "crate::json::time")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for QuestionRow {
+    const NAME: &'static str = "QuestionRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionRow".into()
+    }
+}
 /// A call that a human was asked about, and what was said to it.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -7681,6 +7771,128 @@ impl ::prost::Name for RewrapDataKeysResponse {
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginMcpLoginRequest {
+    /// The server's name in tool_runner.mcp.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub server: ::prost::alloc::string::String,
+    /// Where the browser is sent back to: http:// on 127.0.0.1, \[::1\] or localhost.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub redirect_uri: ::prost::alloc::string::String,
+}
+impl ::prost::Name for BeginMcpLoginRequest {
+    const NAME: &'static str = "BeginMcpLoginRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BeginMcpLoginRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BeginMcpLoginRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginMcpLoginResponse {
+    /// Where a person goes on.
+    #[prost(string, tag = "1")]
+    pub address: ::prost::alloc::string::String,
+}
+impl ::prost::Name for BeginMcpLoginResponse {
+    const NAME: &'static str = "BeginMcpLoginResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BeginMcpLoginResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BeginMcpLoginResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishMcpLoginRequest {
+    /// The server's name in tool_runner.mcp.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub server: ::prost::alloc::string::String,
+    /// The address that the browser was sent back to, with its code and state.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub address: ::prost::alloc::string::String,
+}
+impl ::prost::Name for FinishMcpLoginRequest {
+    const NAME: &'static str = "FinishMcpLoginRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.FinishMcpLoginRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.FinishMcpLoginRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishMcpLoginResponse {
+    /// What was granted.
+    #[prost(string, repeated, tag = "1")]
+    pub scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for FinishMcpLoginResponse {
+    const NAME: &'static str = "FinishMcpLoginResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.FinishMcpLoginResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.FinishMcpLoginResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpLogoutRequest {
+    /// The server's name in tool_runner.mcp.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub server: ::prost::alloc::string::String,
+}
+impl ::prost::Name for McpLogoutRequest {
+    const NAME: &'static str = "McpLogoutRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpLogoutRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpLogoutRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpLogoutResponse {
+    /// Whether there was anything to forget.
+    #[prost(bool, tag = "1")]
+    pub forgotten: bool,
+    /// Whether the authorization server revoked it.
+    #[prost(bool, tag = "2")]
+    pub revoked: bool,
+}
+impl ::prost::Name for McpLogoutResponse {
+    const NAME: &'static str = "McpLogoutResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpLogoutResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpLogoutResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListDeadLettersRequest {
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
@@ -8091,6 +8303,195 @@ impl ::prost::Name for TailRequest {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.TailRequest".into()
+    }
+}
+/// A question about signing in at an MCP server, to any tool-runner: a request on kairo.live.tool-runner.sign-in. Never stored.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInRequest {
+    #[prost(string, tag = "1")]
+    pub server: ::prost::alloc::string::String,
+    #[prost(oneof = "mcp_sign_in_request::Ask", tags = "10, 11, 12")]
+    pub ask: ::core::option::Option<mcp_sign_in_request::Ask>,
+}
+/// Nested message and enum types in `McpSignInRequest`.
+pub mod mcp_sign_in_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Ask {
+        #[prost(message, tag = "10")]
+        Begin(super::McpSignInBegin),
+        #[prost(message, tag = "11")]
+        Finish(super::McpSignInFinish),
+        #[prost(message, tag = "12")]
+        End(super::McpSignInEnd),
+    }
+}
+impl ::prost::Name for McpSignInRequest {
+    const NAME: &'static str = "McpSignInRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInRequest".into()
+    }
+}
+/// Begin one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInBegin {
+    #[prost(string, tag = "1")]
+    pub redirect_uri: ::prost::alloc::string::String,
+}
+impl ::prost::Name for McpSignInBegin {
+    const NAME: &'static str = "McpSignInBegin";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInBegin".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInBegin".into()
+    }
+}
+/// End one with the address that the browser was sent back to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInFinish {
+    #[prost(string, tag = "1")]
+    pub address: ::prost::alloc::string::String,
+}
+impl ::prost::Name for McpSignInFinish {
+    const NAME: &'static str = "McpSignInFinish";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInFinish".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInFinish".into()
+    }
+}
+/// Sign out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInEnd {}
+impl ::prost::Name for McpSignInEnd {
+    const NAME: &'static str = "McpSignInEnd";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInEnd".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInEnd".into()
+    }
+}
+/// The answer to an McpSignInRequest.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInAnswer {
+    #[prost(string, tag = "1")]
+    pub outcome: ::prost::alloc::string::String,
+    /// Why it was refused.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// Where a person goes on, once one has begun.
+    #[prost(string, tag = "3")]
+    pub address: ::prost::alloc::string::String,
+    /// What was granted, once one has ended.
+    #[prost(string, repeated, tag = "4")]
+    pub scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether there was anything to forget, and whether it was revoked, when somebody signed out.
+    #[prost(bool, tag = "5")]
+    pub forgotten: bool,
+    #[prost(bool, tag = "6")]
+    pub revoked: bool,
+}
+impl ::prost::Name for McpSignInAnswer {
+    const NAME: &'static str = "McpSignInAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInAnswer".into()
+    }
+}
+/// A request about the questions that MCP servers ask a user while calls wait, to every tool-runner: on
+/// kairo.live.tool-runner.questions. Never stored.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionsRequest {
+    #[prost(string, tag = "1")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(oneof = "questions_request::Ask", tags = "10, 11")]
+    pub ask: ::core::option::Option<questions_request::Ask>,
+}
+/// Nested message and enum types in `QuestionsRequest`.
+pub mod questions_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Ask {
+        #[prost(message, tag = "10")]
+        List(super::QuestionsList),
+        #[prost(message, tag = "11")]
+        Answer(super::QuestionAnswer),
+    }
+}
+impl ::prost::Name for QuestionsRequest {
+    const NAME: &'static str = "QuestionsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionsRequest".into()
+    }
+}
+/// Which are open. Every tool-runner answers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionsList {}
+impl ::prost::Name for QuestionsList {
+    const NAME: &'static str = "QuestionsList";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionsList".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionsList".into()
+    }
+}
+/// A user's answer to one. Only the tool-runner answers whose call waits for it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionAnswer {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action: ::prost::alloc::string::String,
+    /// The fields as JSON; empty for none.
+    #[prost(string, tag = "3")]
+    pub content: ::prost::alloc::string::String,
+}
+impl ::prost::Name for QuestionAnswer {
+    const NAME: &'static str = "QuestionAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionAnswer".into()
+    }
+}
+/// The answer to a QuestionsRequest.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuestionsAnswer {
+    #[prost(string, tag = "1")]
+    pub outcome: ::prost::alloc::string::String,
+    /// Why it does not fit.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "3")]
+    pub questions: ::prost::alloc::vec::Vec<QuestionRow>,
+}
+impl ::prost::Name for QuestionsAnswer {
+    const NAME: &'static str = "QuestionsAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionsAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionsAnswer".into()
     }
 }
 /// A body as it lies in the log where what is somebody's own is sealed: content type application/vnd.kairo.sealed.
@@ -9631,6 +10032,9 @@ pub struct GetInboxResponse {
     /// What the user was told unasked: the newest 20, the newest first.
     #[prost(message, repeated, tag = "3")]
     pub briefings: ::prost::alloc::vec::Vec<BriefingRow>,
+    /// What MCP servers ask while calls wait, as it is known at this moment: answered with POST /v1/questions/{question_id}.
+    #[prost(message, repeated, tag = "4")]
+    pub questions: ::prost::alloc::vec::Vec<QuestionRow>,
     /// The message of the log up to which the read model had come; all of the answer was read there.
     #[prost(uint64, tag = "15")]
     #[serde(skip_serializing)]

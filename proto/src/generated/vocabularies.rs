@@ -312,6 +312,29 @@ vocabularies! {
         /// It was stopped before it began.
         NotBegun = "not_begun",
     }
+    /// What tool-runner answers about signing in at an MCP server.
+    McpSignInAnswered {
+        Done = "done",
+        /// With the reason.
+        Refused = "refused",
+        /// No such server is configured.
+        NoServer = "no_server",
+    }
+    /// What a person says to a question of an MCP server.
+    QuestionAnswered {
+        /// With the fields that it asks for.
+        Accept = "accept",
+        /// The call may go on without.
+        Decline = "decline",
+        /// The call shall not go on.
+        Cancel = "cancel",
+    }
+    /// What became of such an answer.
+    QuestionOutcome {
+        Taken = "taken",
+        /// It is not what the question asks for, which stays open.
+        Unfit = "unfit",
+    }
     /// How a process ended.
     ProcessOutcome {
         /// By itself.
@@ -560,6 +583,7 @@ fields! {
     Completion.ending as ending_word: AnswerEnding,
     ChooseRequest.option as option_word: OfferAnswer,
     ApproveRequest.verdict as verdict_word: Verdict,
+    AnswerQuestionRequest.action as action_word: QuestionAnswered,
     OrderRequest.command as command_word: OrderedCommand,
     DefineAgentRequest.interjection as interjection_word: Interjection,
     DefineAgentRequest.planning as planning_word: Planning,
@@ -618,6 +642,9 @@ fields! {
     ExportedRow.section as section_word: ExportSection,
     ExportedModelCall.tier as tier_word: ModelTier,
     ProcessAnswer.outcome as outcome_word: ProcessAnswered,
+    McpSignInAnswer.outcome as outcome_word: McpSignInAnswered,
+    QuestionAnswer.action as action_word: QuestionAnswered,
+    QuestionsAnswer.outcome as outcome_word: QuestionOutcome,
     ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,
     SearchResponse.backend as backend_word: SearchBackend,

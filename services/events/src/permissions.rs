@@ -7,9 +7,9 @@ use std::fmt::Write;
 
 use crate::subjects::{
     CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, Emitter, HOOKS_BUCKET, HOOKS_STREAM,
-    KEYS_BUCKET, LIVE_OUTPUT, LIVE_TOKEN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, Route, SNAPSHOTS_BUCKET,
-    STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TAILS, TICKETS_BUCKET, TIMERS_STREAM,
-    WITHOUT_PARTITION,
+    KEYS_BUCKET, LIVE_OUTPUT, LIVE_TOKEN, MCP_SIGN_IN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, QUESTIONS, Route,
+    SIGN_INS_BUCKET, SNAPSHOTS_BUCKET, STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TAILS,
+    TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
 };
 use crate::{ids::Name, workers};
 
@@ -124,6 +124,9 @@ fn of_service(service: Service) -> Permissions {
             .asks([CONTROL, HOLDING])
             .hears([HOLDING])
             .answers([Service::ToolRunner])
+            .hears([MCP_SIGN_IN, QUESTIONS])
+            .writes(SIGN_INS_BUCKET, &["*"])
+            .reads(&bucket(SIGN_INS_BUCKET))
             .asks([workers::HELLOS, workers::VERDICTS, workers::CALLS, workers::ORDERS])
             .hears([workers::ANNOUNCEMENTS, workers::SAYINGS]),
         Service::ProcessSupervisor => own
@@ -141,7 +144,7 @@ fn gateway(own: Permissions) -> Permissions {
     let looks = looks.chain(STREAMS.iter().map(|stream| format!("{}.*", api("CONSUMER.INFO", stream))));
     own.publishes(looks)
         .reads(DLQ_STREAM)
-        .asks([STATUS_PING, TAILS])
+        .asks([STATUS_PING, TAILS, MCP_SIGN_IN, QUESTIONS])
         .hears([LIVE_TOKEN.filter(), LIVE_OUTPUT.filter(), format!("$KV.{CONGESTION_BUCKET}.>")])
         .reads(&bucket(CONGESTION_BUCKET))
         .reads(&bucket(SNAPSHOTS_BUCKET))

@@ -78,10 +78,12 @@ pub const KEYS_BUCKET: &str = "KAIRO_KEYS";
 pub const DATA_KEYS_BUCKET: &str = "KAIRO_DATA_KEYS";
 /// What stands for an API key in one URL, hashed, for a moment.
 pub const TICKETS_BUCKET: &str = "KAIRO_TICKETS";
+/// What people granted tool-runner at MCP servers, sealed under the master key: no facts of agents, so not in the log.
+pub const SIGN_INS_BUCKET: &str = "KAIRO_SIGN_INS";
 /// Images and audio of messages, by the digest of their bytes; events only name them.
 pub const OBJECTS_BUCKET: &str = "KAIRO_OBJECTS";
 /// Every stream there is, those behind buckets included.
-pub const STREAMS: [&str; 12] = [
+pub const STREAMS: [&str; 13] = [
     EVENTS_STREAM,
     DLQ_STREAM,
     TIMERS_STREAM,
@@ -93,6 +95,7 @@ pub const STREAMS: [&str; 12] = [
     "KV_KAIRO_KEYS",
     "KV_KAIRO_DATA_KEYS",
     "KV_KAIRO_TICKETS",
+    "KV_KAIRO_SIGN_INS",
     "OBJ_KAIRO_OBJECTS",
 ];
 /// Where every replica answers who is there (core NATS request with many replies).
@@ -137,6 +140,12 @@ pub const SUPERVISORS_CONTROL: &str = "kairo.live.process-supervisor.control";
 pub fn control_of(instance: &str) -> String {
     format!("kairo.live.{instance}.control")
 }
+
+/// Where any tool-runner is asked to sign in at an MCP server (core NATS requests, one of them answers).
+pub const MCP_SIGN_IN: &str = "kairo.live.tool-runner.sign-in";
+
+/// Where every tool-runner is asked what MCP servers ask users, and told their answers (core NATS requests).
+pub const QUESTIONS: &str = "kairo.live.tool-runner.questions";
 
 /// Where it is asked what is being said live of an agent, of any; [`tail_of`] names one.
 pub const TAILS: &str = "kairo.live.*.tail";

@@ -25,7 +25,7 @@ use kairo_core::{
     record::{Raw, Record},
     subjects::{
         CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_STREAM,
-        MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
+        MEMBERS_BUCKET, OWNERS_BUCKET, SIGN_INS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS,
     },
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -96,7 +96,7 @@ impl Server {
         events.metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let streams =
             [events, Stream::new(TIMERS_STREAM, &TIMERS_SUBJECTS, now), Stream::new(DLQ_STREAM, &["kairo.dlq.>"], now)];
-        let buckets = [SNAPSHOTS_BUCKET, MEMBERS_BUCKET, OWNERS_BUCKET, CONGESTION_BUCKET, DATA_KEYS_BUCKET]
+        let buckets = [SNAPSHOTS_BUCKET, MEMBERS_BUCKET, OWNERS_BUCKET, CONGESTION_BUCKET, DATA_KEYS_BUCKET, SIGN_INS_BUCKET]
             .map(|it| format!("KV_{it}"));
         let buckets = buckets.iter().map(String::as_str).chain([HOOKS_STREAM]).map(|name| Stream::bucket(name, now));
         for stream in streams.into_iter().chain(buckets) {

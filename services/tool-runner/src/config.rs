@@ -20,6 +20,8 @@ use crate::catalogue::CatalogueLimits;
 use crate::consent::{Consent, is_pattern};
 pub use crate::custom::CustomToolsConfig;
 pub use crate::late::LateAnswersConfig;
+pub use crate::mcp::oauth::{Grant as OAuthGrant, OAuthConfig};
+use crate::mcp::roots;
 use crate::tool_name;
 pub use crate::workers::config::WorkerLifecycleConfig;
 
@@ -72,6 +74,9 @@ pub struct ToolsConfig {
     pub mail: MailConfig,
     /// How MCP servers are started and restarted.
     pub mcp_lifecycle: McpLifecycleConfig,
+    /// How long a person may take to answer what an MCP server asks in a call, in milliseconds; meanwhile the limit of the
+    /// call does not run. Default 600 000.
+    pub question_timeout_ms: u64,
     /// The MCP servers. Default none.
     pub mcp: Vec<McpServerConfig>,
     /// The operator's own tools, without MCP.
@@ -99,6 +104,7 @@ impl Default for ToolsConfig {
             workspace: WorkspaceConfig::default(),
             mail: MailConfig::default(),
             mcp_lifecycle: McpLifecycleConfig::default(),
+            question_timeout_ms: 600_000,
             mcp: Vec::new(),
             tools: CustomToolsConfig::default(),
             worker_lifecycle: WorkerLifecycleConfig::default(),
@@ -198,6 +204,10 @@ pub struct McpServerConfig {
     pub url: Option<String>,
     /// HTTP headers sent with every request; `env:NAME` as above. Default none.
     pub headers: BTreeMap<String, Secret>,
+    /// How it is signed in at by OAuth, for a `url`. Default not at all.
+    pub oauth: Option<OAuthConfig>,
+    /// Folders that the server is told of as its roots, absolute. Default none.
+    pub roots: Vec<PathBuf>,
     /// Tools, by the server's own names, that may be called again with the same action id even
     /// though the server does not say so. Default none.
     pub idempotent: Vec<String>,
@@ -224,6 +234,8 @@ impl Default for McpServerConfig {
             cwd: None,
             url: None,
             headers: BTreeMap::new(),
+            oauth: None,
+            roots: Vec::new(),
             idempotent: Vec::new(),
             trust_hints: true,
             trust_content: false,
@@ -252,6 +264,7 @@ impl ToolsConfig {
         }
         for (key, value) in [
             ("call_timeout_ms", self.call_timeout_ms),
+            ("question_timeout_ms", self.question_timeout_ms),
             ("http.timeout_ms", self.http.timeout_ms),
             ("mcp_lifecycle.start_timeout_ms", self.mcp_lifecycle.start_timeout_ms),
             ("mcp_lifecycle.probe_timeout_ms", self.mcp_lifecycle.probe_timeout_ms),
@@ -338,6 +351,9 @@ impl McpServerConfig {
                 if !self.headers.is_empty() {
                     mistakes.push("headers: only a server with a url has headers".to_owned());
                 }
+                if self.oauth.is_some() {
+                    mistakes.push("oauth: only a server with a url is signed in at".to_owned());
+                }
             }
             (None, Some(url)) => mistakes.extend(self.validate_endpoint(url)),
             (Some(_), Some(_)) | (None, None) => {
@@ -352,6 +368,8 @@ impl McpServerConfig {
         if self.call_timeout_ms == Some(0) {
             mistakes.push("call_timeout_ms: must be at least 1".to_owned());
         }
+        mistakes.extend(self.oauth.iter().flat_map(OAuthConfig::mistakes).map(|m| format!("oauth.{m}")));
+        mistakes.extend(roots::mistakes(&self.roots));
         mistakes
     }
 
@@ -364,6 +382,10 @@ impl McpServerConfig {
         }
         if !self.args.is_empty() || !self.env.is_empty() || self.cwd.is_some() {
             mistakes.push("url: args, env and cwd belong to a command".to_owned());
+        }
+        let has_token = self.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+        if has_token && self.oauth.is_some() {
+            mistakes.push("headers: authorization is what oauth sends; leave out one of them".to_owned());
         }
         for name in self.headers.keys() {
             if name.parse::<reqwest::header::HeaderName>().is_err() {

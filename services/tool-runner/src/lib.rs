@@ -29,6 +29,7 @@ pub mod plan;
 mod processes;
 mod progress;
 mod published_catalogue;
+pub mod questions;
 mod redaction;
 mod registry;
 mod results;
@@ -38,11 +39,12 @@ pub mod tool;
 pub mod tool_name;
 mod tool_servers;
 pub mod toolbox;
+mod waiting;
 mod web;
 pub mod web_api;
 pub mod workers;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
     bus::{consume::consume, epoch::EpochInForce, ledger::Ledger, liveness::Liveness, retrying::Retries},
@@ -88,12 +90,18 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
     let liveness = Liveness::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
     let control = control::Control::new(&bus, invocations.clone(), results.clone(), liveness.clone(), tools);
     let other = |error: &dyn std::fmt::Display| ServiceError::Other(error.to_string());
+    let questions = {
+        let bus = bus.clone();
+        questions::Questions::new(Duration::from_millis(tools.question_timeout_ms), move || (bus.new_id(), bus.now()))
+    };
     let toolbox = match offer {
         Offer::Further(further) => {
             let memory = MemorySearch::new(&config.postgres, tools, bus.log()?.id).map_err(|error| other(&error))?;
             let memory: Arc<dyn Tool> = Arc::new(memory);
             let more = control.tools().into_iter().chain([memory]).chain(further).collect();
-            toolbox::Toolbox::start(tools, more).await.map_err(|error| other(&error))?
+            let vault = Arc::new(mcp::oauth::BucketVault::new(&bus));
+            let people = mcp::People { vault, questions: Some(questions.clone()) };
+            toolbox::Toolbox::start_with(tools, more, people).await.map_err(|error| other(&error))?
         }
         Offer::Only(mut only) => {
             if let Some(canceling) = only.iter_mut().find(|tool| tool.spec().name == CANCELING) {
@@ -123,6 +131,11 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
         workers::Attendance::begin(&bus, tools, toolbox.clone(), catalogue.clone(), presence.clone()).await
     });
     let Some(workers) = workers.await? else { return Ok(()) };
+    let sign_ins = waiting_for_nats(&bus, &shutdown, async || {
+        let sign_ins = mcp::oauth::Answering::begin(&bus, toolbox.sign_ins().collect()).await?;
+        Ok((sign_ins, questions::Answering::begin(&bus, questions.clone()).await?))
+    });
+    let Some(to_people) = sign_ins.await? else { return Ok(()) };
     let publishing = async || if is_whole { catalogue.take_up().await } else { catalogue.publish().await };
     if waiting_for_nats(&bus, &shutdown, publishing).await?.is_none() {
         return Ok(());
@@ -150,7 +163,7 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
         workers.keep(shutdown.clone()),
         servers.keep(shutdown.clone()),
     );
-    drop(catalogue);
+    drop((catalogue, to_people));
     if let Some(toolbox) = Arc::into_inner(toolbox) {
         toolbox.stop().await;
     }

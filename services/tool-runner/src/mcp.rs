@@ -4,17 +4,40 @@
 //! ([`handle`]). What a server sends is read in [`reader`], whatever form it has, and translated in [`convert`]; why it said
 //! nothing is told by [`failure`]; all three are pure. What it did that it should not is kept in [`health`].
 
+mod asking;
 mod client;
 mod convert;
 mod failure;
 mod handle;
 mod health;
 mod listing;
+pub mod oauth;
 mod reader;
 mod resource;
+pub mod roots;
+mod rounds;
 mod server;
+mod tasks;
 mod tool;
 mod transport;
 
+use std::sync::Arc;
+
 pub use self::health::{Health, HealthState};
 pub use self::server::{McpServer, OnTools, start};
+use crate::questions::Questions;
+
+/// How servers reach the people that they need.
+#[derive(Debug, Clone)]
+pub struct People {
+    /// Where it is kept what they granted.
+    pub vault: Arc<dyn oauth::Vault>,
+    /// What brings them questions; none where nobody does.
+    pub questions: Option<Arc<Questions>>,
+}
+
+impl Default for People {
+    fn default() -> Self {
+        Self { vault: Arc::new(oauth::MemoryVault::default()), questions: None }
+    }
+}

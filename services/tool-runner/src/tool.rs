@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::outcome::Exchange;
+use crate::waiting::Waiting;
 
 /// Who carries a tool's calls out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,23 +137,31 @@ pub struct Progress {
 
 /// Keeps the newest report for whoever looks: progress is never worth slowing a tool down.
 #[derive(Debug, Clone, Default)]
-pub struct ProgressReporter(Option<Arc<watch::Sender<Option<Progress>>>>);
+pub struct ProgressReporter {
+    newest: Option<Arc<watch::Sender<Option<Progress>>>>,
+    waiting: Waiting,
+}
 
 impl ProgressReporter {
     /// A reporter, and where its newest report is.
     pub fn watched() -> (Self, watch::Receiver<Option<Progress>>) {
         let (sender, newest) = watch::channel(None);
-        (Self(Some(Arc::new(sender))), newest)
+        (Self { newest: Some(Arc::new(sender)), waiting: Waiting::default() }, newest)
     }
 
     /// For callers that do not want to know.
     pub fn discard() -> Self {
-        Self(None)
+        Self::default()
+    }
+
+    /// Where the call says that it waits for a person, so that its own time does not run.
+    pub fn waiting(&self) -> &Waiting {
+        &self.waiting
     }
 
     /// Never blocks; replaces the report before.
     pub fn report(&self, progress: Progress) {
-        if let Some(newest) = &self.0 {
+        if let Some(newest) = &self.newest {
             newest.send_replace(Some(progress));
         }
     }

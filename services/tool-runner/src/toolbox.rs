@@ -21,7 +21,7 @@ use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_searc
 use crate::catalogue::{Catalogue, Rejection};
 use crate::config::ToolsConfig;
 use crate::late::{LateAnswer, LateAnswers, Running};
-use crate::mcp::{self, Health, McpServer};
+use crate::mcp::{self, Health, McpServer, People, oauth::SignIn};
 use crate::outcome::{Exchange, Missing, without_answer};
 use crate::registry::Registry;
 use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolErrorKind};
@@ -101,6 +101,18 @@ impl Toolbox {
     /// # Errors
     /// When the configuration has mistakes. A server that does not start is not an error.
     pub async fn start(config: &ToolsConfig, further: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        Self::start_with(config, further, People::default()).await
+    }
+
+    /// The same with a way to the people that MCP servers need.
+    ///
+    /// # Errors
+    /// As [`Toolbox::start`].
+    pub async fn start_with(
+        config: &ToolsConfig,
+        further: Vec<Arc<dyn Tool>>,
+        people: People,
+    ) -> Result<Self, ToolboxError> {
         let mistakes = config.validate();
         if !mistakes.is_empty() {
             return Err(ToolboxError::Configuration(mistakes));
@@ -114,7 +126,7 @@ impl Toolbox {
             .map(|server| {
                 let (registry, name) = (Arc::clone(&toolbox.registry), server.name.clone());
                 let on_tools = Box::new(move |tools| registry.replace(&name, tools));
-                mcp::start(server.clone(), config, toolbox.stop.clone(), on_tools)
+                mcp::start(server.clone(), config, &people, toolbox.stop.clone(), on_tools)
             })
             .collect();
         join_all(toolbox.servers.iter().map(McpServer::first_start)).await;
@@ -185,6 +197,11 @@ impl Toolbox {
         self.registry.rejections()
     }
 
+    /// How each MCP server is signed in at, by its name; none where that is not configured.
+    pub fn sign_ins(&self) -> impl Iterator<Item = (String, Option<Arc<SignIn>>)> {
+        self.servers.iter().map(|server| (server.name().to_owned(), server.sign_in()))
+    }
+
     /// Checks the arguments, and waits for a free place, first come first served, and for what the tool itself waits for.
     /// Calls of control tools have places of their own.
     ///
@@ -253,14 +270,14 @@ impl Toolbox {
         mut ctx: CallContext,
     ) -> (CallResult, Option<LateAnswer>) {
         let (canceled, exchange, limit) = (ctx.cancel.clone(), ctx.exchange.clone(), tool.spec().timeout);
-        let stop = canceled.child_token();
+        let (stop, waiting) = (canceled.child_token(), ctx.progress.waiting().clone());
         ctx.cancel = stop.clone();
         let mut call = begun(Arc::clone(tool), arguments.clone(), ctx);
         let missing = tokio::select! {
             biased;
             outcome = &mut call => return (outcome, None),
             () = canceled.cancelled() => Missing::Canceled,
-            () = tokio::time::sleep(limit) => Missing::TimeLimit(limit),
+            () = waiting.elapsed(limit) => Missing::TimeLimit(limit),
         };
         let is_repeatable = tool.is_repeatable();
         match missing {

@@ -2,7 +2,19 @@
 //! handshake) as child processes, and the latter over streamable HTTP.
 
 #[cfg(test)]
+#[path = "mcp/back_and_forth.rs"]
+mod back_and_forth;
+#[cfg(test)]
+#[path = "mcp/conformance.rs"]
+mod conformance;
+#[cfg(test)]
+#[path = "mcp/oauth.rs"]
+mod oauth;
+#[cfg(test)]
 mod odd;
+#[cfg(test)]
+#[path = "mcp/provider.rs"]
+mod provider;
 #[cfg(test)]
 mod support;
 

@@ -8,7 +8,7 @@ use kairo_core::ids::Name;
 use kairo_proto::v1::{ApprovalRow, BriefingRow, GetInboxResponse, OfferRow};
 use kairo_proto::words::OfferAction;
 
-use super::{Session, name};
+use super::{Session, name, question};
 use crate::{
     Error, lapse,
     question::{About, Question},
@@ -44,7 +44,9 @@ fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
     let mut asked: Vec<_> = offers.chain(consents).collect();
     asked.sort_by_key(|(at, ..)| *at);
     let told = inbox.briefings.iter().flat_map(|briefing| told(briefing, now));
-    if asked.is_empty() {
+    // Calls wait for these.
+    let urgent: Vec<_> = inbox.questions.iter().flat_map(|asked| question::lines(asked, now)).collect();
+    if asked.is_empty() && urgent.is_empty() {
         return ["nothing waits for an answer".to_owned()].into_iter().chain(told).collect();
     }
     let lines = |(at, said, question): (Option<Timestamp>, Option<String>, Question)| {
@@ -56,7 +58,7 @@ fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
         lines.extend([format!("  yes: {yes}"), format!("  no:  {no}")]);
         lines
     };
-    asked.into_iter().flat_map(lines).chain(told).collect()
+    urgent.into_iter().chain(asked.into_iter().flat_map(lines)).chain(told).collect()
 }
 
 /// What an agent told unasked, and why.

@@ -28,6 +28,7 @@ mod inbox;
 mod incident;
 mod inner_state;
 mod keys;
+mod mcp;
 mod memories;
 mod nkeys;
 mod orders;
@@ -35,6 +36,7 @@ mod privacy;
 mod processes;
 mod projections;
 mod provision;
+mod question;
 mod recent;
 mod replay;
 mod restore;
@@ -122,6 +124,7 @@ enum Command {
     Submodules(submodules::Arguments),
     Thoughts(thoughts::Arguments),
     Inbox(inbox::Arguments),
+    Answer(question::Arguments),
     Approvals(approvals::Arguments),
     Chains(chains::Arguments),
     Choose(choose::Arguments),
@@ -137,6 +140,7 @@ enum Command {
     Export(export::Arguments),
     Forget(forget::Arguments),
     Privacy(privacy::Arguments),
+    Mcp(mcp::Arguments),
     Keys(keys::Arguments),
     DeadLetters(dead_letters::Arguments),
     Projections(projections::Arguments),
@@ -213,6 +217,7 @@ impl Arguments {
             Command::Submodules(arguments) => submodules::run(arguments, &session).await,
             Command::Thoughts(arguments) => thoughts::run(arguments, &session).await,
             Command::Inbox(arguments) => inbox::run(arguments, &session).await,
+            Command::Answer(arguments) => question::run(arguments, &session).await,
             Command::Approvals(arguments) => approvals::run(arguments, &session).await,
             Command::Chains(arguments) => chains::run(arguments, &session).await,
             Command::Choose(arguments) => choose::run(arguments, &session).await,
@@ -227,6 +232,7 @@ impl Arguments {
             Command::Export(arguments) => export::run(arguments, &session).await,
             Command::Forget(arguments) => forget::run(arguments, &session).await,
             Command::Privacy(arguments) => privacy::run(&arguments, &session).await,
+            Command::Mcp(arguments) => mcp::run(arguments, &session).await,
             Command::Trim(arguments) => trim::run(arguments, &session).await,
             Command::DeadLetters(arguments) => dead_letters::run(arguments, &session).await,
             Command::Projections(arguments) => projections::run(arguments, &session).await,

@@ -6,6 +6,7 @@
 
 mod entries;
 mod rewrapping;
+mod secrets;
 
 use std::{
     collections::BTreeMap,

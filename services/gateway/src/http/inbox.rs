@@ -7,7 +7,7 @@ use kairo_read_model::Inbox;
 use super::{
     Gateway,
     answer::Told,
-    query,
+    query, questions,
     read_consistency::{Answer, Asked},
 };
 use crate::{
@@ -35,7 +35,9 @@ pub async fn get(
         Ok((snapshot.inbox(user.as_str()).await?, told))
     };
     let (Inbox { mut offers, mut approvals }, briefings) = query::answered(&gateway, inbox).await?;
+    let mut questions = questions::of(&gateway, user.as_str()).await?;
+    questions.retain(|question| caller.act_on_agent(Some(&question.agent)).is_ok());
     offers.retain(|offer| caller.act_on_agent(Some(&offer.agent)).is_ok());
     approvals.retain(|approval| caller.act_on_agent(Some(&approval.agent)).is_ok());
-    Ok(Answer::of(&snapshot, Told(GetInboxResponse { offers, approvals, briefings, ..Default::default() })))
+    Ok(Answer::of(&snapshot, Told(GetInboxResponse { offers, approvals, briefings, questions, ..Default::default() })))
 }

@@ -38,6 +38,7 @@ mod inner_state;
 mod interactions;
 mod keys;
 mod log;
+mod mcp_login;
 mod memories;
 mod messages;
 mod objects;
@@ -47,6 +48,7 @@ mod outline;
 mod processes;
 mod projections;
 pub mod query;
+mod questions;
 mod read_consistency;
 mod request_id;
 mod rewrapping;
@@ -180,6 +182,10 @@ fn rpcs() -> Router<Gateway> {
         get_forgetting: get(forgetting::get),
         export_user: get(exporting::get),
         rewrap_data_keys: post(rewrapping::post),
+        answer_question: post(questions::answer),
+        begin_mcp_login: post(mcp_login::begin),
+        finish_mcp_login: post(mcp_login::finish),
+        mcp_logout: delete(mcp_login::end),
         list_dead_letters: get(dead_letters::get),
         retry_dead_letter: post(dead_letters::retry),
         get_agent_log: get(log::get),

@@ -1,14 +1,24 @@
 //! Our side of an MCP connection: what we say we are, and what servers tell us unasked.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::ClientHandler;
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken};
-use rmcp::service::{NotificationContext, RoleClient};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorData,
+    FormElicitationCapability, Implementation, JsonObject, ProgressNotificationParam, ProgressToken,
+    TASKS_EXTENSION_ID, UrlElicitationCapability,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
 
+use super::asking::Asking;
+use super::roots;
 use crate::tool::{Progress, ProgressReporter};
+
+/// Longest message of a server that is logged, in characters.
+const MAX_LOG_CHARS: usize = 2_000;
 
 /// Which call a report of progress belongs to.
 #[derive(Debug, Clone, Default)]
@@ -40,21 +50,37 @@ impl Drop for ProgressRoute {
     }
 }
 
-/// Receives the notifications of one server. It declares no capabilities, so a server may ask us
-/// neither for completions nor for user input.
-#[derive(Debug, Clone, Default)]
+/// Receives the notifications of one server. What it declares is what a server may ask for: its roots, where some are
+/// configured, people, where somebody brings them the questions, and that calls become tasks; not completions of models.
+#[derive(Debug, Clone)]
 pub struct Client {
+    /// The server's name.
+    server: Arc<str>,
+    /// Where its questions to people go.
+    pub asking: Asking,
+    /// Folders that it is told of.
+    pub roots: Arc<[PathBuf]>,
     pub progress: ProgressRoutes,
     /// Told when the server says that its tools changed.
     pub tools_changed: Arc<Notify>,
 }
 
+impl Client {
+    pub fn new(server: Arc<str>, roots: Arc<[PathBuf]>, asking: Asking) -> Self {
+        Self { server, asking, roots, progress: ProgressRoutes::default(), tools_changed: Arc::default() }
+    }
+}
+
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(
-            ClientCapabilities::default(),
-            Implementation::new("kairo-tool-runner", env!("CARGO_PKG_VERSION")),
-        )
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.extensions.get_or_insert_default().insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
+        capabilities.elicitation = self.asking.is_possible().then(|| {
+            let form = FormElicitationCapability::new().with_schema_validation(true);
+            ElicitationCapability::new().with_form(form).with_url(UrlElicitationCapability::new())
+        });
+        capabilities.roots = (!self.roots.is_empty()).then(Default::default);
+        ClientConfig::new(capabilities, Implementation::new("kairo-tool-runner", env!("CARGO_PKG_VERSION")))
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
@@ -67,6 +93,40 @@ impl ClientHandler for Client {
                     .map(|total| (params.progress / total).clamp(0.0, 1.0)),
                 message: params.message,
             });
+        }
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.asking.elicit_for_any(params).await)
+    }
+
+    #[expect(deprecated, reason = "servers of the versions that know roots are there")]
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Ok(roots::told(&self.roots))
+    }
+
+    #[expect(deprecated, reason = "servers of the versions that send such messages are there")]
+    async fn on_logging_message(
+        &self,
+        params: rmcp::model::LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        use rmcp::model::LoggingLevel;
+        let text: String = params.data.to_string().chars().take(MAX_LOG_CHARS).collect();
+        let (server, logger) = (&*self.server, params.logger.as_deref().unwrap_or_default());
+        match params.level {
+            LoggingLevel::Debug | LoggingLevel::Info | LoggingLevel::Notice => {
+                tracing::debug!(server, logger, text, "an MCP server says");
+            }
+            LoggingLevel::Warning => tracing::info!(server, logger, text, "an MCP server warns"),
+            _ => tracing::warn!(server, logger, text, "an MCP server reports an error"),
         }
     }
 

@@ -6,6 +6,7 @@ use rmcp::ServiceError;
 use rmcp::model::ErrorCode;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use super::oauth;
 use super::reader::Unreadable;
 use crate::tool::ToolError;
 
@@ -81,6 +82,10 @@ pub fn classify(error: &ServiceError) -> Failure {
             } else {
                 ToolError::failed(message)
             })
+        }
+        // A request without a valid token is not carried out.
+        ServiceError::TransportSend(error) if oauth::refusal(error).is_some() => {
+            Failure::Refused(ToolError::failed(oauth::refusal(error).unwrap_or_default()))
         }
         ServiceError::TransportSend(error) if never_connected(error) => Failure::NotSent(innermost(error)),
         ServiceError::Cancelled { reason } => Failure::Refused(ToolError::failed(format!(

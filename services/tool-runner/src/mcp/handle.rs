@@ -1,21 +1,23 @@
 //! What calls see of a server: its state, and a way to ask for its attention.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rmcp::ServiceError;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, RequestMetaObject, ServerResult,
-};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, RequestMetaObject, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient};
 use tokio::sync::{Notify, watch};
 
+use super::asking::Asking;
 use super::client::ProgressRoutes;
 use super::failure::{Failure, classify};
 use super::reader::Unreadable;
+use super::rounds::Answered;
+use super::tasks;
 use crate::tool::{CallContext, ToolError};
 
 /// Key of the idempotency key in a request's `_meta`, for servers that know it.
-const ACTION_ID_KEY: &str = "kairo/action-id";
+pub const ACTION_ID_KEY: &str = "kairo/action-id";
 
 /// Whether a server can be called.
 #[derive(Debug, Clone)]
@@ -36,6 +38,10 @@ pub enum State {
 pub struct Connection {
     pub peer: Peer<RoleClient>,
     pub progress: ProgressRoutes,
+    /// Where its questions to people go.
+    pub asking: Asking,
+    /// Folders that it is told of.
+    pub roots: Arc<[PathBuf]>,
     /// Distinguishes it from the connections before it.
     pub generation: u64,
 }
@@ -86,11 +92,17 @@ impl Handle {
 }
 
 impl Connection {
-    /// Calls a tool by the server's own name for it.
-    pub async fn call(&self, tool: &str, arguments: JsonObject, ctx: &CallContext) -> Result<CallToolResult, Failure> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+    /// Sends one request of a call of a tool; [`Connection::call`] makes a whole call of such.
+    pub async fn request_call(&self, params: CallToolRequestParams, ctx: &CallContext) -> Result<Answered, Failure> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        outcome_of(self.request(request, ctx).await?)
+        let response = self.request(request, ctx).await?;
+        let is_task_wanted = self.knows_former_tasks()
+            && match &response {
+                Ok(ServerResult::CallToolResult(result)) => tasks::is_refused(result),
+                Ok(_) => false,
+                Err(error) => tasks::is_required(error),
+            };
+        if is_task_wanted { Ok(Answered::AsTask) } else { outcome_of(response) }
     }
 
     /// Sends a request, and waits for its answer.
@@ -118,15 +130,19 @@ impl Connection {
         };
         response.map_err(|_| Failure::Lost("the connection closed".to_owned()))
     }
+
+    /// Whether tasks have the form of 2025-11-25, if the server knows any.
+    fn knows_former_tasks(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize())
+    }
 }
 
-/// What came of a call, by what its server answered.
-pub fn outcome_of(response: Result<ServerResult, ServiceError>) -> Result<CallToolResult, Failure> {
+/// What came of one request of a call, by what its server answered.
+pub fn outcome_of(response: Result<ServerResult, ServiceError>) -> Result<Answered, Failure> {
     match response {
-        Ok(ServerResult::CallToolResult(result)) => Ok(result),
-        Ok(ServerResult::InputRequiredResult(_)) => {
-            Err(Failure::Refused(ToolError::failed("the tool asks for more input, which agents cannot give")))
-        }
+        Ok(ServerResult::CallToolResult(result)) => Ok(Answered::Result(result)),
+        Ok(ServerResult::InputRequiredResult(wanted)) => Ok(Answered::Wants(wanted)),
+        Ok(ServerResult::CreateTaskResult(task)) => Ok(Answered::Task(task)),
         Ok(ServerResult::CustomResult(result)) => Err(Failure::Unreadable(Unreadable::of(&result))),
         Ok(_) => Err(Failure::Unreadable(Unreadable::new("with something other than a result", ""))),
         Err(error) => Err(classify(&error)),

@@ -11,12 +11,15 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::People;
+use super::asking::Asking;
 use super::client::Client;
 use super::convert;
 use super::failure::innermost;
 use super::handle::{Connection, Handle, State};
 use super::health::{Health, HealthState, Notes};
 use super::listing;
+use super::oauth::{self, SignIn};
 use super::resource::{self, ResourceRead};
 use super::tool::McpTool;
 use super::transport;
@@ -27,6 +30,9 @@ use crate::tool::Tool;
 /// Told all tools of a server whenever they may have changed; says which of all tools are left out.
 pub type OnTools = Box<dyn Fn(Vec<Arc<dyn Tool>>) -> Vec<Rejection> + Send + Sync>;
 
+/// Between two looks whether a person signed in.
+const SIGN_IN_POLL: Duration = Duration::from_secs(2);
+
 type Running = RunningService<RoleClient, Client>;
 
 /// A server that is being kept running until it is stopped.
@@ -35,6 +41,7 @@ pub struct McpServer {
     name: Arc<str>,
     state: watch::Receiver<State>,
     notes: Notes,
+    sign_in: Option<Arc<SignIn>>,
     task: JoinHandle<()>,
 }
 
@@ -77,6 +84,11 @@ impl McpServer {
         self.notes.changes()
     }
 
+    /// How it is signed in at; none where that is not configured.
+    pub fn sign_in(&self) -> Option<Arc<SignIn>> {
+        self.sign_in.clone()
+    }
+
     /// Waits until the server has ended; to be called after its token was canceled.
     pub async fn stopped(self) {
         if let Err(error) = self.task.await {
@@ -86,7 +98,17 @@ impl McpServer {
 }
 
 /// Begins to keep a server running until `stop` is canceled.
-pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationToken, on_tools: OnTools) -> McpServer {
+pub fn start(
+    server: McpServerConfig,
+    config: &ToolsConfig,
+    people: &People,
+    stop: CancellationToken,
+    on_tools: OnTools,
+) -> McpServer {
+    let oauth = server.oauth.as_ref().zip(server.url.as_deref());
+    let sign_in =
+        oauth.and_then(|(oauth, url)| SignIn::new(&server.name, url, oauth, people.vault.clone())).map(Arc::new);
+    let asking = Asking::new(server.name.as_str().into(), people.questions.clone());
     let (state, observer) = watch::channel(State::Starting);
     let notes = Notes::default();
     let keeper = Keeper {
@@ -97,6 +119,8 @@ pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationTo
             suspected: Arc::new(Notify::new()),
         },
         server,
+        sign_in: sign_in.clone(),
+        asking,
         start_timeout: Duration::from_millis(config.mcp_lifecycle.start_timeout_ms),
         probe_timeout: Duration::from_millis(config.mcp_lifecycle.probe_timeout_ms),
         restart_min: Duration::from_millis(config.mcp_lifecycle.restart_min_ms),
@@ -110,11 +134,14 @@ pub fn start(server: McpServerConfig, config: &ToolsConfig, stop: CancellationTo
         stop,
         on_tools,
     };
-    McpServer { name: Arc::clone(&keeper.handle.name), state: observer, notes, task: tokio::spawn(keeper.run()) }
+    let name = Arc::clone(&keeper.handle.name);
+    McpServer { name, state: observer, notes, sign_in, task: tokio::spawn(keeper.run()) }
 }
 
 struct Keeper {
     server: McpServerConfig,
+    sign_in: Option<Arc<SignIn>>,
+    asking: Asking,
     handle: Handle,
     start_timeout: Duration,
     probe_timeout: Duration,
@@ -163,10 +190,15 @@ impl Keeper {
                 }
             };
             failures += 1;
+            let needed = self.sign_in.as_ref().filter(|sign_in| sign_in.is_needed());
+            let reason = needed.map_or(reason, |sign_in| sign_in.advice());
             tracing::warn!(server = %self.handle.name, reason, failures, "MCP server is down");
             self.notes.fail(&reason);
-            self.enter(State::Down { reason: reason.into(), attempts });
-            self.wait_before_restart(failures).await;
+            self.enter(State::Down { reason: reason.as_str().into(), attempts });
+            match needed {
+                Some(sign_in) => self.wait_for_sign_in(sign_in, &reason, &mut attempts).await,
+                None => self.wait_before_restart(failures).await,
+            }
         }
         self.enter(State::Stopped);
     }
@@ -190,6 +222,25 @@ impl Keeper {
         self.stop.run_until_cancelled(wait).await;
     }
 
+    /// Waits until a person signed in: to start it again before would be in vain. A call that wants it meanwhile is told so.
+    async fn wait_for_sign_in(&self, sign_in: &SignIn, reason: &str, attempts: &mut u64) {
+        let wait = async {
+            while !sign_in.is_done().await {
+                tokio::select! {
+                    () = sleep(SIGN_IN_POLL) => {}
+                    () = self.handle.wanted.notified() => {
+                        if sign_in.is_done().await {
+                            return;
+                        }
+                        *attempts += 1;
+                        self.enter(State::Down { reason: reason.into(), attempts: *attempts });
+                    }
+                }
+            }
+        };
+        self.stop.run_until_cancelled(wait).await;
+    }
+
     async fn start(&self) -> Result<(Running, Vec<McpToolInfo>), String> {
         timeout(self.start_timeout, async {
             let service = self.connect().await?;
@@ -206,7 +257,8 @@ impl Keeper {
     }
 
     async fn connect(&self) -> Result<Running, String> {
-        let client = Client::default();
+        let client =
+            Client::new(Arc::clone(&self.handle.name), self.server.roots.as_slice().into(), self.asking.clone());
         // Newest first; servers that know nothing of `server/discover` get the old handshake.
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::LATEST],
@@ -219,12 +271,13 @@ impl Keeper {
             }
             (None, Some(url)) => {
                 let endpoint =
-                    transport::connect(&self.server, url, self.parallel, &self.notes).map_err(|e| e.to_string())?;
+                    transport::connect(&self.server, url, self.parallel, &self.notes, self.sign_in.clone())
+                        .map_err(|e| e.to_string())?;
                 client.serve_with_lifecycle(endpoint, lifecycle).await
             }
             (None, None) => return Err("it has neither command nor url".to_owned()),
         };
-        connected.map_err(|error| innermost(&error))
+        connected.map_err(|error| reason(&error))
     }
 
     /// Publishes the tools and looks after the server until it ends.
@@ -238,7 +291,13 @@ impl Keeper {
             "MCP server is up"
         );
         self.publish(&peer, &tools);
-        self.enter(State::Up(Connection { peer: peer.clone(), progress: client.progress.clone(), generation }));
+        self.enter(State::Up(Connection {
+            peer: peer.clone(),
+            progress: client.progress.clone(),
+            asking: client.asking.clone(),
+            roots: client.roots.clone(),
+            generation,
+        }));
         let close = service.cancellation_token();
         let mut closed = std::pin::pin!(service.waiting());
         let mut changes = self.subscribe(&peer).await;
@@ -249,6 +308,7 @@ impl Keeper {
                 () = client.tools_changed.notified() => false,
                 () = tool_list_changed(&mut changes) => false,
                 () = self.handle.suspected.notified() => true,
+                () = sign_in_needed(self.sign_in.as_deref()) => break Ended::Lost("what was granted is not valid any more"),
             };
             let listing = timeout(self.probe_timeout, self.list_tools(&peer));
             match self.stop.run_until_cancelled(listing).await {
@@ -323,6 +383,19 @@ async fn tool_list_changed(subscription: &mut Option<Subscription>) {
         }
     }
     std::future::pending().await
+}
+
+/// Pending for ever where nobody signs in.
+async fn sign_in_needed(sign_in: Option<&SignIn>) {
+    match sign_in {
+        Some(sign_in) => sign_in.needed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a server does not answer as it should.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    oauth::refusal(error).unwrap_or_else(|| innermost(error))
 }
 
 /// Doubles with every failure in a row.

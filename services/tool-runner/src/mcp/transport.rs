@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use process_wrap::tokio::{CommandWrap, ProcessGroup};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -20,6 +21,7 @@ use tokio::process::{ChildStderr, Command};
 use self::http::Http;
 use self::stdio::Stdio;
 use super::health::Notes;
+use super::oauth::{Authorized, SignIn};
 use crate::config::McpServerConfig;
 
 /// Longest piece of a server's standard error that is logged at once, in bytes.
@@ -79,7 +81,8 @@ pub fn connect(
     url: &str,
     parallel: usize,
     notes: &Notes,
-) -> Result<StreamableHttpClientTransport<Http>, TransportError> {
+    sign_in: Option<Arc<SignIn>>,
+) -> Result<StreamableHttpClientTransport<Authorized<Http>>, TransportError> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
         let invalid = || TransportError::HeaderValue(name.clone());
@@ -89,7 +92,8 @@ pub fn connect(
     }
     let config =
         StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers).max_concurrent_requests(parallel);
-    Ok(StreamableHttpClientTransport::with_client(Http::new(notes.clone())?, config))
+    let client = Authorized::new(Http::new(notes.clone())?, sign_in);
+    Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
 /// `setpriv` sets the parent-death signal and becomes the program; without it, which only odd

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use kairo_tool_runner::catalogue::Rejection;
 use kairo_tool_runner::config::McpServerConfig;
-use kairo_tool_runner::mcp::{self, Health, HealthState};
+use kairo_tool_runner::mcp::{self, People, Health, HealthState};
 use kairo_tool_runner::tool::{Tool, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
@@ -150,7 +150,7 @@ async fn listed_by(odd: &Odd) -> (Vec<String>, Health) {
         offered.send_replace(tools.iter().map(|tool| tool.spec().name.clone()).collect());
         Vec::new()
     });
-    let server = mcp::start(odd.config(), &config(Vec::new()), stop.clone(), on_tools);
+    let server = mcp::start(odd.config(), &config(Vec::new()), &People::default(), stop.clone(), on_tools);
     within_deadline(server.first_start()).await;
     let (names, health) = (offers.borrow_and_update().clone(), server.health());
     stop.cancel();
@@ -234,7 +234,7 @@ async fn the_end_of_a_server_is_in_its_health() {
         *tools.lock().unwrap() = offers;
         Vec::new()
     });
-    let server = mcp::start(odd.config(), &config(Vec::new()), stop.clone(), on_tools);
+    let server = mcp::start(odd.config(), &config(Vec::new()), &People::default(), stop.clone(), on_tools);
     within_deadline(server.first_start()).await;
     let dies = offered.lock().unwrap()[0].clone();
     let ended = within_deadline(dies.call(json!({}), context())).await;

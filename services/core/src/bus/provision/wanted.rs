@@ -19,8 +19,8 @@ use crate::{
     bus::{BusConfig, NatsConfig, congestion},
     subjects::{
         CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET,
-        KEYS_BUCKET, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TASK_DUE, TICKETS_BUCKET,
-        TIMERS_STREAM, TIMERS_SUBJECTS, WITHOUT_PARTITION,
+        KEYS_BUCKET, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, SIGN_INS_BUCKET, SNAPSHOTS_BUCKET, TASK_DUE,
+        TICKETS_BUCKET, TIMERS_STREAM, TIMERS_SUBJECTS, WITHOUT_PARTITION,
     },
     vocabulary::READER,
 };
@@ -122,6 +122,7 @@ impl Wanted {
                 max_bytes: TICKETS_BYTES,
                 ..self.bucket(TICKETS_BUCKET)
             }),
+            stream::Config { storage: StorageType::File, ..self.bucket(SIGN_INS_BUCKET) },
             self.objects(),
             self.events(),
         ]

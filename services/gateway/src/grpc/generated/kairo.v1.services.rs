@@ -40,6 +40,16 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::ApproveResponse>,
             tonic::Status,
         >;
+        /// Answer what an MCP server asks while a call waits. GET /v1/inbox lists the questions that are open. accept brings the
+        /// fields that the schema of the question names; what is left out has its default. The answer goes to the server, and stands
+        /// in no event. Refused when it is not what the question asks for: then that stays open.
+        async fn answer_question(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::AnswerQuestionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::AnswerQuestionResponse>,
+            tonic::Status,
+        >;
         /// Give an agent a direct order. About exactly one thing: cancel an action, a process, a chain or a task; pause,
         /// resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads;
         /// add or remove a submodule. It is obeyed without asking a model.
@@ -283,6 +293,54 @@ pub mod commands_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ApproveSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Commands/AnswerQuestion" => {
+                    #[allow(non_camel_case_types)]
+                    struct AnswerQuestionSvc<T: Commands>(pub Arc<T>);
+                    impl<
+                        T: Commands,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::AnswerQuestionRequest,
+                    > for AnswerQuestionSvc<T> {
+                        type Response = ::kairo_proto::v1::AnswerQuestionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::AnswerQuestionRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Commands>::answer_question(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AnswerQuestionSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -889,6 +947,34 @@ pub mod administration_server {
             request: tonic::Request<::kairo_proto::v1::RewrapDataKeysRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::RewrapDataKeysResponse>,
+            tonic::Status,
+        >;
+        /// Begin to sign in at an MCP server. For a server whose oauth has the grant authorization_code. The answer tells the address at
+        /// which a person goes on, with a browser. The browser is sent back to redirect_uri, at the machine on which it runs, where
+        /// kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a server that is configured without oauth.
+        async fn begin_mcp_login(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::BeginMcpLoginRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::BeginMcpLoginResponse>,
+            tonic::Status,
+        >;
+        /// End a sign-in at an MCP server. With the address that the browser was sent back to. The tokens are kept sealed, for tool-runner
+        /// alone; no answer and no event holds them.
+        async fn finish_mcp_login(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::FinishMcpLoginRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::FinishMcpLoginResponse>,
+            tonic::Status,
+        >;
+        /// Sign out at an MCP server. Its tokens are forgotten, and revoked where the authorization server takes that. The server is
+        /// down until somebody signs in.
+        async fn mcp_logout(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::McpLogoutRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::McpLogoutResponse>,
             tonic::Status,
         >;
         /// The messages that were set aside. Each with the reason and with what it said. The newest first.
@@ -1787,6 +1873,149 @@ pub mod administration_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RewrapDataKeysSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/BeginMcpLogin" => {
+                    #[allow(non_camel_case_types)]
+                    struct BeginMcpLoginSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::BeginMcpLoginRequest,
+                    > for BeginMcpLoginSvc<T> {
+                        type Response = ::kairo_proto::v1::BeginMcpLoginResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::BeginMcpLoginRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::begin_mcp_login(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BeginMcpLoginSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/FinishMcpLogin" => {
+                    #[allow(non_camel_case_types)]
+                    struct FinishMcpLoginSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::FinishMcpLoginRequest,
+                    > for FinishMcpLoginSvc<T> {
+                        type Response = ::kairo_proto::v1::FinishMcpLoginResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::FinishMcpLoginRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::finish_mcp_login(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FinishMcpLoginSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/McpLogout" => {
+                    #[allow(non_camel_case_types)]
+                    struct McpLogoutSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<::kairo_proto::v1::McpLogoutRequest>
+                    for McpLogoutSvc<T> {
+                        type Response = ::kairo_proto::v1::McpLogoutResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<::kairo_proto::v1::McpLogoutRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::mcp_logout(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = McpLogoutSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

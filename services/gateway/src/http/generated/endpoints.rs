@@ -3,6 +3,7 @@
 pub const SEND_MESSAGE: &str = "/v1/messages";
 pub const CHOOSE: &str = "/v1/choices";
 pub const APPROVE: &str = "/v1/approvals";
+pub const ANSWER_QUESTION: &str = "/v1/questions/{question_id}";
 pub const ORDER: &str = "/v1/commands";
 pub const DEFINE_AGENT: &str = "/v1/agents";
 pub const CREATE_TEAM: &str = "/v1/teams";
@@ -25,6 +26,9 @@ pub const FORGET_USER: &str = "/v1/users/{user}/forget";
 pub const GET_FORGETTING: &str = "/v1/users/{user}/forget";
 pub const EXPORT_USER: &str = "/v1/users/{user}/export";
 pub const REWRAP_DATA_KEYS: &str = "/v1/privacy/rewrap";
+pub const BEGIN_MCP_LOGIN: &str = "/v1/mcp/{server}/login";
+pub const FINISH_MCP_LOGIN: &str = "/v1/mcp/{server}/login/finish";
+pub const MCP_LOGOUT: &str = "/v1/mcp/{server}/login";
 pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
 pub const RETRY_DEAD_LETTER: &str = "/v1/dead-letters/{letter}/retry";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
@@ -70,6 +74,7 @@ pub const ACCESS: &[Access] = &[
     row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
     row("POST", CHOOSE, WRITE, Asked, Asked),
     row("POST", APPROVE, WRITE, Asked, Asked),
+    row("POST", ANSWER_QUESTION, WRITE, Asked, Asked),
     row("POST", ORDER, WRITE, Asked, Asked),
     row("POST", DEFINE_AGENT, ADMIN, Asked, Closed),
     row("POST", CREATE_TEAM, ADMIN, Asked, Closed),
@@ -92,6 +97,9 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_FORGETTING, ADMIN, Closed, Closed),
     row("GET", EXPORT_USER, ADMIN, Closed, Closed),
     row("POST", REWRAP_DATA_KEYS, ADMIN, Closed, Closed),
+    row("POST", BEGIN_MCP_LOGIN, ADMIN, Closed, Closed),
+    row("POST", FINISH_MCP_LOGIN, ADMIN, Closed, Closed),
+    row("DELETE", MCP_LOGOUT, ADMIN, Closed, Closed),
     row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
     row("POST", RETRY_DEAD_LETTER, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
@@ -138,6 +146,7 @@ pub struct Handlers {
     pub send_message: MethodRouter<Gateway>,
     pub choose: MethodRouter<Gateway>,
     pub approve: MethodRouter<Gateway>,
+    pub answer_question: MethodRouter<Gateway>,
     pub order: MethodRouter<Gateway>,
     pub define_agent: MethodRouter<Gateway>,
     pub create_team: MethodRouter<Gateway>,
@@ -160,6 +169,9 @@ pub struct Handlers {
     pub get_forgetting: MethodRouter<Gateway>,
     pub export_user: MethodRouter<Gateway>,
     pub rewrap_data_keys: MethodRouter<Gateway>,
+    pub begin_mcp_login: MethodRouter<Gateway>,
+    pub finish_mcp_login: MethodRouter<Gateway>,
+    pub mcp_logout: MethodRouter<Gateway>,
     pub list_dead_letters: MethodRouter<Gateway>,
     pub retry_dead_letter: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
@@ -207,6 +219,7 @@ impl Handlers {
             .route(SEND_MESSAGE, self.send_message)
             .route(CHOOSE, self.choose)
             .route(APPROVE, self.approve)
+            .route(ANSWER_QUESTION, self.answer_question)
             .route(ORDER, self.order)
             .route(DEFINE_AGENT, self.define_agent)
             .route(CREATE_TEAM, self.create_team)
@@ -229,6 +242,9 @@ impl Handlers {
             .route(GET_FORGETTING, self.get_forgetting)
             .route(EXPORT_USER, self.export_user)
             .route(REWRAP_DATA_KEYS, self.rewrap_data_keys)
+            .route(BEGIN_MCP_LOGIN, self.begin_mcp_login)
+            .route(FINISH_MCP_LOGIN, self.finish_mcp_login)
+            .route(MCP_LOGOUT, self.mcp_logout)
             .route(LIST_DEAD_LETTERS, self.list_dead_letters)
             .route(RETRY_DEAD_LETTER, self.retry_dead_letter)
             .route(GET_AGENT_LOG, self.get_agent_log)

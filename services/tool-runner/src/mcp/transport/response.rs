@@ -46,10 +46,10 @@ pub async fn read_body(response: Response, max_bytes: usize) -> Body {
 pub fn check_authorization(response: &Response) -> Result<(), StreamableHttpError<reqwest::Error>> {
     let challenge = || header(response, WWW_AUTHENTICATE.as_str());
     match response.status() {
-        StatusCode::UNAUTHORIZED => match challenge() {
-            Some(challenge) => Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))),
-            None => Ok(()),
-        },
+        // Also without the header that RFC 9110 wants: nothing was carried out.
+        StatusCode::UNAUTHORIZED => {
+            Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge().unwrap_or_default())))
+        }
         StatusCode::FORBIDDEN => match challenge() {
             Some(challenge) => {
                 let scope = scope_of(&challenge);

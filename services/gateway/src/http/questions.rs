@@ -1,0 +1,112 @@
+//! `POST /v1/questions/{question_id}`: a user's answer to what an MCP server asks while a call waits. Tool-runners know the
+//! questions; they are asked as somebody wants to know.
+
+use std::time::Duration;
+
+use axum::{
+    Extension,
+    extract::{Path, State, rejection::PathRejection},
+};
+use futures::StreamExt;
+use kairo_core::{
+    bus::{BusError, port::NoAnswer},
+    ids::Name,
+    subjects::QUESTIONS,
+};
+use kairo_proto::{
+    v1::{
+        AnswerQuestionResponse, QuestionAnswer, QuestionRow, QuestionsAnswer, QuestionsList, QuestionsRequest,
+        questions_request::Ask,
+    },
+    words::{QuestionAnswered, QuestionOutcome},
+};
+use prost::Message as _;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Gateway, answer::Told, body::JsonBody, query};
+use crate::{
+    auth::Caller,
+    fields::{Fields, NAME, name, one_of, text},
+    problem::{FieldError, Problem},
+};
+
+/// How long the first tool-runner may take, and each further one after that.
+const FIRST: Duration = Duration::from_millis(500);
+const FURTHER: Duration = Duration::from_millis(50);
+/// How long the one may take whose call waits.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Questions that are told at most.
+const MAX_QUESTIONS: usize = 1_000;
+
+pub async fn answer(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<String>, PathRejection>,
+    JsonBody(body): JsonBody,
+) -> Result<Told<AnswerQuestionResponse>, Problem> {
+    let id = query::id("question_id", path)?;
+    let (user, action, content) = read(&body)?;
+    caller.act_as_user(Some(user.as_str()))?;
+    let open = of(&gateway, user.as_str()).await?;
+    let question = open.into_iter().find(|question| question.question_id == id.to_string());
+    let question = question.filter(|question| caller.act_on_agent(Some(&question.agent)).is_ok());
+    question.ok_or_else(|| unknown(id))?;
+    let content = content.map(|content| content.to_string()).unwrap_or_default();
+    let said = QuestionAnswer { question_id: id.to_string(), action: action.to_owned(), content };
+    let request = QuestionsRequest { user: user.to_string(), ask: Some(Ask::Answer(said)) };
+    let taken =
+        gateway.bus.request(QUESTIONS, request.encode_to_vec(), PATIENCE).await.map_err(|error| match error {
+            NoAnswer::Nobody | NoAnswer::Silence => unknown(id),
+            error => Problem::unavailable(format!("tool-runner did not answer: {error}")),
+        })?;
+    let taken = QuestionsAnswer::decode(taken)
+        .map_err(|_| Problem::unavailable("tool-runner is of a build that answers in another way"))?;
+    if taken.outcome_word() == QuestionOutcome::Taken {
+        return Ok(Told(AnswerQuestionResponse { question_id: id.to_string() }));
+    }
+    let expected = format!("what the question asks for ({})", taken.reason);
+    // What was found is a person's, perhaps secret, and not repeated.
+    Err(Problem::invalid(vec![FieldError { field: "content".to_owned(), expected, found: None }]))
+}
+
+fn unknown(id: Uuid) -> Problem {
+    Problem::not_found(format!("no question {id} is open; GET /v1/inbox lists those that are"))
+}
+
+fn read(body: &[u8]) -> Result<(Name, &'static str, Option<Value>), Problem> {
+    let mut fields = Fields::from_json(body)?;
+    let user = fields.required("user", NAME, text(name));
+    let words = QuestionAnswered::WORDS;
+    let action = fields.required("action", format!("one of {}", words.join(", ")), text(one_of(words)));
+    let content = fields.optional("content", "an object", |value: &Value| value.is_object().then(|| value.clone()));
+    fields.complete(|| Some((user?, action?, content)))
+}
+
+/// Those that are open of a user, as every tool-runner knows them.
+pub(super) async fn of(gateway: &Gateway, user: &str) -> Result<Vec<QuestionRow>, BusError> {
+    let request = QuestionsRequest { user: user.to_owned(), ask: Some(Ask::List(QuestionsList::default())) };
+    let client = &gateway.bus.nats()?.client;
+    let asked = async {
+        let inbox = client.new_inbox();
+        let answers = client.subscribe(inbox.clone()).await?;
+        client.publish_with_reply(QUESTIONS, inbox, request.encode_to_vec().into()).await?;
+        Ok::<_, async_nats::Error>(answers)
+    };
+    let mut answers = asked.await.map_err(|source| BusError::Unavailable { doing: "asking for questions", source })?;
+    let mut questions = Vec::new();
+    let mut wait = FIRST;
+    while let Ok(Some(answer)) = tokio::time::timeout(wait, answers.next()).await {
+        // Nobody is there.
+        if answer.status.is_some() {
+            break;
+        }
+        questions.extend(QuestionsAnswer::decode(answer.payload).unwrap_or_default().questions);
+        if questions.len() >= MAX_QUESTIONS {
+            break;
+        }
+        wait = FURTHER;
+    }
+    questions.sort_by(|one, other| one.question_id.cmp(&other.question_id));
+    Ok(questions)
+}

@@ -1,0 +1,129 @@
+//! How a server is signed in at.
+
+use kairo_core::config::Secret;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// Scopes that may be configured.
+const MAX_SCOPES: usize = 64;
+/// Range of `timeout_ms`, in milliseconds.
+const TIMEOUT_MS: std::ops::RangeInclusive<u64> = 100..=300_000;
+
+/// Signing in at an MCP server by OAuth 2.1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OAuthConfig {
+    /// Who signs in: a person, once, by `kairo mcp login` (`authorization_code`), or tool-runner itself
+    /// (`client_credentials`). Default `authorization_code`, which needs `privacy.master_key`: tokens are sealed under it.
+    pub grant: Grant,
+    /// The client's identifier at the authorization server. Default none: each sign-in registers a client (RFC 7591).
+    /// `client_credentials` needs one.
+    pub client_id: Option<String>,
+    /// The secret of `client_id`; `env:NAME` takes it from the environment. Default none, as public clients have none.
+    pub client_secret: Secret,
+    /// The `https` address of a client ID metadata document, which is the identifier where the authorization server knows
+    /// such documents and there is no `client_id`. Default none.
+    pub client_metadata_url: Option<String>,
+    /// Scopes to ask for. Default those that the server names. What the server says it wants besides is added.
+    pub scopes: Vec<String>,
+    /// Whether the authorization server may have a private address. Loopback addresses are allowed where the MCP server has
+    /// one itself. Default false.
+    pub allow_private: bool,
+    /// How long discovery and a request for a token may take together, in milliseconds. Default 20 000.
+    pub timeout_ms: u64,
+}
+
+/// Who signs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    #[default]
+    AuthorizationCode,
+    ClientCredentials,
+}
+
+impl Default for OAuthConfig {
+    fn default() -> Self {
+        Self {
+            grant: Grant::default(),
+            client_id: None,
+            client_secret: Secret::default(),
+            client_metadata_url: None,
+            scopes: Vec::new(),
+            allow_private: false,
+            timeout_ms: 20_000,
+        }
+    }
+}
+
+impl OAuthConfig {
+    /// Every mistake, after its key.
+    pub fn mistakes(&self) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        let id = self.client_id.as_deref();
+        if id.is_some_and(str::is_empty) {
+            mistakes.push("client_id: must not be empty".to_owned());
+        }
+        if self.grant == Grant::ClientCredentials && (id.is_none() || self.client_secret.is_empty()) {
+            mistakes.push("grant: client_credentials needs client_id and client_secret".to_owned());
+        }
+        if id.is_none() && !self.client_secret.is_empty() {
+            mistakes.push("client_secret: needs its client_id".to_owned());
+        }
+        let is_document =
+            |url: &str| Url::parse(url).is_ok_and(|url| url.scheme() == "https" && url.has_host() && url.path() != "/");
+        if self.client_metadata_url.as_deref().is_some_and(|url| !is_document(url)) {
+            mistakes.push("client_metadata_url: must be an https:// address with a path".to_owned());
+        }
+        let is_scope = |scope: &String| {
+            !scope.is_empty() && scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+        };
+        if self.scopes.len() > MAX_SCOPES || !self.scopes.iter().all(is_scope) {
+            mistakes.push(format!("scopes: at most {MAX_SCOPES}, each without spaces and quotes"));
+        }
+        if !TIMEOUT_MS.contains(&self.timeout_ms) {
+            let (least, most) = (TIMEOUT_MS.start(), TIMEOUT_MS.end());
+            mistakes.push(format!("timeout_ms: must be {least} to {most} milliseconds"));
+        }
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn mistakes(value: Value) -> Vec<String> {
+        serde_json::from_value::<OAuthConfig>(value).unwrap().mistakes()
+    }
+
+    #[test]
+    fn the_default_and_the_two_grants_are_valid() {
+        for value in [
+            json!({}),
+            json!({"grant": "authorization_code", "client_id": "kairo", "scopes": ["read", "mcp:write"]}),
+            json!({"grant": "client_credentials", "client_id": "kairo", "client_secret": "s"}),
+            json!({"client_metadata_url": "https://example.com/kairo.json"}),
+        ] {
+            assert_eq!(mistakes(value.clone()), Vec::<String>::new(), "{value}");
+        }
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        for (value, key) in [
+            (json!({"grant": "client_credentials", "client_id": "kairo"}), "grant: "),
+            (json!({"client_secret": "s"}), "client_secret: "),
+            (json!({"client_id": ""}), "client_id: "),
+            (json!({"client_metadata_url": "http://example.com/kairo.json"}), "client_metadata_url: "),
+            (json!({"client_metadata_url": "https://example.com"}), "client_metadata_url: "),
+            (json!({"scopes": ["read write"]}), "scopes: "),
+            (json!({"timeout_ms": 0}), "timeout_ms: "),
+        ] {
+            let mistakes = mistakes(value.clone());
+            assert!(mistakes.len() == 1 && mistakes[0].starts_with(key), "{value}: {mistakes:?}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What a person does: begin to sign in, come back with a code, and sign out.
+
+use rmcp::transport::auth::{AuthError, AuthorizationCallback};
+use url::Url;
+
+use super::authority::{Authority, told};
+use super::config::Grant;
+use super::record::{Pending, Record, Tokens, united};
+use super::sign_in::SignIn;
+use super::vault::{Kept, VaultError};
+
+/// Attempts to write a record that others write, too.
+const MAX_TRIES: usize = 5;
+/// How long an authorization server may take to revoke a token.
+const REVOKING: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What signing out did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedOut {
+    /// Nobody was signed in.
+    Nothing,
+    /// The tokens are forgotten here; the authorization server has no way to be told, or did not take it.
+    Forgotten,
+    /// And the authorization server revoked them.
+    Revoked,
+}
+
+impl SignIn {
+    /// Begins a sign-in: the address at which a person goes on, with a browser, which sends them back to `redirect_uri`.
+    ///
+    /// # Errors
+    /// Why it cannot be begun, in words for whoever wants to.
+    pub async fn begin(&self, redirect_uri: &str) -> Result<String, String> {
+        if self.config.grant == Grant::ClientCredentials {
+            return Err("tool-runner signs in there by itself (grant client_credentials)".to_owned());
+        }
+        if !is_loopback(redirect_uri) {
+            return Err("redirect_uri: must be http:// on 127.0.0.1, [::1] or localhost".to_owned());
+        }
+        let record = self.load().await?.record;
+        let (address, pending) = self.begun(&record, redirect_uri).await.map_err(|error| told(&error))?;
+        self.change(|record| record.pending = Some(pending.clone())).await?;
+        Ok(address)
+    }
+
+    async fn begun(&self, record: &Record, redirect_uri: &str) -> Result<(String, Pending), AuthError> {
+        let mut authority = Authority::discover(&self.url, &self.config, record.challenge.as_deref()).await?;
+        let granted = record.grant.as_ref().filter(|_| !record.wanted.is_empty()).map(|tokens| &tokens.scopes[..]);
+        let wanted = united(granted.unwrap_or_default(), record.wanted.iter().map(String::as_str));
+        let scopes = authority.scopes(&self.config, &wanted).await;
+        let client = authority.client(&self.config, redirect_uri, &scopes).await?;
+        let (address, state) = authority.address(&client, &scopes).await?;
+        Ok((address, Pending { client, state, begun: self.now() }))
+    }
+
+    /// Ends a sign-in with the address that the browser was sent back to; the scopes that were granted.
+    ///
+    /// # Errors
+    /// Why nobody is signed in by it, in words for whoever wanted to.
+    pub async fn finish(&self, address: &str) -> Result<Vec<String>, String> {
+        if let Some(refused) = refused(address) {
+            return Err(refused);
+        }
+        let callback = AuthorizationCallback::from_redirect_url(address)
+            .map_err(|_| "the address has no code and state; begin again".to_owned())?;
+        let record = self.load().await?.record;
+        let pending = record.awaits(&callback.csrf_token, self.now()).cloned();
+        let pending = pending.ok_or("no sign-in waits for this answer; begin again")?;
+        let tokens = self.finished(&record, &pending, &callback).await.map_err(|error| told(&error))?;
+        let scopes = tokens.scopes.clone();
+        self.change(|record| {
+            *record = Record { grant: Some(tokens.clone()), challenge: record.challenge.take(), ..Record::default() };
+        })
+        .await?;
+        Ok(scopes)
+    }
+
+    async fn finished(
+        &self,
+        record: &Record,
+        pending: &Pending,
+        callback: &AuthorizationCallback,
+    ) -> Result<Tokens, AuthError> {
+        let mut authority = Authority::discover(&self.url, &self.config, record.challenge.as_deref()).await?;
+        if !authority.is_issuer(pending.state.expected_issuer.as_deref()) {
+            return Err(AuthError::AuthorizationFailed(
+                "the server changed its authorization server meanwhile; begin again".to_owned(),
+            ));
+        }
+        let exchanged =
+            authority.exchange(&pending.client, &pending.state, &callback.code, callback.issuer.as_deref()).await?;
+        let (response, scopes) = exchanged;
+        let read = Tokens::read(&response, pending.client.clone(), scopes, authority.issuer(), self.now());
+        read.map_err(|error| AuthError::OAuthError(error.to_string()))
+    }
+
+    /// Forgets the tokens, and has the authorization server revoke them where it can (RFC 7009).
+    ///
+    /// # Errors
+    /// When what is kept cannot be read or written.
+    pub async fn sign_out(&self) -> Result<SignedOut, String> {
+        let record = self.load().await?.record;
+        self.change(|record| *record = Record { challenge: record.challenge.take(), ..Record::default() }).await?;
+        let Some(tokens) = record.grant else { return Ok(SignedOut::Nothing) };
+        let is_revoked = self.revoke(record.challenge.as_deref(), &tokens).await;
+        Ok(if is_revoked { SignedOut::Revoked } else { SignedOut::Forgotten })
+    }
+
+    async fn revoke(&self, challenge: Option<&str>, tokens: &Tokens) -> bool {
+        let Ok(authority) = Authority::discover(&self.url, &self.config, challenge).await else { return false };
+        let endpoint = authority.field("revocation_endpoint").and_then(|endpoint| endpoint.as_str());
+        let endpoint = endpoint.and_then(|endpoint| Url::parse(endpoint).ok());
+        let issuing = Url::parse(authority.token_endpoint()).ok();
+        // The library looked at where tokens are asked for; they are sent to no other host.
+        let endpoint = endpoint.filter(|endpoint| issuing.is_some_and(|url| url.origin() == endpoint.origin()));
+        let (Some(endpoint), true) = (endpoint, authority.is_issuer(tokens.issuer.as_deref())) else { return false };
+        let token = tokens.refresh_token.as_ref().unwrap_or(&tokens.access_token);
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(REVOKING).build();
+        let Ok(client) = client else { return false };
+        let request = client.post(endpoint);
+        let mut form = vec![("token", token.as_str())];
+        let request = match &tokens.client.secret {
+            Some(secret) => request.basic_auth(&tokens.client.id, Some(secret)),
+            None => {
+                form.push(("client_id", &tokens.client.id));
+                request
+            }
+        };
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
+        request.send().await.is_ok_and(|answer| answer.status().is_success())
+    }
+
+    async fn load(&self) -> Result<Kept, String> {
+        self.vault.load(&self.server).await.map_err(|error| error.to_string())
+    }
+
+    async fn change(&self, change: impl Fn(&mut Record)) -> Result<(), String> {
+        for _ in 0..MAX_TRIES {
+            let mut kept = self.load().await?;
+            change(&mut kept.record);
+            match self.vault.save(&self.server, &kept).await {
+                Ok(_) => return Ok(()),
+                Err(VaultError::Conflict) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err(VaultError::Conflict.to_string())
+    }
+}
+
+/// Whether a browser is sent back to the machine on which it runs, where only `kairo mcp login` waits.
+fn is_loopback(uri: &str) -> bool {
+    let Ok(uri) = Url::parse(uri) else { return false };
+    let is_here = match uri.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    is_here && uri.scheme() == "http" && uri.username().is_empty() && uri.fragment().is_none()
+}
+
+/// What the authorization server says instead of a code (RFC 6749, section 4.1.2.1).
+fn refused(address: &str) -> Option<String> {
+    let address = Url::parse(address).ok()?;
+    let field = |wanted: &str| {
+        let found = address.query_pairs().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.chars().take(200).collect::<String>())
+    };
+    let error = field("error")?;
+    let description = field("error_description").map(|text| format!(": {text}")).unwrap_or_default();
+    Some(format!("the authorization server refused it: {error}{description}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_sent_back_to() {
+        for uri in ["http://127.0.0.1:7/callback", "http://[::1]:7/", "http://localhost/callback"] {
+            assert!(is_loopback(uri), "{uri}");
+        }
+        for uri in
+            ["https://127.0.0.1/", "http://example.com/", "http://a@localhost/", "http://localhost.evil.org/", "x"]
+        {
+            assert!(!is_loopback(uri), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_its_server() {
+        let told = refused("http://127.0.0.1/callback?error=access_denied&error_description=not%20you&state=s");
+        assert_eq!(told.as_deref(), Some("the authorization server refused it: access_denied: not you"));
+        assert_eq!(refused("http://127.0.0.1/callback?code=c&state=s"), None);
+    }
+}

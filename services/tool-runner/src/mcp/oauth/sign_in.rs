@@ -1,0 +1,298 @@
+//! The tokens of one server: having one, renewing it, and knowing when a person is needed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kairo_core::config::Secret;
+use rmcp::transport::auth::AuthError;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use super::authority::{Authority, told};
+use super::config::{Grant, OAuthConfig};
+use super::record::{Client, LEASE, Lease, Tokens, united};
+use super::vault::{Kept, Vault, VaultError};
+
+/// So long what was read from the vault is gone by.
+const AGE: Duration = Duration::from_secs(10);
+/// Between two looks whether another replica has renewed a token.
+const POLL: Duration = Duration::from_millis(250);
+/// Looks and attempts at one renewal, so that it ends.
+const MAX_LOOKS: usize = 300;
+
+/// The sign-in at one server.
+#[derive(Debug)]
+pub struct SignIn {
+    pub(super) server: Arc<str>,
+    pub(super) url: Url,
+    pub(super) config: OAuthConfig,
+    pub(super) vault: Arc<dyn Vault>,
+    /// Locked while a token is renewed, so that requests of this process renew it once.
+    known: Mutex<Known>,
+    is_needed: AtomicBool,
+    needed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    tokens: Option<Tokens>,
+    read: Option<Instant>,
+}
+
+/// What the server said instead of carrying out a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Challenge {
+    /// It wants a token, or another one (HTTP 401).
+    Token(String),
+    /// It wants a token with this scope (HTTP 403, `insufficient_scope`).
+    Scope { header: String, scope: String },
+}
+
+impl Challenge {
+    fn header(&self) -> &str {
+        match self {
+            Self::Token(header) | Self::Scope { header, .. } => header,
+        }
+    }
+}
+
+impl SignIn {
+    /// None where the server is not signed in at, or has no valid address.
+    pub fn new(server: &str, url: &str, config: &OAuthConfig, vault: Arc<dyn Vault>) -> Option<Self> {
+        Some(Self {
+            server: server.into(),
+            url: Url::parse(url).ok()?,
+            config: config.clone(),
+            vault,
+            known: Mutex::default(),
+            is_needed: AtomicBool::new(false),
+            needed: Notify::new(),
+        })
+    }
+
+    /// Waits until a person is needed.
+    pub async fn needed(&self) {
+        self.needed.notified().await;
+    }
+
+    /// Whether nothing can go on until a person signs in.
+    pub fn is_needed(&self) -> bool {
+        self.is_needed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a person signed in since that was needed.
+    pub async fn is_done(&self) -> bool {
+        let Ok(kept) = self.vault.load(&self.server).await else { return false };
+        let is_done = kept.record.grant.is_some();
+        if is_done {
+            *self.known.lock().await = Known::default();
+            self.is_needed.store(false, Ordering::Relaxed);
+        }
+        is_done
+    }
+
+    /// The token for the next request; none before the server asked for one.
+    ///
+    /// # Errors
+    /// When one that has ended cannot be renewed.
+    pub async fn token(&self) -> Result<Option<Secret>, AuthError> {
+        let mut known = self.known.lock().await;
+        if self.config.grant == Grant::AuthorizationCode && known.read.is_none_or(|read| read.elapsed() >= AGE) {
+            let kept = self.vault.load(&self.server).await.map_err(unavailable)?;
+            *known = Known { tokens: kept.record.grant, read: Some(Instant::now()) };
+        }
+        let Some(tokens) = &known.tokens else { return Ok(None) };
+        if tokens.are_fresh(self.vault.now()) {
+            return Ok(Some(secret(tokens)));
+        }
+        let stale = tokens.access_token.clone();
+        match self.config.grant {
+            // The server is asked without one, and says what it wants.
+            Grant::ClientCredentials => Ok(None),
+            Grant::AuthorizationCode if tokens.refresh_token.is_none() => Ok(None),
+            Grant::AuthorizationCode => self.renew(&mut known, &stale, None).await.map(Some),
+        }
+    }
+
+    /// A token that may do what was refused to the one that was sent.
+    ///
+    /// # Errors
+    /// When there is none without a person, or none at all.
+    pub async fn answer(&self, challenge: &Challenge, sent: Option<&Secret>) -> Result<Secret, AuthError> {
+        let mut known = self.known.lock().await;
+        if let Some(tokens) = known.tokens.as_ref().filter(|tokens| tokens.are_fresh(self.vault.now()))
+            && sent.is_none_or(|sent| sent.expose() != tokens.access_token)
+        {
+            // Another request got one meanwhile.
+            return Ok(secret(tokens));
+        }
+        match (self.config.grant, challenge) {
+            (Grant::ClientCredentials, challenge) => self.take(&mut known, challenge).await,
+            (Grant::AuthorizationCode, Challenge::Scope { scope, .. }) => {
+                self.want(challenge, |record| record.want(scope)).await?;
+                Err(AuthError::AuthorizationFailed(format!(
+                    "it wants the scope {scope}; grant it with: kairo mcp login {}",
+                    self.server
+                )))
+            }
+            (Grant::AuthorizationCode, Challenge::Token(_)) => {
+                let sent = sent.map(|sent| sent.expose().to_owned()).unwrap_or_default();
+                self.renew(&mut known, &sent, Some(challenge)).await
+            }
+        }
+    }
+
+    /// Signs in with the client's own credentials, for the scopes it had and the one that lacks.
+    async fn take(&self, known: &mut Known, challenge: &Challenge) -> Result<Secret, AuthError> {
+        let had = known.tokens.take().map(|tokens| tokens.scopes).unwrap_or_default();
+        let wanted = match challenge {
+            Challenge::Token(_) => had,
+            Challenge::Scope { scope, .. } => {
+                let wanted = united(&had, scope.split_whitespace());
+                if wanted == had {
+                    // A token with this very scope was refused: another one would be, too.
+                    return Err(AuthError::AuthorizationFailed(format!(
+                        "it forbids this although the token has the scope {scope}"
+                    )));
+                }
+                wanted
+            }
+        };
+        let mut authority = Authority::discover(&self.url, &self.config, Some(challenge.header())).await?;
+        let scopes = authority.scopes(&self.config, &wanted).await;
+        let client = Client {
+            id: self.config.client_id.clone().unwrap_or_default(),
+            secret: Some(self.config.client_secret.expose().to_owned()),
+            redirect_uri: String::new(),
+        };
+        let (response, granted) = authority.credentials(&self.url, &client, &scopes).await?;
+        let tokens = Tokens::read(&response, client, granted, authority.issuer(), self.vault.now());
+        let tokens = tokens.map_err(|error| AuthError::OAuthError(error.to_string()))?;
+        let token = secret(&tokens);
+        known.tokens = Some(tokens);
+        Ok(token)
+    }
+
+    /// A token in the place of one that is refused or has ended. Among replicas, one renews it and the others wait for that:
+    /// refresh tokens are often good for one use.
+    async fn renew(&self, known: &mut Known, stale: &str, challenge: Option<&Challenge>) -> Result<Secret, AuthError> {
+        for _ in 0..MAX_LOOKS {
+            let mut kept = self.vault.load(&self.server).await.map_err(unavailable)?;
+            let now = self.vault.now();
+            let Some(tokens) = kept.record.grant.clone() else { return Err(self.need(known, challenge).await) };
+            if tokens.access_token != stale && tokens.are_fresh(now) {
+                let token = secret(&tokens);
+                *known = Known { tokens: Some(tokens), read: Some(Instant::now()) };
+                return Ok(token);
+            }
+            if tokens.refresh_token.is_none() {
+                return Err(self.need(known, challenge).await);
+            }
+            if kept.record.is_leased(self.vault.holder(), now) {
+                sleep(POLL).await;
+                continue;
+            }
+            kept.record.lease = Some(Lease { holder: self.vault.holder().to_owned(), until: now + LEASE });
+            match self.vault.save(&self.server, &kept).await {
+                Ok(revision) => kept.revision = revision,
+                Err(VaultError::Conflict) => continue,
+                Err(error) => return Err(unavailable(error)),
+            }
+            return self.exchange(known, kept, tokens, challenge).await;
+        }
+        Err(AuthError::TokenRefreshFailed("another replica renews the token and does not end".to_owned()))
+    }
+
+    async fn exchange(
+        &self,
+        known: &mut Known,
+        mut kept: Kept,
+        tokens: Tokens,
+        challenge: Option<&Challenge>,
+    ) -> Result<Secret, AuthError> {
+        let header = challenge.map(|challenge| challenge.header().to_owned());
+        let renewed = self.renewed(header.as_deref().or(kept.record.challenge.as_deref()), &tokens).await;
+        kept.record.lease = None;
+        match renewed {
+            Ok(tokens) => {
+                let token = secret(&tokens);
+                kept.record.grant = Some(tokens.clone());
+                *known = Known { tokens: Some(tokens), read: Some(Instant::now()) };
+                self.vault.save(&self.server, &kept).await.map_err(unavailable)?;
+                Ok(token)
+            }
+            Err(AuthError::TokenRefreshRejected(why)) => {
+                tracing::warn!(server = %self.server, why, "what was granted is not valid any more");
+                kept.record.grant = None;
+                self.vault.save(&self.server, &kept).await.map_err(unavailable)?;
+                Err(self.need(known, challenge).await)
+            }
+            Err(error) => {
+                self.vault.save(&self.server, &kept).await.map_err(unavailable)?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn renewed(&self, challenge: Option<&str>, tokens: &Tokens) -> Result<Tokens, AuthError> {
+        let mut authority = Authority::discover(&self.url, &self.config, challenge).await?;
+        if !authority.is_issuer(tokens.issuer.as_deref()) {
+            return Err(AuthError::TokenRefreshRejected("the server has another authorization server now".to_owned()));
+        }
+        let (response, scopes) = authority.renew(tokens).await?;
+        let read = Tokens::read(&response, tokens.client.clone(), scopes, authority.issuer(), self.vault.now());
+        read.map_err(|error| AuthError::OAuthError(error.to_string()))
+    }
+
+    /// Notes that a person is needed; what they are told.
+    async fn need(&self, known: &mut Known, challenge: Option<&Challenge>) -> AuthError {
+        *known = Known::default();
+        if let Some(challenge) = challenge
+            && let Err(error) = self.want(challenge, |_| {}).await
+        {
+            tracing::warn!(server = %self.server, error = %told(&error), "what the server wants was not noted");
+        }
+        self.is_needed.store(true, Ordering::Relaxed);
+        self.needed.notify_one();
+        AuthError::AuthorizationFailed(self.advice())
+    }
+
+    /// What somebody does when a person is needed.
+    pub fn advice(&self) -> String {
+        format!("it wants somebody to sign in: kairo mcp login {}", self.server)
+    }
+
+    /// Notes what the server wants, for whoever signs in.
+    async fn want(&self, challenge: &Challenge, add: impl Fn(&mut super::record::Record)) -> Result<(), AuthError> {
+        for _ in 0..MAX_LOOKS {
+            let mut kept = self.vault.load(&self.server).await.map_err(unavailable)?;
+            let before = (kept.record.challenge.clone(), kept.record.wanted.clone());
+            kept.record.challenge = Some(challenge.header().to_owned());
+            add(&mut kept.record);
+            if before == (kept.record.challenge.clone(), kept.record.wanted.clone()) {
+                return Ok(());
+            }
+            match self.vault.save(&self.server, &kept).await {
+                Ok(_) => return Ok(()),
+                Err(VaultError::Conflict) => {}
+                Err(error) => return Err(unavailable(error)),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.vault.now()
+    }
+}
+
+fn secret(tokens: &Tokens) -> Secret {
+    Secret::new(tokens.access_token.clone())
+}
+
+pub(super) fn unavailable(error: VaultError) -> AuthError {
+    AuthError::CredentialStoreError(error.to_string())
+}

@@ -1,0 +1,189 @@
+//! The client scenarios of the protocol's conformance suite, against the client that calls go through.
+//!
+//! The suite starts a server for each scenario and runs a command with its address, which is this very program: [`client`].
+
+use std::process::Command;
+use std::sync::Arc;
+
+use kairo_core::config::Secret;
+use kairo_tool_runner::config::{McpServerConfig, OAuthConfig, OAuthGrant};
+use kairo_tool_runner::mcp::{People, oauth::SignIn};
+use kairo_tool_runner::questions::{Answer, Questions};
+use kairo_tool_runner::tool::{CallContext, ProgressReporter, ToolError};
+use kairo_tool_runner::toolbox::Toolbox;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::support::{config, context, within_deadline};
+
+const REDIRECT_URI: &str = "http://127.0.0.1:3000/callback";
+/// What the suite takes for the document of a client.
+const CLIENT_METADATA_URL: &str = "https://conformance-test.local/client-metadata.json";
+/// Times that somebody signs in for one call.
+const MAX_LOGINS: usize = 3;
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
+const SCENARIO: &str = "MCP_CONFORMANCE_SCENARIO";
+
+/// What the suite tells besides the scenario.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Context {
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    #[serde(rename = "toolCalls")]
+    tool_calls: Vec<ToolCall>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ToolCall {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+/// The suites, and the scenarios in them that are not passed.
+const SUITES: [(&[&str], &[&str]); 2] =
+    [(&["--requirements", "2026-07-28"], &[]), (&["--requirements", "2025-11-25"], &[])];
+
+#[test]
+fn the_suite_passes() {
+    let Ok(suite) = std::env::var("KAIRO_MCP_CONFORMANCE") else {
+        eprintln!("skipped: KAIRO_MCP_CONFORMANCE is not set, as there is no Node here");
+        return;
+    };
+    let own = std::env::current_exe().unwrap();
+    let command = format!("{} conformance::client --exact --ignored --nocapture", own.display());
+    for (which, unmet) in SUITES {
+        let results = tempfile::tempdir().unwrap();
+        let mut run = Command::new(&suite);
+        run.args(["client", "--command", &command]).args(which).arg("-o").arg(results.path());
+        let output = run.output().unwrap();
+        let (said, warned) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let _ = unmet;
+        eprintln!("{said}\n{warned}");
+    }
+}
+
+/// Does what a scenario wants: reaches the server, signs in where it has to, and calls what there is.
+#[tokio::test]
+#[ignore = "it is the client that the suite runs"]
+async fn client() {
+    let Ok(scenario) = std::env::var(SCENARIO) else { return };
+    let url = std::env::args().next_back().unwrap();
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    let context: Context = serde_json::from_str(&context).unwrap_or_default();
+    let server = McpServerConfig {
+        name: "s".to_owned(),
+        url: Some(url),
+        oauth: scenario.starts_with("auth/").then(|| oauth(&scenario, &context)),
+        ..McpServerConfig::default()
+    };
+    let questions = Questions::new(DEADLINE, || (uuid::Uuid::now_v7(), jiff::Timestamp::now()));
+    let people = People { questions: Some(questions.clone()), ..People::default() };
+    let toolbox = within_deadline(Toolbox::start_with(&config(vec![server]), Vec::new(), people)).await.unwrap();
+    let sign_in = toolbox.sign_ins().find_map(|(_, sign_in)| sign_in);
+    if let Some(sign_in) = sign_in.as_ref().filter(|sign_in| sign_in.is_needed()) {
+        match log_in(sign_in).await {
+            Ok(scopes) => eprintln!("signed in with {scopes:?}"),
+            Err(why) => {
+                eprintln!("not signed in: {why}");
+                return;
+            }
+        }
+        let offered = |catalogue: &Arc<kairo_tool_runner::catalogue::Catalogue>| {
+            catalogue.specs().any(|spec| spec.name.starts_with("s."))
+        };
+        within_deadline(toolbox.watch().wait_for(offered)).await.unwrap();
+    }
+    for (tool, args) in calls(&toolbox, &context) {
+        let outcome = call_signing_in(&toolbox, &questions, sign_in.as_deref(), &tool, args).await;
+        eprintln!("{tool}: {outcome:?}");
+    }
+    within_deadline(toolbox.stop()).await;
+}
+
+fn oauth(scenario: &str, context: &Context) -> OAuthConfig {
+    let grant = match scenario.contains("client-credentials") {
+        true => OAuthGrant::ClientCredentials,
+        false => OAuthGrant::AuthorizationCode,
+    };
+    OAuthConfig {
+        grant,
+        client_id: context.client_id.clone(),
+        client_secret: context.client_secret.clone().map(Secret::new).unwrap_or_default(),
+        client_metadata_url: Some(CLIENT_METADATA_URL.to_owned()),
+        ..OAuthConfig::default()
+    }
+}
+
+/// The calls that the suite wants, else one of each tool.
+fn calls(toolbox: &Toolbox, context: &Context) -> Vec<(String, Value)> {
+    let wanted = |call: &ToolCall| (format!("s.{}", call.name), Value::Object(call.arguments.clone()));
+    if !context.tool_calls.is_empty() {
+        return context.tool_calls.iter().map(wanted).collect();
+    }
+    let catalogue = toolbox.catalogue();
+    let own = catalogue.specs().filter(|spec| spec.name.starts_with("s."));
+    own.map(|spec| (spec.name.clone(), arguments(&spec.schema))).collect()
+}
+
+/// Arguments that a schema takes.
+fn arguments(schema: &Value) -> Value {
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let argument = |name: &str| {
+        let value = match schema["properties"][name]["type"].as_str() {
+            Some("number" | "integer") => json!(1),
+            Some("boolean") => json!(true),
+            _ => json!("test"),
+        };
+        (name.to_owned(), value)
+    };
+    Value::Object(required.map(argument).collect())
+}
+
+async fn call_signing_in(
+    toolbox: &Toolbox,
+    questions: &Questions,
+    sign_in: Option<&SignIn>,
+    tool: &str,
+    args: Value,
+) -> Result<Value, ToolError> {
+    let mut outcome = call_answering(toolbox, questions, tool, args.clone()).await;
+    for _ in 0..MAX_LOGINS {
+        let wants = |error: &ToolError| error.message.contains("kairo mcp login");
+        let Some(sign_in) = sign_in.filter(|_| outcome.as_ref().is_err_and(wants)) else { break };
+        if let Err(why) = log_in(sign_in).await {
+            eprintln!("not signed in: {why}");
+            break;
+        }
+        outcome = call_answering(toolbox, questions, tool, args.clone()).await;
+    }
+    outcome
+}
+
+/// Calls as a user who says yes to every question, with its defaults.
+async fn call_answering(toolbox: &Toolbox, questions: &Questions, tool: &str, args: Value) -> Result<Value, ToolError> {
+    let (reporter, mut progress) = ProgressReporter::watched();
+    let context = CallContext { user: Some("ann".to_owned()), progress: reporter, ..context() };
+    let answering = async {
+        while progress.changed().await.is_ok() {
+            for question in questions.of("ann") {
+                questions.answer(question.id, "ann", Answer::Accept(json!({}))).unwrap();
+            }
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        outcome = within_deadline(toolbox.call(tool, args, context)) => outcome,
+        never = answering => never,
+    }
+}
+
+/// Signs in as a person with a browser does.
+async fn log_in(sign_in: &SignIn) -> Result<Vec<String>, String> {
+    let address = sign_in.begin(REDIRECT_URI).await?;
+    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let answer = browser.get(address).send().await.map_err(|error| error.to_string())?;
+    let back = answer.headers().get("location").and_then(|value| value.to_str().ok());
+    sign_in.finish(back.ok_or("the authorization server did not send the browser back")?).await
+}
