@@ -270,9 +270,8 @@ impl Keeper {
                 client.serve_with_lifecycle(child, lifecycle).await
             }
             (None, Some(url)) => {
-                let endpoint =
-                    transport::connect(&self.server, url, self.parallel, &self.notes, self.sign_in.clone())
-                        .map_err(|e| e.to_string())?;
+                let endpoint = transport::connect(&self.server, url, self.parallel, &self.notes, self.sign_in.clone())
+                    .map_err(|e| e.to_string())?;
                 client.serve_with_lifecycle(endpoint, lifecycle).await
             }
             (None, None) => return Err("it has neither command nor url".to_owned()),

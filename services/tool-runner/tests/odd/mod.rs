@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use kairo_tool_runner::catalogue::Rejection;
 use kairo_tool_runner::config::McpServerConfig;
-use kairo_tool_runner::mcp::{self, People, Health, HealthState};
+use kairo_tool_runner::mcp::{self, Health, HealthState, People};
 use kairo_tool_runner::tool::{Tool, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
