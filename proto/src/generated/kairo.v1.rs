@@ -112,146 +112,6 @@ impl ::prost::Name for AgentBroadcast {
         "/kairo.v1.AgentBroadcast".into()
     }
 }
-/// A runner is about to start these actions of one decision. It is the ledger: an action named here has begun.
-/// Type kairo.tool.invoke.v1 on kairo.tool.<agent>.invoke, emitted by tool-runner under the guard of that subject.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ToolInvoke {
-    /// The replica that starts them.
-    #[prost(string, tag = "1")]
-    pub runner: ::prost::alloc::string::String,
-    /// Stream sequence of the decision that asked for them.
-    #[prost(uint64, tag = "2")]
-    pub decision_sequence: u64,
-    #[prost(message, repeated, tag = "3")]
-    pub actions: ::prost::alloc::vec::Vec<ToolInvocation>,
-}
-impl ::prost::Name for ToolInvoke {
-    const NAME: &'static str = "ToolInvoke";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolInvoke".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolInvoke".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolInvocation {
-    #[prost(string, tag = "1")]
-    pub action_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub tool: ::prost::alloc::string::String,
-    /// A JSON object, as text.
-    #[prost(string, tag = "3")]
-    pub arguments: ::prost::alloc::string::String,
-    /// "tool-runner" or "process-supervisor": who carries it out. "nobody": it was canceled before it began.
-    #[prost(string, tag = "4")]
-    pub executor: ::prost::alloc::string::String,
-    #[prost(string, tag = "5")]
-    pub thread_id: ::prost::alloc::string::String,
-    /// As in ToolCall.
-    #[prost(string, tag = "6")]
-    pub target_action_id: ::prost::alloc::string::String,
-    #[prost(uint64, tag = "7")]
-    pub target_after: u64,
-    #[prost(string, tag = "8")]
-    pub approval_id: ::prost::alloc::string::String,
-    /// As in ToolCall.
-    #[prost(string, optional, tag = "9")]
-    pub user: ::core::option::Option<::prost::alloc::string::String>,
-}
-impl ::prost::Name for ToolInvocation {
-    const NAME: &'static str = "ToolInvocation";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolInvocation".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolInvocation".into()
-    }
-}
-/// How far a tool says it is, at most once a second for each action.
-/// Type kairo.tool.progress.v1 on kairo.tool.<agent>.progress, emitted by tool-runner.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ToolProgress {
-    #[prost(string, tag = "1")]
-    pub action_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub tool: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub runner: ::prost::alloc::string::String,
-    /// 0 to 1, where it said.
-    #[prost(double, optional, tag = "4")]
-    pub fraction: ::core::option::Option<f64>,
-    #[prost(string, tag = "5")]
-    pub message: ::prost::alloc::string::String,
-    /// As in ToolResult, for what it says.
-    #[prost(string, repeated, tag = "6")]
-    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for ToolProgress {
-    const NAME: &'static str = "ToolProgress";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolProgress".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolProgress".into()
-    }
-}
-/// How an action ended; every tool_call has exactly one.
-/// Type kairo.tool.result.v1 on kairo.tool.<agent>.result, emitted by tool-runner under the guard of that subject.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolResult {
-    #[prost(string, tag = "1")]
-    pub action_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub tool: ::prost::alloc::string::String,
-    #[prost(bool, tag = "3")]
-    pub ok: bool,
-    /// JSON, as text; set when ok.
-    #[prost(string, tag = "4")]
-    pub result: ::prost::alloc::string::String,
-    /// Set when not ok.
-    #[prost(message, optional, tag = "5")]
-    pub error: ::core::option::Option<ToolError>,
-    #[prost(uint32, tag = "6")]
-    pub duration_ms: u32,
-    /// The replica that reports it.
-    #[prost(string, tag = "7")]
-    pub runner: ::prost::alloc::string::String,
-    /// Where content in it comes from that nobody here wrote, such as mail:bob@example.org, web:<https://example.org/a> or
-    /// mcp:github. The mark follows what is made of it.
-    #[prost(string, repeated, tag = "8")]
-    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for ToolResult {
-    const NAME: &'static str = "ToolResult";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolResult".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolResult".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolError {
-    #[prost(string, tag = "1")]
-    pub kind: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub message: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ToolError {
-    const NAME: &'static str = "ToolError";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolError".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolError".into()
-    }
-}
 /// A user's words, as they entered at the boundary.
 /// Type kairo.user.message.v1 on kairo.user.<user>.message, emitted by the gateway.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -628,6 +488,149 @@ impl ::prost::Name for UserCommand {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.UserCommand".into()
+    }
+}
+/// A runner is about to start these actions of one decision. It is the ledger: an action named here has begun.
+/// Type kairo.tool.invoke.v1 on kairo.tool.<agent>.invoke, emitted by tool-runner under the guard of that subject.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolInvoke {
+    /// The replica that starts them.
+    #[prost(string, tag = "1")]
+    pub runner: ::prost::alloc::string::String,
+    /// Stream sequence of the decision that asked for them.
+    #[prost(uint64, tag = "2")]
+    pub decision_sequence: u64,
+    #[prost(message, repeated, tag = "3")]
+    pub actions: ::prost::alloc::vec::Vec<ToolInvocation>,
+}
+impl ::prost::Name for ToolInvoke {
+    const NAME: &'static str = "ToolInvoke";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolInvoke".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolInvoke".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolInvocation {
+    #[prost(string, tag = "1")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    /// A JSON object, as text.
+    #[prost(string, tag = "3")]
+    pub arguments: ::prost::alloc::string::String,
+    /// "tool-runner" or "process-supervisor": who carries it out. "nobody": it was canceled before it began.
+    #[prost(string, tag = "4")]
+    pub executor: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub thread_id: ::prost::alloc::string::String,
+    /// As in ToolCall.
+    #[prost(string, tag = "6")]
+    pub target_action_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "7")]
+    pub target_after: u64,
+    #[prost(string, tag = "8")]
+    pub approval_id: ::prost::alloc::string::String,
+    /// As in ToolCall.
+    #[prost(string, optional, tag = "9")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ToolInvocation {
+    const NAME: &'static str = "ToolInvocation";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolInvocation".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolInvocation".into()
+    }
+}
+/// How far a tool says it is, at most once a second for each action.
+/// Type kairo.tool.progress.v1 on kairo.tool.<agent>.progress, emitted by tool-runner.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolProgress {
+    #[prost(string, tag = "1")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub runner: ::prost::alloc::string::String,
+    /// 0 to 1, where it said.
+    #[prost(double, optional, tag = "4")]
+    pub fraction: ::core::option::Option<f64>,
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// As in ToolResult, for what it says.
+    #[prost(string, repeated, tag = "6")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ToolProgress {
+    const NAME: &'static str = "ToolProgress";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolProgress".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolProgress".into()
+    }
+}
+/// How an action ended; every tool_call has exactly one.
+/// Type kairo.tool.result.v1 on kairo.tool.<agent>.result, emitted by tool-runner under the guard of that subject.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolResult {
+    #[prost(string, tag = "1")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    #[prost(bool, tag = "3")]
+    pub ok: bool,
+    /// JSON, as text; set when ok.
+    #[prost(string, tag = "4")]
+    pub result: ::prost::alloc::string::String,
+    /// Set when not ok.
+    #[prost(message, optional, tag = "5")]
+    pub error: ::core::option::Option<ToolError>,
+    #[prost(uint32, tag = "6")]
+    pub duration_ms: u32,
+    /// The replica that reports it.
+    #[prost(string, tag = "7")]
+    pub runner: ::prost::alloc::string::String,
+    /// Where content in it comes from that nobody here wrote, such as mail:bob@example.org, web:<https://example.org/a> or
+    /// mcp:github. The mark follows what is made of it.
+    #[prost(string, repeated, tag = "8")]
+    pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Images and audio that came with it, at most 8, which the result names in words.
+    #[prost(message, repeated, tag = "9")]
+    pub parts: ::prost::alloc::vec::Vec<Part>,
+}
+impl ::prost::Name for ToolResult {
+    const NAME: &'static str = "ToolResult";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolResult".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolResult".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolError {
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolError {
+    const NAME: &'static str = "ToolError";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolError".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolError".into()
     }
 }
 /// What an agent is made from. Type kairo.agent.defined.v1 on kairo.agent.<agent>.defined, emitted by the gateway.

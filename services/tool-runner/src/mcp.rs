@@ -4,6 +4,7 @@
 //! ([`handle`]). What a server sends is read in [`reader`], whatever form it has, and translated in [`convert`]; why it said
 //! nothing is told by [`failure`]; all three are pure. What it did that it should not is kept in [`health`].
 
+mod attached;
 mod client;
 mod convert;
 mod failure;

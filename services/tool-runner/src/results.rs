@@ -15,10 +15,11 @@ use kairo_core::{
     personal::Whose,
     subjects::{Service, TOOL_RESULT},
 };
-use kairo_proto::v1::{self, ToolResult};
+use kairo_proto::v1::{self, Part, ToolResult};
 use uuid::Uuid;
 
 use crate::{
+    attachments::Attachments,
     tool::{ToolError, ToolErrorKind},
     toolbox::Outcome,
 };
@@ -36,12 +37,13 @@ pub struct Ended<'a> {
 /// The ledger of results.
 pub struct Results {
     bus: Bus,
+    attachments: Attachments,
     ledger: Ledger,
 }
 
 impl Results {
     pub fn new(bus: &Bus) -> Self {
-        Self { bus: bus.clone(), ledger: Ledger::new(bus, &TOOL_RESULT) }
+        Self { bus: bus.clone(), attachments: Attachments::new(bus), ledger: Ledger::new(bus, &TOOL_RESULT) }
     }
 
     /// Which of these actions have ended, as the log stands now. None of them can have before sequence `since`.
@@ -68,14 +70,15 @@ impl Results {
     }
 
     async fn write(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
-        let (action, whose) = (ended.action, Whose::user(ended.user));
+        let (action, user, whose) = (ended.action, ended.user, Whose::user(ended.user));
         let (tool, took, error) =
             (ended.tool, ended.took, ended.outcome.result.as_ref().err().map(|error| error.kind.clone()));
         let envelope = Envelope {
             causation_id: Some(invocation_id(action)),
             ..cause.follow(ids::derived(action, "result"), Service::ToolRunner, Origin::Tool, self.bus.now())
         };
-        let body = result(self.bus.instance.as_str(), ended);
+        let parts = self.attachments.store(&ended.outcome.attachments, user).await;
+        let body = result(self.bus.instance.as_str(), ended, parts);
         let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body).whose(whose);
         match self.ledger.enter(agent, since, &event).await? {
             Entered::Written { .. } => self.measure(agent, tool, took, error),
@@ -97,7 +100,7 @@ impl Results {
     }
 }
 
-fn result(runner: &str, ended: Ended<'_>) -> ToolResult {
+fn result(runner: &str, ended: Ended<'_>, parts: Vec<Part>) -> ToolResult {
     let (ok, result, error) = match ended.outcome.result {
         Ok(value) => (true, value.to_string(), None),
         Err(ToolError { kind, message }) => {
@@ -113,5 +116,6 @@ fn result(runner: &str, ended: Ended<'_>) -> ToolResult {
         duration_ms: u32::try_from(ended.took.as_millis()).unwrap_or(u32::MAX),
         runner: runner.to_owned(),
         outside: ended.outcome.outside,
+        parts,
     }
 }

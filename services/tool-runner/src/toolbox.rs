@@ -22,7 +22,7 @@ use crate::catalogue::{Catalogue, Rejection};
 use crate::config::ToolsConfig;
 use crate::mcp::{self, McpServer};
 use crate::registry::Registry;
-use crate::tool::{CallContext, CallResult, Tool, ToolError};
+use crate::tool::{Attachment, CallContext, CallResult, Tool, ToolError};
 use crate::web_api;
 
 /// Longest message of an error, in characters: it becomes part of an event.
@@ -69,11 +69,13 @@ pub struct Outcome {
     pub result: CallResult,
     /// Where content in it comes from that nobody here wrote.
     pub outside: Vec<String>,
+    /// Images and audio that came with it.
+    pub attachments: Vec<Attachment>,
 }
 
 impl From<CallResult> for Outcome {
     fn from(result: CallResult) -> Self {
-        Self { result, outside: Vec::new() }
+        Self { result, outside: Vec::new(), attachments: Vec::new() }
     }
 }
 
@@ -181,10 +183,12 @@ impl Toolbox {
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::canceled("it was canceled before it began")).into();
         }
+        let action_id = ctx.action_id.clone();
         let result = self.run(tool.as_ref(), args.clone(), ctx).await;
+        let attachments = tool.take_attachments(&action_id);
         let result = bounded(result, self.max_result_bytes);
         let outside = outside::bounded(tool.outside(&args, &result).iter().map(String::as_str));
-        Outcome { result, outside }
+        Outcome { result, outside, attachments }
     }
 
     /// Admits a call and carries it out, for whoever keeps no ledger.
