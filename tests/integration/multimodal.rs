@@ -2,7 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_core::{event_json::EventJson, media};
-use kairo_local::Service;
+use kairo_local::{Service, Tools};
 use kairo_proto::v1;
 use serde_json::{Value, json};
 
@@ -328,5 +328,36 @@ async fn a_state_enters_is_kept_and_is_shown_to_the_agent_as_state() {
     world.projected().await;
     let (_, conversation) = world.get("/v1/conversations/house?user=ann").await;
     assert_eq!(conversation["messages"][0]["text"], shown);
+    world.end().await;
+}
+
+/// Has the model call a tool that draws, and say what it is shown then.
+const DRAWING: &str = r#"
+rules:
+  - name: seeing
+    when: { has_image: true }
+    reply: "image {% for part in all_parts %}{{ part.media_type }} {{ part.size }} {{ part.sha256 }};{% endfor %}"
+  - name: drawing
+    when: { user_contains: "<draw>" }
+    reply: { tool_calls: [{ tool: all.get-tiny-image, arguments: {} }] }
+"#;
+
+#[tokio::test]
+async fn a_model_is_shown_the_images_of_results() {
+    let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+    let everything = tools.mcp_everything().expect("Node is needed");
+    let servers = json!([{ "name": "all", "command": everything }]);
+    let world =
+        Wanted::new(DRAWING).env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__MCP", servers.to_string()).start().await;
+    world.define("eye").await;
+    let sent = world.send_as(&json!({ "user": "ann", "agent": "eye", "text": "<draw>" })).await;
+    let reply = world.reply(&sent).await;
+    let result = message_of(&world, &sent, v1::ToolResult::TYPE).await;
+    let part = &result.payload["parts"][0];
+    let (digest, size) = (part["digest"].as_str().unwrap(), part["size"].as_str().unwrap());
+    assert_eq!(reply, format!("image image/png {size} {digest};"));
+    assert!(result.text().contains("[image image/png"), "{}", result.text());
+    let kept = world.http.get(world.url(&format!("/v1/objects/{digest}"))).send().await.unwrap();
+    assert_eq!(media::digest(&kept.bytes().await.unwrap()), digest);
     world.end().await;
 }

@@ -12,39 +12,6 @@ impl Personal for v1::SubmoduleAsked {
     }
 }
 
-impl Personal for v1::ToolInvoke {
-    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
-        self.actions.iter_mut().for_each(|it| it.personal(visit));
-    }
-}
-
-impl Personal for v1::ToolInvocation {
-    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
-        visit(Value::Text(&mut self.arguments));
-    }
-}
-
-impl Personal for v1::ToolProgress {
-    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
-        visit(Value::Text(&mut self.message));
-        self.outside.iter_mut().for_each(|it| visit(Value::Text(it)));
-    }
-}
-
-impl Personal for v1::ToolResult {
-    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
-        visit(Value::Text(&mut self.result));
-        self.error.iter_mut().for_each(|it| it.personal(visit));
-        self.outside.iter_mut().for_each(|it| visit(Value::Text(it)));
-    }
-}
-
-impl Personal for v1::ToolError {
-    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
-        visit(Value::Text(&mut self.message));
-    }
-}
-
 impl Personal for v1::UserMessage {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.text));
@@ -102,6 +69,40 @@ impl Personal for v1::UserMessageUndelivered {
 impl Personal for v1::UserApproval {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.note));
+    }
+}
+
+impl Personal for v1::ToolInvoke {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        self.actions.iter_mut().for_each(|it| it.personal(visit));
+    }
+}
+
+impl Personal for v1::ToolInvocation {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.arguments));
+    }
+}
+
+impl Personal for v1::ToolProgress {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.message));
+        self.outside.iter_mut().for_each(|it| visit(Value::Text(it)));
+    }
+}
+
+impl Personal for v1::ToolResult {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.result));
+        self.error.iter_mut().for_each(|it| it.personal(visit));
+        self.outside.iter_mut().for_each(|it| visit(Value::Text(it)));
+        self.parts.iter_mut().for_each(|it| it.personal(visit));
+    }
+}
+
+impl Personal for v1::ToolError {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.message));
     }
 }
 
@@ -494,9 +495,6 @@ impl Personal for Body {
             Body::SubmoduleFailed(it) => it.personal(visit),
             Body::SubmoduleAsked(it) => it.personal(visit),
             Body::AgentBroadcast(_) => {}
-            Body::ToolInvoke(it) => it.personal(visit),
-            Body::ToolProgress(it) => it.personal(visit),
-            Body::ToolResult(it) => it.personal(visit),
             Body::UserMessage(it) => it.personal(visit),
             Body::UserMessageUndelivered(it) => it.personal(visit),
             Body::UserSwitched(_) => {}
@@ -505,6 +503,9 @@ impl Personal for Body {
             Body::UserChoice(_) => {}
             Body::UserApproval(it) => it.personal(visit),
             Body::UserCommand(_) => {}
+            Body::ToolInvoke(it) => it.personal(visit),
+            Body::ToolProgress(it) => it.personal(visit),
+            Body::ToolResult(it) => it.personal(visit),
             Body::AgentDefined(_) => {}
             Body::AgentRequest(it) => it.personal(visit),
             Body::AgentAnswer(it) => it.personal(visit),

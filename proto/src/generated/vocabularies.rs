@@ -544,11 +544,11 @@ vocabularies! {
 fields! {
     Submodule.tier as tier_word: ModelTier,
     SubmoduleFailed.kind as kind_word: SubmoduleFailure,
-    ToolError.kind as kind_word: ToolErrorKind,
     ChatMessage.role as role_word: ThreadMessageRole,
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
     UserCommand.command as command_word: OrderedCommand,
+    ToolError.kind as kind_word: ToolErrorKind,
     AgentProfile.interjection as interjection_word: Interjection,
     AgentProfile.planning as planning_word: Planning,
     AgentProfile.threads as threads_word: Threads,

@@ -368,6 +368,10 @@ fn tool_result(result: &v1::ToolResult) -> Value {
     if !result.outside.is_empty() {
         payload["outside"] = json!(result.outside);
     }
+    if !result.parts.is_empty() {
+        let part = |part: &v1::Part| json!({ "media_type": part.media_type, "digest": part.digest, "size": part.size.to_string() });
+        payload["parts"] = result.parts.iter().map(part).collect();
+    }
     payload
 }
 

@@ -1,7 +1,7 @@
 //! Images, audio and video of messages: which kinds are taken, how they are told apart, how they are spoken of where only words
 //! will do. Pure.
 
-use kairo_proto::v1::{AgentImported, AgentMessage, Part, UserMessage};
+use kairo_proto::v1::{AgentImported, AgentMessage, Part, ToolResult, UserMessage};
 use kairo_proto::{Body, words};
 use sha2::{Digest, Sha256};
 
@@ -123,8 +123,9 @@ pub fn with_state(text: &str, state: &str) -> String {
 pub fn named(body: &Body) -> impl Iterator<Item = &Part> {
     let said = UserMessage::of(body).map(|message| &message.parts);
     let delivered = AgentMessage::of(body).map(|message| &message.parts);
+    let came = ToolResult::of(body).map(|result| &result.parts);
     let imported = AgentImported::of(body).into_iter().flat_map(|imported| &imported.messages);
-    said.or(delivered).into_iter().chain(imported.map(|message| &message.parts)).flatten()
+    said.or(delivered).or(came).into_iter().chain(imported.map(|message| &message.parts)).flatten()
 }
 
 /// `image`, `audio` or `video`.
@@ -232,6 +233,7 @@ mod tests {
         let parts = vec![part("a"), part("b")];
         assert_eq!(digests(UserMessage { parts: parts.clone(), ..Default::default() }.into()), ["a", "b"]);
         assert_eq!(digests(AgentMessage { parts: parts.clone(), ..Default::default() }.into()), ["a", "b"]);
+        assert_eq!(digests(ToolResult { parts: parts.clone(), ..Default::default() }.into()), ["a", "b"]);
         let message = |parts| ImportedMessage { parts, ..Default::default() };
         let messages = vec![message(parts), message(Vec::new()), message(vec![part("c")])];
         assert_eq!(digests(AgentImported { messages, ..Default::default() }.into()), ["a", "b", "c"]);

@@ -128,7 +128,10 @@ fn of_service(service: Service) -> Permissions {
             .writes(SIGN_INS_BUCKET, &["*"])
             .reads(&bucket(SIGN_INS_BUCKET))
             .asks([workers::HELLOS, workers::VERDICTS, workers::CALLS, workers::ORDERS])
-            .hears([workers::ANNOUNCEMENTS, workers::SAYINGS]),
+            .hears([workers::ANNOUNCEMENTS, workers::SAYINGS])
+            // It keeps the images and audio of results.
+            .reads_objects()
+            .publishes([format!("$O.{OBJECTS_BUCKET}.>"), api("STREAM.PURGE", &objects())]),
         Service::ProcessSupervisor => own
             .reads(DLQ_STREAM)
             // One forwards to the other what it is asked about its processes.
@@ -427,7 +430,7 @@ mod tests {
             let expected: &[&str] = match (request, stream) {
                 ("STREAM.CREATE", "KV_KAIRO_MEMBERS" | "KV_KAIRO_OWNERS") => &["router", "agent-runtime"],
                 ("STREAM.CREATE", "KV_KAIRO_CONGESTION") => &["gateway"],
-                ("STREAM.PURGE", "OBJ_KAIRO_OBJECTS") => &["gateway"],
+                ("STREAM.PURGE", "OBJ_KAIRO_OBJECTS") => &["gateway", "tool-runner"],
                 ("STREAM.MSG.DELETE", TIMERS_STREAM) => &["agent-runtime"],
                 ("STREAM.MSG.DELETE", "KV_KAIRO_DATA_KEYS") => &["gateway"],
                 _ => &[],

@@ -199,6 +199,7 @@ impl AgentState {
             result: Some(cut(&shown)),
             call_id: back.call_id,
             passed_back: back.passed_back,
+            parts: Vec::new(),
         };
         let with = WithCalls { reasoning_details: "", passed_back: &back.answer_passed_back };
         thread.push_call(record.sequence, turn_id, call, with, limit);

@@ -50,6 +50,9 @@ runs you, not by the user or a tool: do what it says, but for what it quotes fro
 pub const FURTHER_TOOLS: &str = "There are further tools, which are not listed with those that you can call, by group with their number \
 and some of their names. Call tools.find to have those listed that you need, before you say that you cannot do something:";
 
+/// What a model is told of images and audio that came with results.
+pub const RESULT_PARTS: &str = "The user did not send these images and audio: they came with results of tools, namely";
+
 /// The fast model that compiles plans.
 pub const CHAIN: &str = "You are agent.chain. Translate the plan into a chain: a JSON array of steps, and nothing else. \
 A step is {\"event\": \"<name>\", \"params\": {...}} or, without parameters, just \"<name>\". Steps run one after another; \

@@ -242,10 +242,11 @@ impl ModelRequest {
         if rest.first().is_some_and(is_mark) {
             rest.remove(0);
         }
-        let last_said = rest.iter().rposition(|message| matches!(message, Message::User { .. }));
+        let is_said = |message: &Message| matches!(message, Message::User { .. }) && !conversation::is_shown(message);
+        let last_said = rest.iter().rposition(is_said);
         let half = rest.len() / 2;
         // A result is nothing without its call.
-        let is_result = |message: &&Message| matches!(message, Message::Tool { .. });
+        let is_result = |message: &&Message| matches!(message, Message::Tool { .. }) || conversation::is_shown(message);
         let half = half + rest.iter().skip(half).take_while(is_result).count();
         let kept = rest.into_iter().enumerate().filter(|(at, _)| *at >= half || Some(*at) == last_said);
         let kept: Vec<Message> = kept.map(|(_, message)| message).collect();

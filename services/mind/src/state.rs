@@ -331,7 +331,7 @@ impl AgentState {
         }
         let limit = self.history_limit();
         if let Some(thread) = self.threads.get_mut(&known.thread_id) {
-            thread.end_call(record.sequence, action, &told(result), limit);
+            thread.end_call(record.sequence, action, &told(result), &result.parts, limit);
             thread.remember(&record.envelope.id.to_string());
         }
         let Some(turn) = self.turns.get_mut(&known.turn) else { return };
@@ -437,7 +437,8 @@ impl AgentState {
         if let Some(thread) = self.threads.get_mut(&event.thread_id) {
             let with = WithCalls { reasoning_details: &call.reasoning_details, passed_back: &call.answer_passed_back };
             let (call_id, passed_back, tool) = (call.call_id.clone(), call.passed_back.clone(), call.tool.clone());
-            let call = Call { action, tool, arguments, since, after, result: None, call_id, passed_back };
+            let call =
+                Call { action, tool, arguments, since, after, result: None, call_id, passed_back, parts: Vec::new() };
             thread.push_call(record.sequence, turn_id, call, with, limit);
         }
     }

@@ -6,16 +6,20 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kairo_proto::v1::Say;
+use kairo_proto::v1::{Part, Say};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{chat::ClientCall, outside::Provenance, request::short_id, shared::Shared, state::is_none, words::Words};
+use super::{
+    chat::ClientCall, outside::Provenance, request::short_id, shared::Shared, state::is_none, words, words::Words,
+};
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
 const THREAD_BYTES: usize = 256 * 1024;
 /// Text one entry keeps for the model, in bytes. The log has the whole.
 const ENTRY_BYTES: usize = 32 * 1024;
+/// Images and audio of one result that are kept for the model; the runner sends fewer.
+const RESULT_PARTS: usize = 16;
 /// Of what people were told of a failure, so much is kept for the model, in bytes.
 const FAILURE_BYTES: usize = 500;
 
@@ -151,6 +155,9 @@ pub struct Call {
     /// What the model server wants back with it while the turn lasts: a JSON object as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub passed_back: String,
+    /// Images and audio that came with its result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
 }
 
 impl Call {
@@ -275,7 +282,7 @@ impl Thread {
     }
 
     /// Notes how a call ended.
-    pub(super) fn end_call(&mut self, sequence: u64, action: Uuid, result: &str, limit: usize) {
+    pub(super) fn end_call(&mut self, sequence: u64, action: Uuid, result: &str, parts: &[Part], limit: usize) {
         self.touched = sequence;
         let is_of = |entry: &Entry| matches!(entry, Entry::Called { calls, .. } if calls.iter().any(|call| call.action == action));
         // Only the entry that is changed is copied.
@@ -286,6 +293,7 @@ impl Thread {
         };
         if let Some(call) = calls {
             call.result = Some(cut(result));
+            call.parts = parts.iter().take(RESULT_PARTS).cloned().collect();
         }
         self.trim(limit);
     }
@@ -393,7 +401,8 @@ impl Entry {
             Entry::Said { text, .. } | Entry::Notice { text, .. } => text.len(),
             Entry::Called { text, calls, reasoning_details, passed_back, .. } => {
                 let call = |call: &Call| {
-                    call.arguments.len() + call.passed_back.len() + call.result.as_ref().map_or(0, String::len)
+                    let parts = call.parts.iter().map(words::bytes_of).sum::<usize>();
+                    call.arguments.len() + call.passed_back.len() + call.result.as_ref().map_or(0, String::len) + parts
                 };
                 text.len() + reasoning_details.len() + passed_back.len() + calls.iter().map(call).sum::<usize>()
             }

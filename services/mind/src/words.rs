@@ -34,9 +34,13 @@ impl Words {
 
     /// What it takes to keep them.
     pub(super) fn bytes(&self) -> usize {
-        let part = |part: &Part| part.media_type.len() + part.digest.len() + part.name.len();
-        self.text.len() + self.parts.iter().map(part).sum::<usize>()
+        self.text.len() + self.parts.iter().map(bytes_of).sum::<usize>()
     }
+}
+
+/// What it takes to keep the name of a part, in bytes.
+pub(super) fn bytes_of(part: &Part) -> usize {
+    part.media_type.len() + part.digest.len() + part.name.len()
 }
 
 impl From<&str> for Words {

@@ -289,7 +289,7 @@ impl AgentState {
         for (action, known) in self.in_flight.iter_mut().filter(|(_, known)| known.turn == turn_id) {
             asked_in.clone_into(&mut known.thread_id);
             if let Some(thread) = self.threads.get_mut(thread_id) {
-                thread.end_call(record.sequence, *action, LEFT, limit);
+                thread.end_call(record.sequence, *action, LEFT, &[], limit);
             }
         }
         let running = self.processes.running.values_mut().map(|process| &mut process.thread_id);

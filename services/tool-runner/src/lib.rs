@@ -11,6 +11,7 @@
 mod address;
 pub mod allow_list;
 mod arrivals;
+mod attachments;
 pub mod builtin;
 mod canonical_json;
 pub mod catalogue;

@@ -5,6 +5,7 @@
 //! nothing is told by [`failure`]; all three are pure. What it did that it should not is kept in [`health`].
 
 mod asking;
+mod attached;
 mod client;
 mod convert;
 mod failure;

@@ -15,10 +15,11 @@ use kairo_core::{
     personal::Whose,
     subjects::{Service, TOOL_RESULT},
 };
-use kairo_proto::v1::{self, ToolResult};
+use kairo_proto::v1::{self, Part, ToolResult};
 use uuid::Uuid;
 
 use crate::{
+    attachments::Attachments,
     tool::{ToolError, ToolErrorKind},
     toolbox::{Outcome, too_large},
 };
@@ -45,12 +46,13 @@ enum When {
 /// The ledger of results.
 pub struct Results {
     bus: Bus,
+    attachments: Attachments,
     ledger: Ledger,
 }
 
 impl Results {
     pub fn new(bus: &Bus) -> Self {
-        Self { bus: bus.clone(), ledger: Ledger::new(bus, &TOOL_RESULT) }
+        Self { bus: bus.clone(), attachments: Attachments::new(bus), ledger: Ledger::new(bus, &TOOL_RESULT) }
     }
 
     /// Which of these actions have ended, as the log stands now. None of them can have before sequence `since`.
@@ -105,7 +107,7 @@ impl Results {
         ended: Ended<'_>,
         when: When,
     ) -> Result<(), BusError> {
-        let (action, whose) = (ended.action, Whose::user(ended.user));
+        let (action, user, whose) = (ended.action, ended.user, Whose::user(ended.user));
         let (tool, took, error) =
             (ended.tool, ended.took, ended.outcome.result.as_ref().err().map(|error| error.kind.clone()));
         let id = ids::derived(
@@ -119,7 +121,8 @@ impl Results {
             causation_id: Some(invocation_id(action)),
             ..cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now())
         };
-        let body = ToolResult { late: when == When::Late, ..result(self.bus.instance.as_str(), ended) };
+        let parts = self.attachments.store(&ended.outcome.attachments, user).await;
+        let body = ToolResult { late: when == When::Late, ..result(self.bus.instance.as_str(), ended, parts) };
         let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body).whose(whose);
         match (self.ledger.enter(agent, since, &event).await?, when) {
             (Entered::Written { .. }, When::InTime) => self.measure(agent, tool, took, error),
@@ -144,7 +147,7 @@ impl Results {
     }
 }
 
-fn result(runner: &str, ended: Ended<'_>) -> ToolResult {
+fn result(runner: &str, ended: Ended<'_>, parts: Vec<Part>) -> ToolResult {
     let (ok, result, error) = match ended.outcome.result {
         Ok(value) => (true, value.to_string(), None),
         Err(ToolError { kind, message }) => {
@@ -161,5 +164,6 @@ fn result(runner: &str, ended: Ended<'_>) -> ToolResult {
         runner: runner.to_owned(),
         outside: ended.outcome.outside,
         late: false,
+        parts,
     }
 }

@@ -217,6 +217,14 @@ impl ToolError {
     }
 }
 
+/// An image or a piece of audio that came with a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// One of [`kairo_core::media::TYPES`], as the bytes say.
+    pub media_type: &'static str,
+    pub bytes: Vec<u8>,
+}
+
 /// How one call ended.
 pub type CallResult = Result<Value, ToolError>;
 
@@ -251,6 +259,11 @@ pub trait Tool: Send + Sync {
 
     /// Where content in what came of a call comes from that nobody here wrote, as [`kairo_core::outside::mark`] says it.
     fn outside(&self, _args: &Value, _outcome: &CallResult) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Takes the images and audio that came with the result of the call of this action; the result names them in words.
+    fn take_attachments(&self, _action_id: &str) -> Vec<Attachment> {
         Vec::new()
     }
 

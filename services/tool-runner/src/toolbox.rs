@@ -24,7 +24,7 @@ use crate::late::{LateAnswer, LateAnswers, Running};
 use crate::mcp::{self, Health, McpServer, People, oauth::SignIn};
 use crate::outcome::{Exchange, Missing, without_answer};
 use crate::registry::Registry;
-use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolErrorKind};
+use crate::tool::{Attachment, CallContext, CallResult, Tool, ToolError, ToolErrorKind};
 use crate::web_api;
 
 /// Longest message of an error, in characters: it becomes part of an event.
@@ -73,6 +73,8 @@ pub struct Outcome {
     pub outside: Vec<String>,
     /// An answer that may still come, where the result says `in_doubt`.
     pub late: Option<LateAnswer>,
+    /// Images and audio that came with it.
+    pub attachments: Vec<Attachment>,
 }
 
 impl std::fmt::Debug for Outcome {
@@ -83,7 +85,7 @@ impl std::fmt::Debug for Outcome {
 
 impl From<CallResult> for Outcome {
     fn from(result: CallResult) -> Self {
-        Self { result, outside: Vec::new(), late: None }
+        Self { result, outside: Vec::new(), late: None, attachments: Vec::new() }
     }
 }
 
@@ -226,11 +228,12 @@ impl Toolbox {
         }
         let again = ctx.clone();
         let (result, late) = self.run(&tool, args.clone(), ctx).await;
+        let attachments = tool.take_attachments(&again.action_id);
         let is_in_doubt = matches!(&result, Err(error) if error.kind == ToolErrorKind::InDoubt);
         let late = late.or_else(|| is_in_doubt.then(|| self.hear(&tool, args.clone(), again))?);
         let result = bounded(result, self.max_result_bytes, tool.is_repeatable());
         let outside = outside::bounded(tool.outside(&args, &result).iter().map(String::as_str));
-        Outcome { result, outside, late }
+        Outcome { result, outside, late, attachments }
     }
 
     /// Hears how a call ends that a runner began which is gone. None where its tool cannot tell.

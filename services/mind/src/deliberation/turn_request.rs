@@ -1,6 +1,8 @@
 //! What the heavy model is asked when a turn goes on, built from the state alone.
 
 use jiff::Timestamp;
+use kairo_events::media;
+use kairo_proto::v1::Part;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -218,6 +220,7 @@ fn show(entry: &Entry, turn_id: Uuid, conversation: &mut Conversation<'_>) {
             });
             let back = (of_turn(reasoning_details), of_turn(passed_back));
             conversation.calls(text, made.collect(), back, calls.iter().map(result).collect());
+            show_parts(calls, conversation);
         }
         Entry::Client { text, calls, .. } => show_client_calls(text, calls, conversation),
     }
@@ -236,6 +239,20 @@ fn tell(entry: &Entry, conversation: &mut Conversation<'_>) {
             }
         }
         Entry::Client { text, calls, .. } => conversation.answer(&chat::in_words(text, calls)),
+    }
+}
+
+/// Shows the images and audio that came with results, and says with which: endpoints take them of users alone.
+fn show_parts(calls: &[Call], conversation: &mut Conversation<'_>) {
+    let with = calls.iter().filter(|call| !call.parts.is_empty());
+    let named = |call: &Call| {
+        let parts: Vec<String> = call.parts.iter().map(media::described).collect();
+        format!("{} {}: {}", call.tool, call.id(), parts.join(", "))
+    };
+    let told: Vec<String> = with.clone().map(named).collect();
+    let parts: Vec<Part> = with.flat_map(|call| call.parts.iter().cloned()).collect();
+    if !parts.is_empty() {
+        conversation.shown(&told.join("; "), &parts);
     }
 }
 

@@ -9,15 +9,17 @@ use uuid::Uuid;
 
 use super::{
     Message, ToolCall,
-    block::{CLOSE, block, defuse},
+    block::{CLOSE, OPEN, block, blocks, defuse},
 };
-use crate::chat_completions;
+use crate::{chat_completions, prompts};
 
 /// What stands for words where a user or a tool said none.
 const NO_WORDS: &str = "(no words)";
 /// What stands for the answer that a model did not give because the user went on: templates of models refuse a user's message right
 /// behind a result.
 const NO_ANSWER: &str = "(not answered before the next message)";
+/// What stands for an answer between results and the images or audio that came with them.
+const PARTS_FOLLOW: &str = "(what came with the results follows)";
 /// What stands between two messages of a user that no answer stands between.
 const NEXT: &str = "The user's next message:";
 /// What a conversation begins with whose beginning is not shown.
@@ -76,6 +78,22 @@ impl<'m> Conversation<'m> {
         match self.messages.last_mut() {
             Some(Message::User { text, .. } | Message::Tool { text, .. }) => add_paragraph(text, &block(told)),
             _ => self.messages.push(Message::said(block(told))),
+        }
+    }
+
+    /// Images and audio that came with the results before, with a block that says with which. No user said them, but endpoints take
+    /// them of users alone.
+    pub fn shown(&mut self, names: &str, parts: &[Part]) {
+        let told = format!("{} {names}", prompts::RESULT_PARTS);
+        if let Some(Message::Tool { .. }) = self.messages.last() {
+            self.messages.push(Message::answered(PARTS_FOLLOW));
+        }
+        match self.messages.last_mut() {
+            Some(Message::User { text, parts: known }) => {
+                add_paragraph(text, &block(&told));
+                known.extend_from_slice(parts);
+            }
+            _ => self.messages.push(Message::User { text: block(&told), parts: parts.to_vec() }),
         }
     }
 
@@ -172,6 +190,12 @@ impl<'m> Conversation<'m> {
         self.ids.insert(id.clone());
         id
     }
+}
+
+/// Whether a message has nothing but what came with results.
+pub(super) fn is_shown(message: &Message) -> bool {
+    matches!(message, Message::User { text, parts } if !parts.is_empty() && text.starts_with(OPEN)
+        && blocks(text).next().is_some_and(|told| told.starts_with(prompts::RESULT_PARTS)))
 }
 
 /// An id of a call that every provider takes: nine letters and digits, made of a longer id.

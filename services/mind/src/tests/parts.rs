@@ -4,6 +4,7 @@ use kairo_events::subjects::AGENT_MESSAGE;
 use kairo_proto::v1::Part;
 
 use super::*;
+use crate::request::ToolCall;
 
 fn part(name: &str) -> Part {
     Part {
@@ -127,4 +128,72 @@ fn what_is_kept_of_a_message_is_bounded() {
     agent.sees("m1", "Look.", &["a.png"; 1_000]);
     agent.decides(&[says("So many.")]).unwrap();
     assert_eq!(agent.shown().len(), 64);
+}
+
+impl Agent {
+    /// A call of the last decision ends with images.
+    fn learns_of(&mut self, decision: &Record, action: &str, names: &[&str]) -> Record {
+        let parts = names.iter().map(|name| part(name)).collect();
+        let result = "a picture".into();
+        let result = ToolResult { action_id: action.into(), ok: true, result, parts, ..Default::default() };
+        self.write(&TOOL_RESULT, Some(&decision.envelope.clone()), result)
+    }
+
+    /// What was asked last is a conversation as every endpoint takes it.
+    fn assert_alternates(&self) {
+        let request = self.asked.last().unwrap();
+        assert_eq!(check(&request.messages), Ok(()), "{:?}", request.messages);
+    }
+}
+
+#[test]
+fn the_model_is_shown_what_came_with_results_behind_them() {
+    let mut agent = Agent::new();
+    agent.hears("m1", "Draw.");
+    agent.decides(&[calls(&["tools.now", "tools.now"])]).unwrap();
+    let decided = agent.log.last().unwrap().clone();
+    let [first, second] = &actions(&decided)[..] else { panic!("two calls") };
+    agent.learns_of(&decided, first, &["a.png"]);
+    agent.learns(&decided, second, "noon");
+    agent.decides(&[says("Drawn.")]).unwrap();
+    agent.assert_alternates();
+    assert_eq!(agent.shown(), ["a.png"]);
+    let told = agent.told();
+    assert!(
+        told.iter().any(|told| told.contains("came with results") && told.contains("[image a.png, 120 kB]")),
+        "{told:?}"
+    );
+
+    agent.hears("m2", "And now?");
+    agent.decides(&[says("Still.")]).unwrap();
+    agent.assert_alternates();
+    assert_eq!(agent.shown(), ["a.png"]);
+
+    // Another replica, which reads the log.
+    let mut read = Log::default();
+    agent.log.iter().for_each(|record| _ = read.push(record.clone()).unwrap());
+    assert_eq!(read.state, agent.mind.state);
+}
+
+#[test]
+fn a_request_that_is_shortened_keeps_the_users_words_and_not_what_came_with_results() {
+    let mut request = ModelRequest::with("heavy", vec![Message::System { text: "be kind".into() }]);
+    let mut conversation = request.conversation();
+    conversation.user("Draw.", &[]);
+    for at in 0..6 {
+        let call =
+            ToolCall { id: format!("c{at}"), tool: "tools.now".into(), arguments: "{}".into(), ..Default::default() };
+        conversation.calls("", vec![call], Default::default(), vec!["a picture".into()]);
+        conversation.shown("tools.now", &[part("a.png")]);
+    }
+    while request.messages.len() > 4 {
+        let before = request.messages.len();
+        request.shorten();
+        assert_eq!(check(&request.messages), Ok(()), "{:?}", request.messages);
+        let is_kept = |message: &Message| matches!(message, Message::User { text, .. } if text.starts_with("Draw."));
+        assert!(request.messages.iter().any(is_kept), "{:?}", request.messages);
+        if request.messages.len() == before {
+            break;
+        }
+    }
 }

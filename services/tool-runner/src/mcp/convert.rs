@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use kairo_core::ids;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kairo_core::{ids, media};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool as McpToolInfo};
 use serde_json::Value;
 
+use crate::attachments::{MAX_ATTACHMENTS, MAX_BYTES};
 use crate::canonical_json::canonical_json;
 use crate::config::McpServerConfig;
-use crate::tool::{CallResult, Definer, Definition, Executor, ToolError, ToolSpec};
+use crate::tool::{Attachment, CallResult, Definer, Definition, Executor, ToolError, ToolSpec};
 use crate::tool_name;
 
 /// Stands for kinds of content that later versions of the protocol may add.
@@ -74,6 +77,30 @@ pub fn call_result(result: CallToolResult) -> CallResult {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
         Ok(_) | Err(_) => Value::String(text),
     })
+}
+
+/// The images and audio of a result that models may be shown, as far as they are what they are said to be.
+pub fn attachments_of(result: &CallToolResult) -> Vec<Attachment> {
+    let data = result.content.iter().filter_map(|block| match block {
+        ContentBlock::Image(image) => Some(&image.data),
+        ContentBlock::Audio(audio) => Some(&audio.data),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::BlobResourceContents { blob, .. } => Some(blob),
+            _ => None,
+        },
+        _ => None,
+    });
+    data.filter_map(|base64| attachment(base64)).take(MAX_ATTACHMENTS).collect()
+}
+
+/// What the bytes say it is; none where that is nothing models are shown, or more than is kept.
+pub fn attachment(base64: &str) -> Option<Attachment> {
+    // Four characters hold three bytes.
+    if base64.len() / 4 > MAX_BYTES / 3 {
+        return None;
+    }
+    let bytes = STANDARD.decode(base64.trim()).ok()?;
+    media::sniff(&bytes).map(|media_type| Attachment { media_type, bytes })
 }
 
 /// Text as it is; of everything else what it is, since models are given text.
@@ -162,6 +189,21 @@ mod tests {
         let expected = "see:\n[image image/png, about 6 bytes]\n[resource file:///a text/plain: a]\n\
                         [resource demo://b]\ninside\n[resource demo://c of unknown type, about 3 bytes]";
         assert_eq!(value, Ok(json!(expected)));
+    }
+
+    #[test]
+    fn images_and_audio_are_attached_as_what_their_bytes_are() {
+        let png = STANDARD.encode(b"\x89PNG\r\n\x1a\n....");
+        let result: CallToolResult = serde_json::from_value(json!({"content": [
+            {"type": "image", "data": png, "mimeType": "image/jpeg"},
+            {"type": "resource", "resource": {"uri": "a://b", "blob": png}},
+            {"type": "image", "data": "no base64!", "mimeType": "image/png"},
+            {"type": "audio", "data": STANDARD.encode("no audio"), "mimeType": "audio/wav"},
+            {"type": "image", "data": "A".repeat(MAX_BYTES * 2), "mimeType": "image/png"},
+        ]}))
+        .unwrap();
+        let kinds: Vec<&str> = attachments_of(&result).iter().map(|attachment| attachment.media_type).collect();
+        assert_eq!(kinds, ["image/png", "image/png"]);
     }
 
     #[test]

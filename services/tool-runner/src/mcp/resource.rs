@@ -9,12 +9,14 @@ use kairo_core::outside;
 use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams, ResourceContents, ServerResult};
 use serde_json::{Value, json};
 
+use super::attached::Attached;
 use super::convert;
 use super::failure::{Failure, classify};
 use super::handle::Handle;
 use super::reader::{Unreadable, shortened};
+use crate::attachments::MAX_ATTACHMENTS;
 use crate::config::McpServerConfig;
-use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
+use crate::tool::{Attachment, CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
 
 /// The name of the tool behind that of its server.
 pub const NAME: &str = "resource_read";
@@ -31,6 +33,7 @@ pub struct ResourceRead {
     trusts_content: bool,
     max_chars: usize,
     server: Handle,
+    attached: Attached,
 }
 
 impl ResourceRead {
@@ -59,7 +62,7 @@ impl ResourceRead {
         };
         // A character takes at most six bytes of JSON.
         let max_chars = MAX_TEXT_CHARS.min(max_result_bytes / 6);
-        Self { spec, trusts_content: config.trust_content, max_chars, server }
+        Self { spec, trusts_content: config.trust_content, max_chars, server, attached: Attached::default() }
     }
 
     async fn read(&self, args: &Value, ctx: &CallContext) -> CallResult {
@@ -76,7 +79,10 @@ impl ResourceRead {
             let params = ReadResourceRequestParams::new(uri);
             let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
             let failure = match connection.request(request, ctx).await.and_then(contents_of) {
-                Ok(contents) => return Ok(Value::String(self.text_of(&contents))),
+                Ok(contents) => {
+                    self.attached.keep(&ctx.action_id, attachments_of(&contents));
+                    return Ok(Value::String(self.text_of(&contents)));
+                }
                 Err(failure) => failure,
             };
             let is_gone = matches!(failure, Failure::NotSent(_) | Failure::Lost(_));
@@ -115,6 +121,14 @@ fn contents_of(answer: Result<ServerResult, rmcp::ServiceError>) -> Result<Vec<R
     }
 }
 
+fn attachments_of(contents: &[ResourceContents]) -> Vec<Attachment> {
+    let blobs = contents.iter().filter_map(|contents| match contents {
+        ResourceContents::BlobResourceContents { blob, .. } => convert::attachment(blob),
+        _ => None,
+    });
+    blobs.take(MAX_ATTACHMENTS).collect()
+}
+
 /// Text as it is, also where it comes as bytes; of anything else what it is.
 fn text_of(contents: &ResourceContents) -> String {
     if let ResourceContents::BlobResourceContents { uri, mime_type: Some(kind), blob, .. } = contents
@@ -145,6 +159,10 @@ impl Tool for ResourceRead {
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         Box::pin(async move { self.read(&args, &ctx).await })
+    }
+
+    fn take_attachments(&self, action_id: &str) -> Vec<Attachment> {
+        self.attached.take(action_id)
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {

@@ -4,11 +4,12 @@ use futures::future::BoxFuture;
 use kairo_core::outside;
 use serde_json::Value;
 
+use super::attached::Attached;
 use super::convert;
 use super::failure::Failure;
 use super::handle::Handle;
 use crate::config::McpServerConfig;
-use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolSpec};
+use crate::tool::{Attachment, CallContext, CallResult, Tool, ToolError, ToolSpec};
 
 /// Connections that one call is tried on. A second one only where nothing was begun on the
 /// first, or where the tool can be repeated.
@@ -23,12 +24,13 @@ pub struct McpTool {
     /// Whether what it says counts as the operator's own words.
     trusts_content: bool,
     server: Handle,
+    attached: Attached,
 }
 
 impl McpTool {
     pub fn new(spec: ToolSpec, remote_name: String, config: &McpServerConfig, server: Handle) -> Self {
         let (over_stdio, trusts_content) = (config.command.is_some(), config.trust_content);
-        Self { spec, remote_name, over_stdio, trusts_content, server }
+        Self { spec, remote_name, over_stdio, trusts_content, server, attached: Attached::default() }
     }
 
     async fn call_server(&self, args: Value, ctx: &CallContext) -> CallResult {
@@ -47,7 +49,10 @@ impl McpTool {
             generation = connection.generation;
             let called = connection.call(&self.remote_name, arguments.clone(), ctx);
             let failure = match called.await {
-                Ok(result) => return convert::call_result(result),
+                Ok(result) => {
+                    self.attached.keep(&ctx.action_id, convert::attachments_of(&result));
+                    return convert::call_result(result);
+                }
                 Err(failure) => failure,
             };
             let gone = matches!(failure, Failure::NotSent(_) | Failure::Lost(_));
@@ -87,6 +92,10 @@ impl Tool for McpTool {
                 never = overdue => never,
             }
         })
+    }
+
+    fn take_attachments(&self, action_id: &str) -> Vec<Attachment> {
+        self.attached.take(action_id)
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {

@@ -142,6 +142,7 @@ fn a_thread_is_written_down_once() {
         result: Some("free".into()),
         call_id: String::new(),
         passed_back: String::new(),
+        parts: Vec::new(),
     };
     let (with, keeping) = (WithCalls::default(), Keeping { limit: 100, now: None });
     state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, with, keeping);
