@@ -10,6 +10,9 @@ use uuid::Uuid;
 /// What an invocation names as its executor when the action was canceled before it began.
 pub const NOBODY: &str = "nobody";
 
+/// Why an action ends that was canceled before it began.
+pub const NOT_BEGUN: &str = "it was canceled before it began";
+
 /// A tool call that a decision asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {

@@ -44,7 +44,7 @@ use crate::{
     consented::Consents,
     log,
     outcome::Exchange,
-    plan::{Actions, Asked, Call, Disposition, Fact, Known, NOBODY, asked},
+    plan::{Actions, Asked, Call, Disposition, Fact, Known, NOBODY, NOT_BEGUN, asked},
     progress::Telling,
     results::{Ended, Results},
     tool::{CallContext, Executor, ProgressReporter, ToolError},
@@ -67,8 +67,7 @@ pub struct Runner {
 
 /// Decisions in hand at once that are told apart, as long as `bus.max_ack_pending` is not raised beyond it.
 const AT_WORK: usize = 16_384;
-/// How old a decision may be for its calls to be begun before it is looked whether a later one stops them, in milliseconds;
-/// of those that were begun it is looked in any case.
+/// How old a decision may be to be taken for the original, in milliseconds: of what is older, a copy may be delivered.
 const FRESH_MS: i64 = 1_000;
 /// Times the ledger may have moved on before the decision is left to be delivered again.
 const RACES: u32 = 8;
@@ -262,16 +261,14 @@ impl Runner {
         needs_room(call, disposition).then(|| self.liveness.hold(call.asked.action))
     }
 
-    /// What there is to know before anything was tried: only a decision that was delivered before can have been begun.
+    /// What there is to know before anything was tried: only a decision that was delivered before can have been begun, and any
+    /// can have been stopped.
     async fn known_at_first(&self, job: &Job<'_>) -> Result<Known, BusError> {
         if job.redelivered {
             return self.known(job).await;
         }
         let mut known = Known::default();
-        // A supervisor begins what it finds in the ledger, so it must not come to stand there.
-        if !self.is_fresh(job) || job.calls.iter().any(|call| call.handed_over) {
-            self.note_stopped(job, &mut known).await?;
-        }
+        self.note_stopped(job, &mut known).await?;
         Ok(known)
     }
 
@@ -345,9 +342,7 @@ impl Runner {
                 )))
                 .into()
             }
-            (Disposition::Withdraw | Disposition::Prevent, _) => {
-                Err(ToolError::canceled("it was canceled before it began")).into()
-            }
+            (Disposition::Withdraw | Disposition::Prevent, _) => Err(ToolError::canceled(NOT_BEGUN)).into(),
             (Disposition::Stop, _) => Err(ToolError::canceled(STOPPED_STAYS_DONE)).into(),
             (Disposition::Doubt, _) => self.doubt(job, &call.asked),
         };

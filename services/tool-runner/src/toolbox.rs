@@ -23,6 +23,7 @@ use crate::config::ToolsConfig;
 use crate::late::{LateAnswer, LateAnswers, Running};
 use crate::mcp::{self, Health, McpServer, People, oauth::SignIn};
 use crate::outcome::{Exchange, Missing, without_answer};
+use crate::plan::NOT_BEGUN;
 use crate::registry::Registry;
 use crate::tool::{Attachment, CallContext, CallResult, Tool, ToolError, ToolErrorKind};
 use crate::web_api;
@@ -224,7 +225,7 @@ impl Toolbox {
     pub async fn carry_out(&self, admission: Admission<'_>, ctx: CallContext) -> Outcome {
         let Admission { tool, args, _place } = admission;
         if ctx.cancel.is_cancelled() {
-            return Err(ToolError::canceled("it was canceled before it began")).into();
+            return Err(ToolError::canceled(NOT_BEGUN)).into();
         }
         let again = ctx.clone();
         let (result, late) = self.run(&tool, args.clone(), ctx).await;
@@ -259,7 +260,7 @@ impl Toolbox {
     /// Each kind of [`ToolError`].
     pub async fn call(&self, name: &str, args: Value, ctx: CallContext) -> CallResult {
         let admission = ctx.cancel.run_until_cancelled(self.admit(name, args)).await;
-        let canceled = || Err(ToolError::canceled("it was canceled before it began"));
+        let canceled = || Err(ToolError::canceled(NOT_BEGUN));
         self.carry_out(admission.unwrap_or_else(canceled)?, ctx).await.result
     }
 

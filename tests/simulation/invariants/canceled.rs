@@ -7,7 +7,7 @@ use kairo_proto::{
     Body,
     v1::{ToolInvoke, ToolResult},
 };
-use kairo_tool_runner::plan::NOBODY;
+use kairo_tool_runner::plan::{NOBODY, NOT_BEGUN};
 use uuid::Uuid;
 
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
 };
 
 const STOPPING: [&str; 2] = ["action.cancel", "process.cancel"];
-const NOT_BEGUN: &str = "it was canceled before it began";
 
 /// Where in the log things stand first, by the action that they are about.
 #[derive(Default)]

@@ -24,7 +24,7 @@ use super::{CANCELING, Control, Target, control_tool, describe, supervisors::Ans
 use crate::{
     log,
     outcome::{Missing, without_answer},
-    plan::{Asked, NOBODY, asked},
+    plan::{Asked, NOBODY, NOT_BEGUN, asked},
     results::Ended,
     tool::{CallContext, CallResult, Executor, ToolError, ToolSpec},
 };
@@ -93,7 +93,9 @@ impl ActionCancel {
             return Err(ToolError::not_found("there is no such tool call of this agent; name one that is in progress"));
         };
         if let Some(result) = self.control.result(&aim).await.map_err(unavailable)? {
-            return Ok(describe::action(target.action, &result, true));
+            // Whoever was to begin it knew of this order, or of one like it.
+            let is_of_this = result.error.as_ref().is_some_and(|error| error.message == NOT_BEGUN);
+            return Ok(describe::action(target.action, &result, !is_of_this));
         }
         let ended = timeout(self.control.patience, self.control.stop(&aim)).await;
         let result = ended.unwrap_or_else(|_| {
@@ -163,7 +165,7 @@ impl Control {
     async fn try_to_stop(&self, aim: &Aim<'_>) -> Result<Try, BusError> {
         match self.hands(aim).await? {
             Hands::Nobody => {
-                self.report(aim, ToolError::canceled("it was canceled before it began")).await?;
+                self.report(aim, ToolError::canceled(NOT_BEGUN)).await?;
                 Ok(Try::Told(RECORDING))
             }
             Hands::Runner(instance) => self.stop_at(aim, &instance).await,
