@@ -96,8 +96,9 @@ impl Server {
         events.metadata = metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let streams =
             [events, Stream::new(TIMERS_STREAM, &TIMERS_SUBJECTS, now), Stream::new(DLQ_STREAM, &["kairo.dlq.>"], now)];
-        let buckets = [SNAPSHOTS_BUCKET, MEMBERS_BUCKET, OWNERS_BUCKET, CONGESTION_BUCKET, DATA_KEYS_BUCKET, SIGN_INS_BUCKET]
-            .map(|it| format!("KV_{it}"));
+        let buckets =
+            [SNAPSHOTS_BUCKET, MEMBERS_BUCKET, OWNERS_BUCKET, CONGESTION_BUCKET, DATA_KEYS_BUCKET, SIGN_INS_BUCKET]
+                .map(|it| format!("KV_{it}"));
         let buckets = buckets.iter().map(String::as_str).chain([HOOKS_STREAM]).map(|name| Stream::bucket(name, now));
         for stream in streams.into_iter().chain(buckets) {
             self.streams.entry(stream.name.clone()).or_insert(stream);

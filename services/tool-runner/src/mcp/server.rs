@@ -197,6 +197,8 @@ impl Keeper {
     /// Waits until a person signed in: to start it again before would be in vain. A call that wants it meanwhile is told so.
     async fn wait_for_sign_in(&self, sign_in: &SignIn, reason: &str, attempts: &mut u64) {
         let wait = async {
+            // A server that refuses every token is not tried in a circle.
+            sleep(self.restart_min).await;
             while !sign_in.is_done().await {
                 tokio::select! {
                     () = sleep(SIGN_IN_POLL) => {}
@@ -229,26 +231,37 @@ impl Keeper {
     }
 
     async fn connect(&self) -> Result<Running, String> {
-        let client =
-            Client::new(Arc::clone(&self.handle.name), self.server.roots.as_slice().into(), self.asking.clone());
         // Newest first; servers that know nothing of `server/discover` get the old handshake.
-        let lifecycle = ClientLifecycleMode::Auto {
+        let newest = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::LATEST],
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         };
-        let connected = match (&self.server.command, &self.server.url) {
+        match (&self.server.command, &self.server.url) {
             (Some(program), _) => {
                 let child = transport::spawn(&self.server, program).map_err(|e| e.to_string())?;
-                client.serve_with_lifecycle(child, lifecycle).await
+                self.client().serve_with_lifecycle(child, newest).await.map_err(|error| reason(&error))
             }
             (None, Some(url)) => {
-                let endpoint = transport::connect(&self.server, url, self.parallel, self.sign_in.clone())
-                    .map_err(|e| e.to_string())?;
-                client.serve_with_lifecycle(endpoint, lifecycle).await
+                // Some never answer what they do not know.
+                let patience = self.start_timeout / 3;
+                let answered = timeout(patience, self.reach(url, newest)).await;
+                match answered {
+                    Ok(outcome) => outcome,
+                    Err(_) => self.reach(url, ClientLifecycleMode::Initialize).await,
+                }
             }
-            (None, None) => return Err("it has neither command nor url".to_owned()),
-        };
-        connected.map_err(|error| reason(&error))
+            (None, None) => Err("it has neither command nor url".to_owned()),
+        }
+    }
+
+    async fn reach(&self, url: &str, lifecycle: ClientLifecycleMode) -> Result<Running, String> {
+        let endpoint = transport::connect(&self.server, url, self.parallel, self.sign_in.clone());
+        let endpoint = endpoint.map_err(|e| e.to_string())?;
+        self.client().serve_with_lifecycle(endpoint, lifecycle).await.map_err(|error| reason(&error))
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Arc::clone(&self.handle.name), self.server.roots.as_slice().into(), self.asking.clone())
     }
 
     /// Publishes the tools and looks after the server until it ends.
