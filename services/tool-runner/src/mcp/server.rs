@@ -1,16 +1,16 @@
 //! Keeps one MCP server running: starts it, lists its tools, watches it, and starts it again
 //! when it died or fell silent. Every server has a task of its own, so none disturbs another.
 
+mod connecting;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerNotification, ServerResult,
-    SubscriptionFilter, Tool as McpToolInfo,
+    ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerNotification, ServerResult, SubscriptionFilter,
+    Tool as McpToolInfo,
 };
-use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RoleClient, RunningService, Subscription,
-};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, RunningService, Subscription};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -24,7 +24,6 @@ use super::failure::innermost;
 use super::handle::{Connection, Handle, State};
 use super::oauth::{self, SignIn};
 use super::tool::McpTool;
-use super::transport;
 use crate::config::{McpServerConfig, ToolsConfig};
 use crate::tool::Tool;
 
@@ -228,40 +227,6 @@ impl Keeper {
         })
         .await
         .unwrap_or_else(|_| Err(format!("it did not start within {} ms", self.start_timeout.as_millis())))
-    }
-
-    async fn connect(&self) -> Result<Running, String> {
-        // Newest first; servers that know nothing of `server/discover` get the old handshake.
-        let newest = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::LATEST],
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-        };
-        match (&self.server.command, &self.server.url) {
-            (Some(program), _) => {
-                let child = transport::spawn(&self.server, program).map_err(|e| e.to_string())?;
-                self.client().serve_with_lifecycle(child, newest).await.map_err(|error| reason(&error))
-            }
-            (None, Some(url)) => {
-                // Some never answer what they do not know.
-                let patience = self.start_timeout / 3;
-                let answered = timeout(patience, self.reach(url, newest)).await;
-                match answered {
-                    Ok(outcome) => outcome,
-                    Err(_) => self.reach(url, ClientLifecycleMode::Initialize).await,
-                }
-            }
-            (None, None) => Err("it has neither command nor url".to_owned()),
-        }
-    }
-
-    async fn reach(&self, url: &str, lifecycle: ClientLifecycleMode) -> Result<Running, String> {
-        let endpoint = transport::connect(&self.server, url, self.parallel, self.sign_in.clone());
-        let endpoint = endpoint.map_err(|e| e.to_string())?;
-        self.client().serve_with_lifecycle(endpoint, lifecycle).await.map_err(|error| reason(&error))
-    }
-
-    fn client(&self) -> Client {
-        Client::new(Arc::clone(&self.handle.name), self.server.roots.as_slice().into(), self.asking.clone())
     }
 
     /// Publishes the tools and looks after the server until it ends.
