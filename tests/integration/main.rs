@@ -70,10 +70,13 @@ mod openapi;
 mod outside_content;
 mod outside_events;
 mod owned;
+mod people;
 mod permissions;
 mod port;
 mod projections;
 mod proof;
+#[path = "../../services/tool-runner/tests/mcp/provider.rs"]
+mod provider;
 mod queries;
 mod reasoning;
 mod rebuild;

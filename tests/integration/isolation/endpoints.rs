@@ -74,6 +74,9 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
             let choice = json!({ "offer_id": approval, "option": "accept" });
             Write(vec![as_joe(choice.clone()), as_ann(choice)])
         }
+        ("POST", "/v1/questions/{question_id}") => {
+            Write(["joe", "ann"].map(|user| json!({ "user": user, "action": "decline" })).to_vec())
+        }
         ("POST", "/v1/approvals") => {
             let consent = json!({ "action_id": approval, "verdict": "approved" });
             let doubt = json!({ "action_id": action, "verdict": "happened" });
@@ -195,7 +198,7 @@ async fn no_endpoint_shows_or_changes_what_is_anothers() {
                 }
             }
             Write(bodies) => {
-                let path = access.path.replace("{agent}", AGENT);
+                let path = access.path.replace("{agent}", AGENT).replace("{question_id}", &joe.approval);
                 for body in bodies {
                     let before = world.end_of_log().await;
                     let (status, problem) = ann.post(&path, body.clone()).await;

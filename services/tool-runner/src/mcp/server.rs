@@ -1,11 +1,13 @@
 //! Keeps one MCP server running: starts it, lists its tools, watches it, and starts it again
 //! when it died or fell silent. Every server has a task of its own, so none disturbs another.
 
+mod connecting;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ProtocolVersion, ServerNotification, SubscriptionFilter, Tool as McpToolInfo};
-use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, Peer, RoleClient, RunningService, Subscription};
+use rmcp::model::{ServerNotification, SubscriptionFilter, Tool as McpToolInfo};
+use rmcp::service::{Peer, RoleClient, RunningService, Subscription};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -22,7 +24,6 @@ use super::listing;
 use super::oauth::{self, SignIn};
 use super::resource::{self, ResourceRead};
 use super::tool::McpTool;
-use super::transport;
 use crate::catalogue::Rejection;
 use crate::config::{McpServerConfig, ToolsConfig};
 use crate::tool::Tool;
@@ -225,6 +226,8 @@ impl Keeper {
     /// Waits until a person signed in: to start it again before would be in vain. A call that wants it meanwhile is told so.
     async fn wait_for_sign_in(&self, sign_in: &SignIn, reason: &str, attempts: &mut u64) {
         let wait = async {
+            // A server that refuses every token is not tried in a circle.
+            sleep(self.restart_min).await;
             while !sign_in.is_done().await {
                 tokio::select! {
                     () = sleep(SIGN_IN_POLL) => {}
@@ -254,29 +257,6 @@ impl Keeper {
         })
         .await
         .unwrap_or_else(|_| Err(format!("it did not start within {} ms", self.start_timeout.as_millis())))
-    }
-
-    async fn connect(&self) -> Result<Running, String> {
-        let client =
-            Client::new(Arc::clone(&self.handle.name), self.server.roots.as_slice().into(), self.asking.clone());
-        // Newest first; servers that know nothing of `server/discover` get the old handshake.
-        let lifecycle = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::LATEST],
-            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
-        };
-        let connected = match (&self.server.command, &self.server.url) {
-            (Some(program), _) => {
-                let child = transport::spawn(&self.server, program, &self.notes).map_err(|e| e.to_string())?;
-                client.serve_with_lifecycle(child, lifecycle).await
-            }
-            (None, Some(url)) => {
-                let endpoint = transport::connect(&self.server, url, self.parallel, &self.notes, self.sign_in.clone())
-                    .map_err(|e| e.to_string())?;
-                client.serve_with_lifecycle(endpoint, lifecycle).await
-            }
-            (None, None) => return Err("it has neither command nor url".to_owned()),
-        };
-        connected.map_err(|error| reason(&error))
     }
 
     /// Publishes the tools and looks after the server until it ends.

@@ -7,10 +7,8 @@ use super::authority::{Authority, told};
 use super::config::Grant;
 use super::record::{Pending, Record, Tokens, united};
 use super::sign_in::SignIn;
-use super::vault::{Kept, VaultError};
+use super::vault::Kept;
 
-/// Attempts to write a record that others write, too.
-const MAX_TRIES: usize = 5;
 /// How long an authorization server may take to revoke a token.
 const REVOKING: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -39,7 +37,7 @@ impl SignIn {
         }
         let record = self.load().await?.record;
         let (address, pending) = self.begun(&record, redirect_uri).await.map_err(|error| told(&error))?;
-        self.change(|record| record.pending = Some(pending.clone())).await?;
+        self.change(|record| record.pending = Some(pending.clone())).await.map_err(|error| error.to_string())?;
         Ok(address)
     }
 
@@ -71,7 +69,8 @@ impl SignIn {
         self.change(|record| {
             *record = Record { grant: Some(tokens.clone()), challenge: record.challenge.take(), ..Record::default() };
         })
-        .await?;
+        .await
+        .map_err(|error| error.to_string())?;
         Ok(scopes)
     }
 
@@ -100,7 +99,9 @@ impl SignIn {
     /// When what is kept cannot be read or written.
     pub async fn sign_out(&self) -> Result<SignedOut, String> {
         let record = self.load().await?.record;
-        self.change(|record| *record = Record { challenge: record.challenge.take(), ..Record::default() }).await?;
+        self.change(|record| *record = Record { challenge: record.challenge.take(), ..Record::default() })
+            .await
+            .map_err(|error| error.to_string())?;
         let Some(tokens) = record.grant else { return Ok(SignedOut::Nothing) };
         let is_revoked = self.revoke(record.challenge.as_deref(), &tokens).await;
         Ok(if is_revoked { SignedOut::Revoked } else { SignedOut::Forgotten })
@@ -133,19 +134,6 @@ impl SignIn {
 
     async fn load(&self) -> Result<Kept, String> {
         self.vault.load(&self.server).await.map_err(|error| error.to_string())
-    }
-
-    async fn change(&self, change: impl Fn(&mut Record)) -> Result<(), String> {
-        for _ in 0..MAX_TRIES {
-            let mut kept = self.load().await?;
-            change(&mut kept.record);
-            match self.vault.save(&self.server, &kept).await {
-                Ok(_) => return Ok(()),
-                Err(VaultError::Conflict) => {}
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        Err(VaultError::Conflict.to_string())
     }
 }
 

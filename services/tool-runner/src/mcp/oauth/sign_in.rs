@@ -11,9 +11,9 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-use super::authority::{Authority, told};
+use super::authority::Authority;
 use super::config::{Grant, OAuthConfig};
-use super::record::{Client, LEASE, Lease, Tokens, united};
+use super::record::{Client, LEASE, Lease, Record, Tokens, united};
 use super::vault::{Kept, Vault, VaultError};
 
 /// So long what was read from the vault is gone by.
@@ -22,6 +22,8 @@ const AGE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(250);
 /// Looks and attempts at one renewal, so that it ends.
 const MAX_LOOKS: usize = 300;
+/// Attempts to write a record that others write, too.
+const MAX_TRIES: usize = 10;
 
 /// The sign-in at one server.
 #[derive(Debug)]
@@ -132,6 +134,9 @@ impl SignIn {
         match (self.config.grant, challenge) {
             (Grant::ClientCredentials, challenge) => self.take(&mut known, challenge).await,
             (Grant::AuthorizationCode, Challenge::Scope { scope, .. }) => {
+                if let Some(token) = self.newer(&mut known, sent).await? {
+                    return Ok(token);
+                }
                 self.want(challenge, |record| record.want(scope)).await?;
                 Err(AuthError::AuthorizationFailed(format!(
                     "it wants the scope {scope}; grant it with: kairo mcp login {}",
@@ -143,6 +148,18 @@ impl SignIn {
                 self.renew(&mut known, &sent, Some(challenge)).await
             }
         }
+    }
+
+    /// The token of whoever signed in since this one was read.
+    async fn newer(&self, known: &mut Known, sent: Option<&Secret>) -> Result<Option<Secret>, AuthError> {
+        let kept = self.vault.load(&self.server).await.map_err(unavailable)?;
+        let tokens = kept.record.grant.filter(|tokens| {
+            tokens.are_fresh(self.vault.now()) && sent.is_none_or(|sent| sent.expose() != tokens.access_token)
+        });
+        let Some(tokens) = tokens else { return Ok(None) };
+        let token = secret(&tokens);
+        *known = Known { tokens: Some(tokens), read: Some(Instant::now()) };
+        Ok(Some(token))
     }
 
     /// Signs in with the client's own credentials, for the scopes it had and the one that lacks.
@@ -182,14 +199,14 @@ impl SignIn {
         for _ in 0..MAX_LOOKS {
             let mut kept = self.vault.load(&self.server).await.map_err(unavailable)?;
             let now = self.vault.now();
-            let Some(tokens) = kept.record.grant.clone() else { return Err(self.need(known, challenge).await) };
+            let Some(tokens) = kept.record.grant.clone() else { return Err(self.need(known, stale, challenge).await) };
             if tokens.access_token != stale && tokens.are_fresh(now) {
                 let token = secret(&tokens);
                 *known = Known { tokens: Some(tokens), read: Some(Instant::now()) };
                 return Ok(token);
             }
             if tokens.refresh_token.is_none() {
-                return Err(self.need(known, challenge).await);
+                return Err(self.need(known, stale, challenge).await);
             }
             if kept.record.is_leased(self.vault.holder(), now) {
                 sleep(POLL).await;
@@ -209,29 +226,37 @@ impl SignIn {
     async fn exchange(
         &self,
         known: &mut Known,
-        mut kept: Kept,
+        kept: Kept,
         tokens: Tokens,
         challenge: Option<&Challenge>,
     ) -> Result<Secret, AuthError> {
         let header = challenge.map(|challenge| challenge.header().to_owned());
         let renewed = self.renewed(header.as_deref().or(kept.record.challenge.as_deref()), &tokens).await;
-        kept.record.lease = None;
+        // Somebody may have signed in meanwhile, or noted a scope: only what was renewed is replaced.
+        let settle = async |grant: Option<Option<&Tokens>>| {
+            self.change(|record| {
+                record.lease = None;
+                let is_same = record.grant.as_ref().is_some_and(|held| held.access_token == tokens.access_token);
+                if let Some(grant) = grant.filter(|_| is_same) {
+                    record.grant = grant.cloned();
+                }
+            })
+            .await
+            .map_err(unavailable)
+        };
         match renewed {
-            Ok(tokens) => {
-                let token = secret(&tokens);
-                kept.record.grant = Some(tokens.clone());
-                *known = Known { tokens: Some(tokens), read: Some(Instant::now()) };
-                self.vault.save(&self.server, &kept).await.map_err(unavailable)?;
-                Ok(token)
+            Ok(renewed) => {
+                *known = Known { tokens: Some(renewed.clone()), read: Some(Instant::now()) };
+                settle(Some(Some(&renewed))).await?;
+                Ok(secret(&renewed))
             }
             Err(AuthError::TokenRefreshRejected(why)) => {
                 tracing::warn!(server = %self.server, why, "what was granted is not valid any more");
-                kept.record.grant = None;
-                self.vault.save(&self.server, &kept).await.map_err(unavailable)?;
-                Err(self.need(known, challenge).await)
+                settle(Some(None)).await?;
+                Err(self.need(known, &tokens.access_token, challenge).await)
             }
             Err(error) => {
-                self.vault.save(&self.server, &kept).await.map_err(unavailable)?;
+                settle(None).await?;
                 Err(error)
             }
         }
@@ -247,13 +272,17 @@ impl SignIn {
         read.map_err(|error| AuthError::OAuthError(error.to_string()))
     }
 
-    /// Notes that a person is needed; what they are told.
-    async fn need(&self, known: &mut Known, challenge: Option<&Challenge>) -> AuthError {
+    /// Notes that a person is needed, and that this token is good for nothing any more; what they are told.
+    async fn need(&self, known: &mut Known, stale: &str, challenge: Option<&Challenge>) -> AuthError {
         *known = Known::default();
-        if let Some(challenge) = challenge
-            && let Err(error) = self.want(challenge, |_| {}).await
-        {
-            tracing::warn!(server = %self.server, error = %told(&error), "what the server wants was not noted");
+        let noted = self.change(|record| {
+            record.grant.take_if(|tokens| tokens.access_token == stale);
+            if let Some(challenge) = challenge {
+                record.challenge = Some(challenge.header().to_owned());
+            }
+        });
+        if let Err(error) = noted.await {
+            tracing::warn!(server = %self.server, %error, "what the server wants was not noted");
         }
         self.is_needed.store(true, Ordering::Relaxed);
         self.needed.notify_one();
@@ -266,22 +295,26 @@ impl SignIn {
     }
 
     /// Notes what the server wants, for whoever signs in.
-    async fn want(&self, challenge: &Challenge, add: impl Fn(&mut super::record::Record)) -> Result<(), AuthError> {
-        for _ in 0..MAX_LOOKS {
-            let mut kept = self.vault.load(&self.server).await.map_err(unavailable)?;
-            let before = (kept.record.challenge.clone(), kept.record.wanted.clone());
-            kept.record.challenge = Some(challenge.header().to_owned());
-            add(&mut kept.record);
-            if before == (kept.record.challenge.clone(), kept.record.wanted.clone()) {
-                return Ok(());
-            }
+    async fn want(&self, challenge: &Challenge, add: impl Fn(&mut Record)) -> Result<(), AuthError> {
+        let noted = self.change(|record| {
+            record.challenge = Some(challenge.header().to_owned());
+            add(record);
+        });
+        noted.await.map_err(unavailable)
+    }
+
+    /// Changes what is kept, also while others do.
+    pub(super) async fn change(&self, change: impl Fn(&mut Record)) -> Result<(), VaultError> {
+        for _ in 0..MAX_TRIES {
+            let mut kept = self.vault.load(&self.server).await?;
+            change(&mut kept.record);
             match self.vault.save(&self.server, &kept).await {
                 Ok(_) => return Ok(()),
                 Err(VaultError::Conflict) => {}
-                Err(error) => return Err(unavailable(error)),
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Err(VaultError::Conflict)
     }
 
     pub(super) fn now(&self) -> Timestamp {

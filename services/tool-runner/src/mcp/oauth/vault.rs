@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -45,16 +45,27 @@ pub trait Vault: fmt::Debug + Send + Sync {
 
 /// A vault in memory, which ends with its process. For tests, and for whoever has no bus.
 #[derive(Debug, Default)]
-pub struct MemoryVault(Mutex<BTreeMap<String, Kept>>);
+pub struct MemoryVault {
+    kept: Arc<Mutex<BTreeMap<String, Kept>>>,
+    holder: String,
+}
+
+impl MemoryVault {
+    /// The same records, as another replica has them.
+    #[must_use]
+    pub fn of_replica(&self, holder: &str) -> Self {
+        Self { kept: Arc::clone(&self.kept), holder: holder.to_owned() }
+    }
+}
 
 impl Vault for MemoryVault {
     fn load<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Kept, VaultError>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned();
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned();
         Box::pin(std::future::ready(Ok(kept.unwrap_or_default())))
     }
 
     fn save<'a>(&'a self, server: &'a str, kept: &'a Kept) -> BoxFuture<'a, Result<u64, VaultError>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let current = all.get(server).map_or(0, |kept| kept.revision);
         if current != kept.revision {
             return Box::pin(std::future::ready(Err(VaultError::Conflict)));
@@ -69,7 +80,7 @@ impl Vault for MemoryVault {
     }
 
     fn holder(&self) -> &str {
-        "memory"
+        &self.holder
     }
 }
 

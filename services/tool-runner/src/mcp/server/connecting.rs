@@ -1,0 +1,73 @@
+//! Reaching a server, whichever era of the protocol it is of.
+
+use std::sync::Arc;
+
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _};
+use tokio::time::timeout;
+
+use super::super::transport::{self, TransportError};
+use super::{Client, Keeper, Running, reason};
+
+/// Why a server was not connected to.
+#[derive(Debug, thiserror::Error)]
+enum Unreached {
+    #[error("it has neither command nor url")]
+    Nowhere,
+    #[error("{0}")]
+    Transport(#[from] TransportError),
+    #[error("{}", reason(.0))]
+    Handshake(#[from] ClientInitializeError),
+}
+
+impl Unreached {
+    /// Whether it answered, but not as a server does that knows the newest protocol.
+    fn is_odd(&self) -> bool {
+        let Self::Handshake(error) = self else { return false };
+        matches!(
+            error,
+            ClientInitializeError::ExpectedInitResponse(_)
+                | ClientInitializeError::ExpectedInitResult(_)
+                | ClientInitializeError::ConflictInitResponseId(..)
+                | ClientInitializeError::UncorrelatedErrorResponse { .. }
+                | ClientInitializeError::JsonRpcError(_)
+        )
+    }
+}
+
+impl Keeper {
+    pub(super) async fn connect(&self) -> Result<Running, String> {
+        // Newest first; servers that know nothing of `server/discover` get the old handshake.
+        let newest = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        // A program may take long to start; an endpoint that is silent may never answer what it does not know.
+        let limit = if self.server.url.is_some() { self.start_timeout / 3 } else { self.start_timeout };
+        match timeout(limit, self.reach(newest)).await {
+            Ok(Err(error)) if !error.is_odd() => return Err(error.to_string()),
+            Ok(Ok(running)) => return Ok(running),
+            Ok(Err(_)) | Err(_) => {}
+        }
+        self.reach(ClientLifecycleMode::Initialize).await.map_err(|error| error.to_string())
+    }
+
+    async fn reach(&self, lifecycle: ClientLifecycleMode) -> Result<Running, Unreached> {
+        let connected = match (&self.server.command, &self.server.url) {
+            (Some(program), _) => {
+                let child = transport::spawn(&self.server, program, &self.notes)?;
+                self.client().serve_with_lifecycle(child, lifecycle).await
+            }
+            (None, Some(url)) => {
+                let endpoint = transport::connect(&self.server, url, self.parallel, &self.notes, self.sign_in.clone())?;
+                self.client().serve_with_lifecycle(endpoint, lifecycle).await
+            }
+            (None, None) => return Err(Unreached::Nowhere),
+        };
+        Ok(connected?)
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Arc::clone(&self.handle.name), self.server.roots.as_slice().into(), self.asking.clone())
+    }
+}
