@@ -48,6 +48,7 @@ fn process_run(policy: &Policy, limits: &Limits) -> ToolSpec {
         needs_approval_with: with_consent(policy),
         // What a page or a mail says must not start programs.
         acts_outside: true,
+        ..ToolSpec::default()
     }
 }
 
@@ -74,6 +75,7 @@ fn process_spawn(policy: &Policy, limits: &Limits) -> ToolSpec {
         needs_approval_with: with_consent(policy),
         // What a page or a mail says must not start programs.
         acts_outside: true,
+        ..ToolSpec::default()
     }
 }
 
