@@ -577,7 +577,7 @@ impl ::prost::Name for ToolProgress {
         "/kairo.v1.ToolProgress".into()
     }
 }
-/// How an action ended; every tool_call has exactly one.
+/// How an action ended; every tool_call has exactly one, and perhaps one that came late.
 /// Type kairo.tool.result.v1 on kairo.tool.<agent>.result, emitted by tool-runner under the guard of that subject.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToolResult {
@@ -605,6 +605,10 @@ pub struct ToolResult {
     /// Images and audio that came with it, at most 8, which the result names in words.
     #[prost(message, repeated, tag = "9")]
     pub parts: ::prost::alloc::vec::Vec<Part>,
+    /// Whether the action had a result before, which said in_doubt, and this is the answer that came after it. An action has
+    /// one such result at most.
+    #[prost(bool, tag = "11")]
+    pub late: bool,
 }
 impl ::prost::Name for ToolResult {
     const NAME: &'static str = "ToolResult";
@@ -2942,6 +2946,51 @@ impl ::prost::Name for ApproveResponse {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerQuestionRequest {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub action: ::prost::alloc::string::String,
+    /// The fields, for accept.
+    #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub content: ::core::option::Option<Json>,
+}
+impl ::prost::Name for AnswerQuestionRequest {
+    const NAME: &'static str = "AnswerQuestionRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AnswerQuestionRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AnswerQuestionRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerQuestionResponse {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AnswerQuestionResponse {
+    const NAME: &'static str = "AnswerQuestionResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.AnswerQuestionResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.AnswerQuestionResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OrderRequest {
     #[prost(string, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
@@ -4051,6 +4100,427 @@ impl ::prost::Name for EventMeta {
         "/kairo.v1.EventMeta".into()
     }
 }
+/// Every tool that agents can be offered. Type kairo.system.catalogue.v1 on kairo.system.tool-runner.catalogue,
+/// emitted by tool-runner when it changes. The newest one is in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolCatalogue {
+    /// UUIDv5 of the tools, so that equal catalogues have equal versions.
+    #[prost(string, tag = "1")]
+    pub version: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "2")]
+    pub tools: ::prost::alloc::vec::Vec<ToolSpec>,
+    /// Every tool of an MCP server that was ever offered, as it was defined when it was offered first or accepted last. One
+    /// that is defined otherwise is not among the tools.
+    #[prost(message, repeated, tag = "3")]
+    pub pins: ::prost::alloc::vec::Vec<ToolPin>,
+    /// Tools that are there and are not among them, and why.
+    #[prost(message, repeated, tag = "4")]
+    pub withheld: ::prost::alloc::vec::Vec<WithheldTool>,
+}
+impl ::prost::Name for ToolCatalogue {
+    const NAME: &'static str = "ToolCatalogue";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolCatalogue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolCatalogue".into()
+    }
+}
+/// A tool that is left out, and why.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WithheldTool {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for WithheldTool {
+    const NAME: &'static str = "WithheldTool";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.WithheldTool".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.WithheldTool".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolPin {
+    #[prost(string, tag = "1")]
+    pub tool: ::prost::alloc::string::String,
+    /// UUIDv5 of the definition's canonical JSON.
+    #[prost(string, tag = "2")]
+    pub digest: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolPin {
+    const NAME: &'static str = "ToolPin";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolPin".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolPin".into()
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolSpec {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub description: ::prost::alloc::string::String,
+    /// JSON Schema of the arguments, as text.
+    #[prost(string, tag = "3")]
+    pub schema: ::prost::alloc::string::String,
+    /// Whether running it twice with the same action id has the effect of once.
+    #[prost(bool, tag = "4")]
+    pub idempotent: bool,
+    #[prost(uint64, tag = "5")]
+    pub timeout_ms: u64,
+    /// "tool-runner" or "process-supervisor": who carries it out.
+    #[prost(string, tag = "6")]
+    pub executor: ::prost::alloc::string::String,
+    /// Whether a human must consent to each call.
+    #[prost(bool, tag = "7")]
+    pub needs_approval: bool,
+    /// Where not to each: a human must consent to the calls with one of these arguments.
+    #[prost(message, repeated, tag = "8")]
+    pub needs_approval_with: ::prost::alloc::vec::Vec<ToolArgument>,
+    /// Whether it does something that others see, such as sending or running something: in a turn that has seen content from
+    /// outside, a human must consent to it.
+    #[prost(bool, tag = "9")]
+    pub acts_outside: bool,
+    /// Where it comes from; empty in catalogues of before epoch 10.
+    #[prost(string, tag = "10")]
+    pub source: ::prost::alloc::string::String,
+    /// The MCP server, the worker or the document of OpenAPI that has it; empty of others.
+    #[prost(string, tag = "11")]
+    pub server: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolSpec {
+    const NAME: &'static str = "ToolSpec";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolSpec".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolSpec".into()
+    }
+}
+/// An argument of a call, of those at the top.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolArgument {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// A text; other arguments equal none.
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolArgument {
+    const NAME: &'static str = "ToolArgument";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolArgument".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolArgument".into()
+    }
+}
+/// What decisions rest on beside the log and the tool catalogue, as the agent-runtime has it that makes them. Type
+/// kairo.system.basis.v1 on kairo.system.agent-runtime.basis, written once for each digest, before the first decision that
+/// names it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DecisionBasis {
+    /// UUIDv5 of all that follows.
+    #[prost(string, tag = "1")]
+    pub digest: ::prost::alloc::string::String,
+    /// Version and, where it is known, commit of the build.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub commit: ::prost::alloc::string::String,
+    /// Limits of deciding, as in the configuration of agent-runtime.
+    #[prost(uint32, tag = "4")]
+    pub max_steps: u32,
+    #[prost(uint32, tag = "5")]
+    pub model_tries: u32,
+    #[prost(uint32, tag = "6")]
+    pub parallel_tools: u32,
+    #[prost(uint32, tag = "7")]
+    pub chain_steps: u32,
+    /// Whether secrets are kept, sealed, or forgotten.
+    #[prost(bool, tag = "8")]
+    pub keeps_secrets: bool,
+    /// UUIDv5 of the prompts and of the intrinsics (names, descriptions, schemas).
+    #[prost(string, tag = "9")]
+    pub prompts: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    pub intrinsics: ::prost::alloc::string::String,
+    /// Version of the time zone data.
+    #[prost(string, tag = "11")]
+    pub time_zones: ::prost::alloc::string::String,
+    /// Libraries whose results or errors become part of decisions or of what models are asked.
+    #[prost(message, repeated, tag = "12")]
+    pub libraries: ::prost::alloc::vec::Vec<BasisLibrary>,
+    /// What each tier asks.
+    #[prost(message, repeated, tag = "13")]
+    pub models: ::prost::alloc::vec::Vec<BasisModel>,
+    /// Tries of one model call that finds its endpoint away, overloaded or busy, the first included; 0 for as many as model_tries.
+    #[prost(uint32, tag = "14")]
+    pub outage_tries: u32,
+    /// What the models cost that may be asked, those of each tier and their fallbacks, from epoch 10 on; where there are none, all
+    /// answers of a tier are taken to cost what its first model does.
+    #[prost(message, repeated, tag = "30")]
+    pub prices: ::prost::alloc::vec::Vec<NamedPrice>,
+    /// What bounds of money count for a model that has no price; missing where nothing is configured.
+    #[prost(message, optional, tag = "31")]
+    pub fallback_price: ::core::option::Option<BasisPrice>,
+    /// With more tools than this, or more bytes of their descriptions and schemas, a request lists a few, and tools.find finds the
+    /// others; 0 where it always lists all of them.
+    #[prost(uint32, tag = "40")]
+    pub listed_tools: u32,
+    #[prost(uint32, tag = "41")]
+    pub listed_tool_bytes: u32,
+}
+impl ::prost::Name for DecisionBasis {
+    const NAME: &'static str = "DecisionBasis";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DecisionBasis".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DecisionBasis".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BasisLibrary {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+}
+impl ::prost::Name for BasisLibrary {
+    const NAME: &'static str = "BasisLibrary";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BasisLibrary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BasisLibrary".into()
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BasisModel {
+    /// heavy, fast or light.
+    #[prost(string, tag = "1")]
+    pub tier: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub model: ::prost::alloc::string::String,
+    /// 0 leaves it to the endpoint.
+    #[prost(uint32, tag = "3")]
+    pub max_output_tokens: u32,
+    /// Whether it is shown images and audio, and at most how many and how large together, in bytes.
+    #[prost(bool, tag = "4")]
+    pub images: bool,
+    #[prost(bool, tag = "5")]
+    pub audio: bool,
+    #[prost(uint32, tag = "6")]
+    pub max_parts: u32,
+    #[prost(uint64, tag = "7")]
+    pub max_parts_bytes: u64,
+    /// Whether it is shown video.
+    #[prost(bool, tag = "24")]
+    pub video: bool,
+    /// What its tokens cost; none where the configuration does not say.
+    #[prost(message, optional, tag = "8")]
+    pub price: ::core::option::Option<BasisPrice>,
+    /// What it takes at once, in tokens of o200k_base; 0 where nothing is summed up for the sake of that.
+    #[prost(uint32, tag = "9")]
+    pub context_tokens: u32,
+    /// The models that are asked when it is away or refuses, in order.
+    #[prost(string, repeated, tag = "10")]
+    pub fallbacks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for BasisModel {
+    const NAME: &'static str = "BasisModel";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BasisModel".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BasisModel".into()
+    }
+}
+/// A model that may be asked, and what its tokens cost.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NamedPrice {
+    /// As it is configured.
+    #[prost(string, tag = "1")]
+    pub model: ::prost::alloc::string::String,
+    /// Missing where the configuration does not say.
+    #[prost(message, optional, tag = "2")]
+    pub price: ::core::option::Option<BasisPrice>,
+    /// The tier that it is asked for: heavy, fast or light.
+    #[prost(string, tag = "3")]
+    pub tier: ::prost::alloc::string::String,
+}
+impl ::prost::Name for NamedPrice {
+    const NAME: &'static str = "NamedPrice";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.NamedPrice".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.NamedPrice".into()
+    }
+}
+/// What a million tokens cost, in millionths of the unit of the operator's currency: 1250000 is 1.25 for a million tokens,
+/// so one token costs so many millionths of a millionth of the unit. The log does not say which currency that is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BasisPrice {
+    /// Of what the model is given.
+    #[prost(uint64, tag = "1")]
+    pub input: u64,
+    /// Of what it answers.
+    #[prost(uint64, tag = "2")]
+    pub output: u64,
+    /// Of what the model server reads from its cache; missing where it costs what other input does.
+    #[prost(uint64, optional, tag = "3")]
+    pub cached: ::core::option::Option<u64>,
+}
+impl ::prost::Name for BasisPrice {
+    const NAME: &'static str = "BasisPrice";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BasisPrice".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BasisPrice".into()
+    }
+}
+/// From here on messages of this version are written: all readers that are there understand them. Type
+/// kairo.system.epoch.v1 on kairo.system.gateway.epoch, emitted by gateway when somebody raises the epoch, under the guard
+/// of that subject, or wants nobody to raise it. The highest one is in force; where there is none, the one that the log began in.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Epoch {
+    #[prost(uint32, tag = "1")]
+    pub epoch: u32,
+    /// Version of the build that wrote this.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    /// Nobody may raise it, until a later one does not say so. Who does not know of this raises it no farther than they read.
+    #[prost(bool, tag = "3")]
+    pub held: bool,
+}
+impl ::prost::Name for Epoch {
+    const NAME: &'static str = "Epoch";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.Epoch".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.Epoch".into()
+    }
+}
+/// What the process supervisors can run. Type kairo.system.capabilities.v1 on
+/// kairo.system.process-supervisor.capabilities, emitted by process-supervisor when it changes.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessCapabilities {
+    /// As in ToolCatalogue.
+    #[prost(string, tag = "1")]
+    pub version: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "2")]
+    pub tools: ::prost::alloc::vec::Vec<ToolSpec>,
+}
+impl ::prost::Name for ProcessCapabilities {
+    const NAME: &'static str = "ProcessCapabilities";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessCapabilities".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessCapabilities".into()
+    }
+}
+/// A message that a consumer cannot deal with, set aside so that it blocks nobody.
+/// Type kairo.dlq.letter.v1 on kairo.dlq.<service>.letter, emitted by the service that gave up on it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeadLetter {
+    /// The consumer that gave up.
+    #[prost(string, tag = "1")]
+    pub consumer: ::prost::alloc::string::String,
+    /// Where the message is, and stays.
+    #[prost(string, tag = "2")]
+    pub stream: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "3")]
+    pub sequence: u64,
+    #[prost(string, tag = "4")]
+    pub subject: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub reason: ::prost::alloc::string::String,
+    /// Its first bytes, at most 4096.
+    #[prost(bytes = "vec", tag = "6")]
+    pub head: ::prost::alloc::vec::Vec<u8>,
+    #[prost(uint64, tag = "7")]
+    pub size: u64,
+}
+impl ::prost::Name for DeadLetter {
+    const NAME: &'static str = "DeadLetter";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DeadLetter".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DeadLetter".into()
+    }
+}
+/// A message that was set aside is to be dealt with again, at an administrator's word. Type kairo.dlq.retry.v1 on
+/// kairo.dlq.<service>.retry, emitted by gateway; the service that set it aside carries it out.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeadLetterRetry {
+    /// Where the letter stands among the dead letters.
+    #[prost(uint64, tag = "1")]
+    pub letter: u64,
+    /// As in the letter.
+    #[prost(string, tag = "2")]
+    pub consumer: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub stream: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+}
+impl ::prost::Name for DeadLetterRetry {
+    const NAME: &'static str = "DeadLetterRetry";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DeadLetterRetry".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DeadLetterRetry".into()
+    }
+}
+/// What came of that. Type kairo.dlq.retried.v1 on kairo.dlq.<service>.retried, emitted by the service that set it aside.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeadLetterRetried {
+    /// Where the letter stands among the dead letters.
+    #[prost(uint64, tag = "1")]
+    pub letter: u64,
+    #[prost(string, tag = "2")]
+    pub outcome: ::prost::alloc::string::String,
+    /// Why it failed, or who had done it before; empty otherwise.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for DeadLetterRetried {
+    const NAME: &'static str = "DeadLetterRetried";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.DeadLetterRetried".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.DeadLetterRetried".into()
+    }
+}
 /// What an agent is made from.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -4870,6 +5340,12 @@ pub struct MessageRow {
     /// Images and audio that belong to it.
     #[prost(message, repeated, tag = "13")]
     pub parts: ::prost::alloc::vec::Vec<PartRow>,
+    /// How the model's answer ended that is said; empty for a complete one, and for words that no model wrote.
+    #[prost(string, tag = "14")]
+    pub ending: ::prost::alloc::string::String,
+    /// Of role failure: why the turn failed, such as model_unavailable or cap_reached; empty for any other message.
+    #[prost(string, tag = "15")]
+    pub failure: ::prost::alloc::string::String,
 }
 impl ::prost::Name for MessageRow {
     const NAME: &'static str = "MessageRow";
@@ -5103,6 +5579,51 @@ impl ::prost::Name for ApprovalRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ApprovalRow".into()
+    }
+}
+/// What an MCP server asks a user while a call waits. It is in no event: it ends with the call.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionRow {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub agent: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "4")]
+    pub thread_id: ::core::option::Option<::prost::alloc::string::String>,
+    /// The call that waits.
+    #[prost(string, tag = "5")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub server: ::prost::alloc::string::String,
+    /// In the server's words.
+    #[prost(string, tag = "7")]
+    pub message: ::prost::alloc::string::String,
+    /// The JSON Schema of the fields that it asks for; none where it asks for a visit.
+    #[prost(message, optional, tag = "8")]
+    pub schema: ::core::option::Option<Json>,
+    /// The address that the user is to visit; none where it asks for fields.
+    #[prost(string, optional, tag = "9")]
+    pub url: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "10")]
+    #[serde(with = "crate::json::time")]
+    pub asked_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When it counts as not answered.
+    #[prost(message, optional, tag = "11")]
+    #[serde(with = "crate::json::time")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for QuestionRow {
+    const NAME: &'static str = "QuestionRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionRow".into()
     }
 }
 /// A call that a human was asked about, and what was said to it.
@@ -5385,6 +5906,12 @@ pub struct ReplicaRow {
     /// What NATS said of the last; empty if there was none.
     #[prost(string, tag = "17")]
     pub last_violation: ::prost::alloc::string::String,
+    /// The MCP servers and tool workers that it calls, by name; of tool-runner.
+    #[prost(message, repeated, tag = "18")]
+    pub tool_servers: ::prost::alloc::vec::Vec<ToolServerRow>,
+    /// Tools that the endpoints of models refuse, and that requests to them leave out; of agent-runtime.
+    #[prost(message, repeated, tag = "19")]
+    pub refused_tools: ::prost::alloc::vec::Vec<RefusedToolRow>,
 }
 impl ::prost::Name for ReplicaRow {
     const NAME: &'static str = "ReplicaRow";
@@ -5394,6 +5921,166 @@ impl ::prost::Name for ReplicaRow {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ReplicaRow".into()
+    }
+}
+/// An MCP server or a tool worker, as a replica of tool-runner sees it.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolServerRow {
+    /// As it is configured.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub source: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub state: ::prost::alloc::string::String,
+    /// Since when it is in that state; none of one that was not tried yet.
+    #[prost(message, optional, tag = "4")]
+    #[serde(with = "crate::json::time")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// The version of the protocol that is spoken with it; empty while it is down.
+    #[prost(string, tag = "5")]
+    pub protocol: ::prost::alloc::string::String,
+    /// Tools of it that can be called.
+    #[prost(uint32, tag = "6")]
+    pub tools: u32,
+    /// Tools of it that are left out.
+    #[prost(message, repeated, tag = "7")]
+    pub left_out: ::prost::alloc::vec::Vec<WithheldToolRow>,
+    /// What it does that operators should know of, the newest last.
+    #[prost(string, repeated, tag = "8")]
+    pub notes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What went wrong last; empty where nothing did.
+    #[prost(string, tag = "9")]
+    pub last_error: ::prost::alloc::string::String,
+    /// The end of its standard error, at most 2 KiB, without the secrets of its configuration; empty of one that is no program.
+    #[prost(string, tag = "10")]
+    pub stderr_end: ::prost::alloc::string::String,
+    /// Replicas of a worker that are there.
+    #[prost(uint32, tag = "11")]
+    pub replicas: u32,
+}
+impl ::prost::Name for ToolServerRow {
+    const NAME: &'static str = "ToolServerRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolServerRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolServerRow".into()
+    }
+}
+/// A tool that is left out, and why.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WithheldToolRow {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for WithheldToolRow {
+    const NAME: &'static str = "WithheldToolRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.WithheldToolRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.WithheldToolRow".into()
+    }
+}
+/// A tool that the endpoint of a model refuses.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RefusedToolRow {
+    /// The model, as it is configured.
+    #[prost(string, tag = "1")]
+    pub model: ::prost::alloc::string::String,
+    /// As the endpoint is told it, with "__" for ".".
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RefusedToolRow {
+    const NAME: &'static str = "RefusedToolRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.RefusedToolRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.RefusedToolRow".into()
+    }
+}
+/// A tool that agents can be offered.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ToolRow {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Where it comes from.
+    #[prost(string, tag = "2")]
+    pub source: ::prost::alloc::string::String,
+    /// The MCP server, the worker or the document of OpenAPI that has it; empty of others.
+    #[prost(string, tag = "3")]
+    pub server: ::prost::alloc::string::String,
+    /// The tools that belong together with it, by which group:<name> in a profile names all of them.
+    #[prost(string, tag = "4")]
+    pub group: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub description: ::prost::alloc::string::String,
+    /// JSON Schema of the arguments, as text.
+    #[prost(string, tag = "6")]
+    pub schema: ::prost::alloc::string::String,
+    /// Whether a human must consent to its calls.
+    #[prost(string, tag = "7")]
+    pub consent: ::prost::alloc::string::String,
+    /// The arguments to which one must, where it depends on them.
+    #[prost(message, repeated, tag = "8")]
+    pub consent_with: ::prost::alloc::vec::Vec<ToolArgument>,
+    /// Whether calling it twice with the same action id has the effect of calling it once.
+    #[prost(bool, tag = "9")]
+    pub idempotent: bool,
+    /// Whether it does something that others see: in a turn that has seen content from outside, a human must consent to it.
+    #[prost(bool, tag = "10")]
+    pub acts_outside: bool,
+    /// How long one call may take, in milliseconds; 0 of what an agent does itself.
+    #[prost(uint64, tag = "11")]
+    pub timeout_ms: u64,
+    /// Who carries it out: tool-runner, process-supervisor, or agent-runtime for what an agent does itself.
+    #[prost(string, tag = "12")]
+    pub executor: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolRow {
+    const NAME: &'static str = "ToolRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolRow".into()
+    }
+}
+/// Tools that belong together.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolGroupRow {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub tools: u32,
+}
+impl ::prost::Name for ToolGroupRow {
+    const NAME: &'static str = "ToolGroupRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolGroupRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolGroupRow".into()
     }
 }
 /// A replica, by what it can read.
@@ -7087,6 +7774,128 @@ impl ::prost::Name for RewrapDataKeysResponse {
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginMcpLoginRequest {
+    /// The server's name in tool_runner.mcp.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub server: ::prost::alloc::string::String,
+    /// Where the browser is sent back to: http:// on 127.0.0.1, \[::1\] or localhost.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub redirect_uri: ::prost::alloc::string::String,
+}
+impl ::prost::Name for BeginMcpLoginRequest {
+    const NAME: &'static str = "BeginMcpLoginRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BeginMcpLoginRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BeginMcpLoginRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeginMcpLoginResponse {
+    /// Where a person goes on.
+    #[prost(string, tag = "1")]
+    pub address: ::prost::alloc::string::String,
+}
+impl ::prost::Name for BeginMcpLoginResponse {
+    const NAME: &'static str = "BeginMcpLoginResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.BeginMcpLoginResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.BeginMcpLoginResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishMcpLoginRequest {
+    /// The server's name in tool_runner.mcp.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub server: ::prost::alloc::string::String,
+    /// The address that the browser was sent back to, with its code and state.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub address: ::prost::alloc::string::String,
+}
+impl ::prost::Name for FinishMcpLoginRequest {
+    const NAME: &'static str = "FinishMcpLoginRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.FinishMcpLoginRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.FinishMcpLoginRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FinishMcpLoginResponse {
+    /// What was granted.
+    #[prost(string, repeated, tag = "1")]
+    pub scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for FinishMcpLoginResponse {
+    const NAME: &'static str = "FinishMcpLoginResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.FinishMcpLoginResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.FinishMcpLoginResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpLogoutRequest {
+    /// The server's name in tool_runner.mcp.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub server: ::prost::alloc::string::String,
+}
+impl ::prost::Name for McpLogoutRequest {
+    const NAME: &'static str = "McpLogoutRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpLogoutRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpLogoutRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpLogoutResponse {
+    /// Whether there was anything to forget.
+    #[prost(bool, tag = "1")]
+    pub forgotten: bool,
+    /// Whether the authorization server revoked it.
+    #[prost(bool, tag = "2")]
+    pub revoked: bool,
+}
+impl ::prost::Name for McpLogoutResponse {
+    const NAME: &'static str = "McpLogoutResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpLogoutResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpLogoutResponse".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListDeadLettersRequest {
     /// So many at most, up to gateway.max_limit; 0 for gateway.default_limit.
@@ -7497,6 +8306,195 @@ impl ::prost::Name for TailRequest {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.TailRequest".into()
+    }
+}
+/// A question about signing in at an MCP server, to any tool-runner: a request on kairo.live.tool-runner.sign-in. Never stored.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInRequest {
+    #[prost(string, tag = "1")]
+    pub server: ::prost::alloc::string::String,
+    #[prost(oneof = "mcp_sign_in_request::Ask", tags = "10, 11, 12")]
+    pub ask: ::core::option::Option<mcp_sign_in_request::Ask>,
+}
+/// Nested message and enum types in `McpSignInRequest`.
+pub mod mcp_sign_in_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Ask {
+        #[prost(message, tag = "10")]
+        Begin(super::McpSignInBegin),
+        #[prost(message, tag = "11")]
+        Finish(super::McpSignInFinish),
+        #[prost(message, tag = "12")]
+        End(super::McpSignInEnd),
+    }
+}
+impl ::prost::Name for McpSignInRequest {
+    const NAME: &'static str = "McpSignInRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInRequest".into()
+    }
+}
+/// Begin one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInBegin {
+    #[prost(string, tag = "1")]
+    pub redirect_uri: ::prost::alloc::string::String,
+}
+impl ::prost::Name for McpSignInBegin {
+    const NAME: &'static str = "McpSignInBegin";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInBegin".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInBegin".into()
+    }
+}
+/// End one with the address that the browser was sent back to.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInFinish {
+    #[prost(string, tag = "1")]
+    pub address: ::prost::alloc::string::String,
+}
+impl ::prost::Name for McpSignInFinish {
+    const NAME: &'static str = "McpSignInFinish";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInFinish".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInFinish".into()
+    }
+}
+/// Sign out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInEnd {}
+impl ::prost::Name for McpSignInEnd {
+    const NAME: &'static str = "McpSignInEnd";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInEnd".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInEnd".into()
+    }
+}
+/// The answer to an McpSignInRequest.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInAnswer {
+    #[prost(string, tag = "1")]
+    pub outcome: ::prost::alloc::string::String,
+    /// Why it was refused.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// Where a person goes on, once one has begun.
+    #[prost(string, tag = "3")]
+    pub address: ::prost::alloc::string::String,
+    /// What was granted, once one has ended.
+    #[prost(string, repeated, tag = "4")]
+    pub scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether there was anything to forget, and whether it was revoked, when somebody signed out.
+    #[prost(bool, tag = "5")]
+    pub forgotten: bool,
+    #[prost(bool, tag = "6")]
+    pub revoked: bool,
+}
+impl ::prost::Name for McpSignInAnswer {
+    const NAME: &'static str = "McpSignInAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInAnswer".into()
+    }
+}
+/// A request about the questions that MCP servers ask a user while calls wait, to every tool-runner: on
+/// kairo.live.tool-runner.questions. Never stored.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionsRequest {
+    #[prost(string, tag = "1")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(oneof = "questions_request::Ask", tags = "10, 11")]
+    pub ask: ::core::option::Option<questions_request::Ask>,
+}
+/// Nested message and enum types in `QuestionsRequest`.
+pub mod questions_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Ask {
+        #[prost(message, tag = "10")]
+        List(super::QuestionsList),
+        #[prost(message, tag = "11")]
+        Answer(super::QuestionAnswer),
+    }
+}
+impl ::prost::Name for QuestionsRequest {
+    const NAME: &'static str = "QuestionsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionsRequest".into()
+    }
+}
+/// Which are open. Every tool-runner answers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionsList {}
+impl ::prost::Name for QuestionsList {
+    const NAME: &'static str = "QuestionsList";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionsList".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionsList".into()
+    }
+}
+/// A user's answer to one. Only the tool-runner answers whose call waits for it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QuestionAnswer {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action: ::prost::alloc::string::String,
+    /// The fields as JSON; empty for none.
+    #[prost(string, tag = "3")]
+    pub content: ::prost::alloc::string::String,
+}
+impl ::prost::Name for QuestionAnswer {
+    const NAME: &'static str = "QuestionAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionAnswer".into()
+    }
+}
+/// The answer to a QuestionsRequest.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuestionsAnswer {
+    #[prost(string, tag = "1")]
+    pub outcome: ::prost::alloc::string::String,
+    /// Why it does not fit.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "3")]
+    pub questions: ::prost::alloc::vec::Vec<QuestionRow>,
+}
+impl ::prost::Name for QuestionsAnswer {
+    const NAME: &'static str = "QuestionsAnswer";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.QuestionsAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.QuestionsAnswer".into()
     }
 }
 /// A body as it lies in the log where what is somebody's own is sealed: content type application/vnd.kairo.sealed.
@@ -9037,6 +10035,9 @@ pub struct GetInboxResponse {
     /// What the user was told unasked: the newest 20, the newest first.
     #[prost(message, repeated, tag = "3")]
     pub briefings: ::prost::alloc::vec::Vec<BriefingRow>,
+    /// What MCP servers ask while calls wait, as it is known at this moment: answered with POST /v1/questions/{question_id}.
+    #[prost(message, repeated, tag = "4")]
+    pub questions: ::prost::alloc::vec::Vec<QuestionRow>,
     /// The message of the log up to which the read model had come; all of the answer was read there.
     #[prost(uint64, tag = "15")]
     #[serde(skip_serializing)]
@@ -9891,392 +10892,90 @@ impl ::prost::Name for GetStatusResponse {
         "/kairo.v1.GetStatusResponse".into()
     }
 }
-/// Every tool that agents can be offered. Type kairo.system.catalogue.v1 on kairo.system.tool-runner.catalogue,
-/// emitted by tool-runner when it changes. The newest one is in force.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListToolsRequest {
+    /// Those of this group.
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub group: ::prost::alloc::string::String,
+    /// Those that come from there.
+    #[prost(string, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub source: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ListToolsRequest {
+    const NAME: &'static str = "ListToolsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListToolsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListToolsRequest".into()
+    }
+}
+/// The tools.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ToolCatalogue {
-    /// UUIDv5 of the tools, so that equal catalogues have equal versions.
+pub struct ListToolsResponse {
+    /// Of all tools that services carry out, so that equal catalogues have equal versions; empty where none was published.
     #[prost(string, tag = "1")]
     pub version: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "2")]
-    pub tools: ::prost::alloc::vec::Vec<ToolSpec>,
-    /// Every tool of an MCP server that was ever offered, as it was defined when it was offered first or accepted last. One
-    /// that is defined otherwise is not among the tools.
+    pub tools: ::prost::alloc::vec::Vec<ToolRow>,
+    /// The groups of these tools, by name.
     #[prost(message, repeated, tag = "3")]
-    pub pins: ::prost::alloc::vec::Vec<ToolPin>,
+    pub groups: ::prost::alloc::vec::Vec<ToolGroupRow>,
+    /// Tools that are there and cannot be offered, and why.
+    #[prost(message, repeated, tag = "4")]
+    pub withheld: ::prost::alloc::vec::Vec<WithheldToolRow>,
 }
-impl ::prost::Name for ToolCatalogue {
-    const NAME: &'static str = "ToolCatalogue";
+impl ::prost::Name for ListToolsResponse {
+    const NAME: &'static str = "ListToolsResponse";
     const PACKAGE: &'static str = "kairo.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolCatalogue".into()
+        "kairo.v1.ListToolsResponse".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolCatalogue".into()
+        "/kairo.v1.ListToolsResponse".into()
     }
 }
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolPin {
+pub struct GetToolRequest {
     #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub tool: ::prost::alloc::string::String,
-    /// UUIDv5 of the definition's canonical JSON.
-    #[prost(string, tag = "2")]
-    pub digest: ::prost::alloc::string::String,
 }
-impl ::prost::Name for ToolPin {
-    const NAME: &'static str = "ToolPin";
+impl ::prost::Name for GetToolRequest {
+    const NAME: &'static str = "GetToolRequest";
     const PACKAGE: &'static str = "kairo.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolPin".into()
+        "kairo.v1.GetToolRequest".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolPin".into()
+        "/kairo.v1.GetToolRequest".into()
     }
 }
+/// The tool.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ToolSpec {
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub description: ::prost::alloc::string::String,
-    /// JSON Schema of the arguments, as text.
-    #[prost(string, tag = "3")]
-    pub schema: ::prost::alloc::string::String,
-    /// Whether running it twice with the same action id has the effect of once.
-    #[prost(bool, tag = "4")]
-    pub idempotent: bool,
-    #[prost(uint64, tag = "5")]
-    pub timeout_ms: u64,
-    /// "tool-runner" or "process-supervisor": who carries it out.
-    #[prost(string, tag = "6")]
-    pub executor: ::prost::alloc::string::String,
-    /// Whether a human must consent to each call.
-    #[prost(bool, tag = "7")]
-    pub needs_approval: bool,
-    /// Where not to each: a human must consent to the calls with one of these arguments.
-    #[prost(message, repeated, tag = "8")]
-    pub needs_approval_with: ::prost::alloc::vec::Vec<ToolArgument>,
-    /// Whether it does something that others see, such as sending or running something: in a turn that has seen content from
-    /// outside, a human must consent to it.
-    #[prost(bool, tag = "9")]
-    pub acts_outside: bool,
+pub struct GetToolResponse {
+    #[prost(message, optional, tag = "1")]
+    pub tool: ::core::option::Option<ToolRow>,
 }
-impl ::prost::Name for ToolSpec {
-    const NAME: &'static str = "ToolSpec";
+impl ::prost::Name for GetToolResponse {
+    const NAME: &'static str = "GetToolResponse";
     const PACKAGE: &'static str = "kairo.v1";
     fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolSpec".into()
+        "kairo.v1.GetToolResponse".into()
     }
     fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolSpec".into()
-    }
-}
-/// An argument of a call, of those at the top.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ToolArgument {
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// A text; other arguments equal none.
-    #[prost(string, tag = "2")]
-    pub value: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ToolArgument {
-    const NAME: &'static str = "ToolArgument";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ToolArgument".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ToolArgument".into()
-    }
-}
-/// What decisions rest on beside the log and the tool catalogue, as the agent-runtime has it that makes them. Type
-/// kairo.system.basis.v1 on kairo.system.agent-runtime.basis, written once for each digest, before the first decision that
-/// names it.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct DecisionBasis {
-    /// UUIDv5 of all that follows.
-    #[prost(string, tag = "1")]
-    pub digest: ::prost::alloc::string::String,
-    /// Version and, where it is known, commit of the build.
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub commit: ::prost::alloc::string::String,
-    /// Limits of deciding, as in the configuration of agent-runtime.
-    #[prost(uint32, tag = "4")]
-    pub max_steps: u32,
-    #[prost(uint32, tag = "5")]
-    pub model_tries: u32,
-    #[prost(uint32, tag = "6")]
-    pub parallel_tools: u32,
-    #[prost(uint32, tag = "7")]
-    pub chain_steps: u32,
-    /// Whether secrets are kept, sealed, or forgotten.
-    #[prost(bool, tag = "8")]
-    pub keeps_secrets: bool,
-    /// UUIDv5 of the prompts and of the intrinsics (names, descriptions, schemas).
-    #[prost(string, tag = "9")]
-    pub prompts: ::prost::alloc::string::String,
-    #[prost(string, tag = "10")]
-    pub intrinsics: ::prost::alloc::string::String,
-    /// Version of the time zone data.
-    #[prost(string, tag = "11")]
-    pub time_zones: ::prost::alloc::string::String,
-    /// Libraries whose results or errors become part of decisions or of what models are asked.
-    #[prost(message, repeated, tag = "12")]
-    pub libraries: ::prost::alloc::vec::Vec<BasisLibrary>,
-    /// What each tier asks.
-    #[prost(message, repeated, tag = "13")]
-    pub models: ::prost::alloc::vec::Vec<BasisModel>,
-    /// Tries of one model call that finds its endpoint away, overloaded or busy, the first included; 0 for as many as model_tries.
-    #[prost(uint32, tag = "14")]
-    pub outage_tries: u32,
-    /// What the models cost that may be asked, those of each tier and their fallbacks, from epoch 10 on; where there are none, all
-    /// answers of a tier are taken to cost what its first model does.
-    #[prost(message, repeated, tag = "30")]
-    pub prices: ::prost::alloc::vec::Vec<NamedPrice>,
-    /// What bounds of money count for a model that has no price; missing where nothing is configured.
-    #[prost(message, optional, tag = "31")]
-    pub fallback_price: ::core::option::Option<BasisPrice>,
-}
-impl ::prost::Name for DecisionBasis {
-    const NAME: &'static str = "DecisionBasis";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DecisionBasis".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DecisionBasis".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BasisLibrary {
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-}
-impl ::prost::Name for BasisLibrary {
-    const NAME: &'static str = "BasisLibrary";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.BasisLibrary".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.BasisLibrary".into()
-    }
-}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BasisModel {
-    /// heavy, fast or light.
-    #[prost(string, tag = "1")]
-    pub tier: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub model: ::prost::alloc::string::String,
-    /// 0 leaves it to the endpoint.
-    #[prost(uint32, tag = "3")]
-    pub max_output_tokens: u32,
-    /// Whether it is shown images and audio, and at most how many and how large together, in bytes.
-    #[prost(bool, tag = "4")]
-    pub images: bool,
-    #[prost(bool, tag = "5")]
-    pub audio: bool,
-    #[prost(uint32, tag = "6")]
-    pub max_parts: u32,
-    #[prost(uint64, tag = "7")]
-    pub max_parts_bytes: u64,
-    /// Whether it is shown video.
-    #[prost(bool, tag = "24")]
-    pub video: bool,
-    /// What its tokens cost; none where the configuration does not say.
-    #[prost(message, optional, tag = "8")]
-    pub price: ::core::option::Option<BasisPrice>,
-    /// What it takes at once, in tokens of o200k_base; 0 where nothing is summed up for the sake of that.
-    #[prost(uint32, tag = "9")]
-    pub context_tokens: u32,
-    /// The models that are asked when it is away or refuses, in order.
-    #[prost(string, repeated, tag = "10")]
-    pub fallbacks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-impl ::prost::Name for BasisModel {
-    const NAME: &'static str = "BasisModel";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.BasisModel".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.BasisModel".into()
-    }
-}
-/// A model that may be asked, and what its tokens cost.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct NamedPrice {
-    /// As it is configured.
-    #[prost(string, tag = "1")]
-    pub model: ::prost::alloc::string::String,
-    /// Missing where the configuration does not say.
-    #[prost(message, optional, tag = "2")]
-    pub price: ::core::option::Option<BasisPrice>,
-    /// The tier that it is asked for: heavy, fast or light.
-    #[prost(string, tag = "3")]
-    pub tier: ::prost::alloc::string::String,
-}
-impl ::prost::Name for NamedPrice {
-    const NAME: &'static str = "NamedPrice";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.NamedPrice".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.NamedPrice".into()
-    }
-}
-/// What a million tokens cost, in millionths of the unit of the operator's currency: 1250000 is 1.25 for a million tokens,
-/// so one token costs so many millionths of a millionth of the unit. The log does not say which currency that is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BasisPrice {
-    /// Of what the model is given.
-    #[prost(uint64, tag = "1")]
-    pub input: u64,
-    /// Of what it answers.
-    #[prost(uint64, tag = "2")]
-    pub output: u64,
-    /// Of what the model server reads from its cache; missing where it costs what other input does.
-    #[prost(uint64, optional, tag = "3")]
-    pub cached: ::core::option::Option<u64>,
-}
-impl ::prost::Name for BasisPrice {
-    const NAME: &'static str = "BasisPrice";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.BasisPrice".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.BasisPrice".into()
-    }
-}
-/// From here on messages of this version are written: all readers that are there understand them. Type
-/// kairo.system.epoch.v1 on kairo.system.gateway.epoch, emitted by gateway when somebody raises the epoch, under the guard
-/// of that subject, or wants nobody to raise it. The highest one is in force; where there is none, the one that the log began in.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Epoch {
-    #[prost(uint32, tag = "1")]
-    pub epoch: u32,
-    /// Version of the build that wrote this.
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-    /// Nobody may raise it, until a later one does not say so. Who does not know of this raises it no farther than they read.
-    #[prost(bool, tag = "3")]
-    pub held: bool,
-}
-impl ::prost::Name for Epoch {
-    const NAME: &'static str = "Epoch";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.Epoch".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.Epoch".into()
-    }
-}
-/// What the process supervisors can run. Type kairo.system.capabilities.v1 on
-/// kairo.system.process-supervisor.capabilities, emitted by process-supervisor when it changes.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ProcessCapabilities {
-    /// As in ToolCatalogue.
-    #[prost(string, tag = "1")]
-    pub version: ::prost::alloc::string::String,
-    #[prost(message, repeated, tag = "2")]
-    pub tools: ::prost::alloc::vec::Vec<ToolSpec>,
-}
-impl ::prost::Name for ProcessCapabilities {
-    const NAME: &'static str = "ProcessCapabilities";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessCapabilities".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessCapabilities".into()
-    }
-}
-/// A message that a consumer cannot deal with, set aside so that it blocks nobody.
-/// Type kairo.dlq.letter.v1 on kairo.dlq.<service>.letter, emitted by the service that gave up on it.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeadLetter {
-    /// The consumer that gave up.
-    #[prost(string, tag = "1")]
-    pub consumer: ::prost::alloc::string::String,
-    /// Where the message is, and stays.
-    #[prost(string, tag = "2")]
-    pub stream: ::prost::alloc::string::String,
-    #[prost(uint64, tag = "3")]
-    pub sequence: u64,
-    #[prost(string, tag = "4")]
-    pub subject: ::prost::alloc::string::String,
-    #[prost(string, tag = "5")]
-    pub reason: ::prost::alloc::string::String,
-    /// Its first bytes, at most 4096.
-    #[prost(bytes = "vec", tag = "6")]
-    pub head: ::prost::alloc::vec::Vec<u8>,
-    #[prost(uint64, tag = "7")]
-    pub size: u64,
-}
-impl ::prost::Name for DeadLetter {
-    const NAME: &'static str = "DeadLetter";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DeadLetter".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DeadLetter".into()
-    }
-}
-/// A message that was set aside is to be dealt with again, at an administrator's word. Type kairo.dlq.retry.v1 on
-/// kairo.dlq.<service>.retry, emitted by gateway; the service that set it aside carries it out.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeadLetterRetry {
-    /// Where the letter stands among the dead letters.
-    #[prost(uint64, tag = "1")]
-    pub letter: u64,
-    /// As in the letter.
-    #[prost(string, tag = "2")]
-    pub consumer: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub stream: ::prost::alloc::string::String,
-    #[prost(uint64, tag = "4")]
-    pub sequence: u64,
-}
-impl ::prost::Name for DeadLetterRetry {
-    const NAME: &'static str = "DeadLetterRetry";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DeadLetterRetry".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DeadLetterRetry".into()
-    }
-}
-/// What came of that. Type kairo.dlq.retried.v1 on kairo.dlq.<service>.retried, emitted by the service that set it aside.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeadLetterRetried {
-    /// Where the letter stands among the dead letters.
-    #[prost(uint64, tag = "1")]
-    pub letter: u64,
-    #[prost(string, tag = "2")]
-    pub outcome: ::prost::alloc::string::String,
-    /// Why it failed, or who had done it before; empty otherwise.
-    #[prost(string, tag = "3")]
-    pub reason: ::prost::alloc::string::String,
-}
-impl ::prost::Name for DeadLetterRetried {
-    const NAME: &'static str = "DeadLetterRetried";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.DeadLetterRetried".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.DeadLetterRetried".into()
+        "/kairo.v1.GetToolResponse".into()
     }
 }
 /// A time came. Type kairo.task.due.v1 on kairo.task.<agent>.due: JetStream publishes it on kairo.timer.due.<agent> from
