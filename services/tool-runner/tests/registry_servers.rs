@@ -56,6 +56,7 @@ async fn call(toolbox: &Toolbox, tool: &str, args: Value) -> String {
         target_after: 0,
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),
+        exchange: Default::default(),
     };
     let called = toolbox.call(&format!("server.{tool}"), args, context);
     let outcome = tokio::time::timeout(DEADLINE, called).await.unwrap();

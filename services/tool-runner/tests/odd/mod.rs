@@ -297,6 +297,7 @@ async fn over_http_the_answer_is_what_the_body_says() {
         ("no_content", answer(204, "", String::new()), in_doubt("204")),
         ("gateway", answer(502, "text/html", "<html>bad gateway</html>".to_owned()), in_doubt("bad gateway")),
         ("limited", answer(429, "text/plain", "slow down".to_owned()), failed("slow down")),
+        ("moved", answer(302, "", String::new()), failed("302")),
         ("bad", answer(400, json, "{\"detail\":\"no such account\"}".to_owned()), failed("no such account")),
         (
             "error_500",

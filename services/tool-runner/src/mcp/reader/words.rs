@@ -48,6 +48,10 @@ pub fn kind_of(value: &Value) -> &'static str {
 
 /// The words of a page, without its markup and its scripts.
 pub fn words_of_page(text: &str) -> String {
+    let collapsed = |words: &str| words.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !text.contains("</") && !text.trim_start().starts_with("<!") {
+        return collapsed(text);
+    }
     let mut words = String::new();
     let mut rest = text;
     while let Some((before, tag)) = rest.split_once('<') {
@@ -63,7 +67,7 @@ pub fn words_of_page(text: &str) -> String {
         rest = behind.split_once('>').map_or("", |(_, rest)| rest);
     }
     words.push_str(rest);
-    words.split_whitespace().collect::<Vec<_>>().join(" ")
+    collapsed(&words)
 }
 
 #[cfg(test)]
@@ -88,6 +92,7 @@ mod tests {
             "<html><head><style>a { b }</style><title>502</title></head><body>bad\n<b>gateway</b> <script>x<y</script>";
         assert_eq!(words_of_page(page), "502 bad gateway");
         assert_eq!(words_of_page("plain"), "plain");
-        assert_eq!(words_of_page("cut <b"), "cut");
+        assert_eq!(words_of_page("<b>cut</b> <i"), "cut");
+        assert_eq!(words_of_page("{\"detail\": \"1 < 2\"}"), "{\"detail\": \"1 < 2\"}");
     }
 }

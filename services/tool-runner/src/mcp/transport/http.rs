@@ -177,7 +177,7 @@ impl Http {
             // A server that does not know the request is of the older protocol, however it says so.
             Kind::Discover if !is_refusal => refused(ErrorCode::METHOD_NOT_FOUND, format!("HTTP {}", status.as_u16())),
             // Refused before anything was begun.
-            Kind::Call if status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT => {
+            Kind::Call if is_refusal_of(status) => {
                 let wait = retry_after.map(|wait| format!("; try again after {wait} s")).unwrap_or_default();
                 refused(REFUSED, format!("HTTP {}: {words}{wait}", status.as_u16()))
             }
@@ -216,6 +216,11 @@ impl Http {
         }
         Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
+}
+
+/// Whether a status says that nothing was begun: not so that the server took too long, or that it broke down.
+fn is_refusal_of(status: StatusCode) -> bool {
+    status.is_redirection() || status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT
 }
 
 /// Requests as far as their ends differ.
