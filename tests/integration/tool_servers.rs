@@ -3,7 +3,7 @@
 use kairo_local::{Service, Tools};
 use serde_json::{Value, json};
 
-use crate::world::{Wanted, World};
+use crate::world::{Wanted, World, scenario::USUAL};
 
 /// What a server must not be shown to have said.
 const TOKEN: &str = "sesame-1234";
@@ -17,7 +17,7 @@ async fn world() -> World {
     let time = Tools::of_this_checkout().expect("run ./scripts/test").mcp_time().unwrap().to_owned();
     let servers = json!([{ "name": "clock", "command": time }, failing("files")]);
     let tools = json!({ "workers": [{ "name": "bank", "prefix": "billing" }] });
-    Wanted::new("rules: []")
+    Wanted::new(USUAL)
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__MCP", servers.to_string())
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__TOOLS", tools.to_string())
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__WORKER_LIFECYCLE__START_WAIT_MS", "10")

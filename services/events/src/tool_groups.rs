@@ -6,6 +6,30 @@
 /// What stands before the name of a group where a profile lists tools: `group:mail`.
 pub const PREFIX: &str = "group:";
 
+/// Groups of Kairo's own tools, by name or by its first segment; the first that fits counts.
+const GROUPS: [(&str, &str); 20] = [
+    ("tools.find", "tools"),
+    ("tools", "time"),
+    ("http", "web"),
+    ("web", "web"),
+    ("email", "mail"),
+    ("document", "documents"),
+    ("memory", "memory"),
+    ("state", "memory"),
+    ("history", "memory"),
+    ("task", "tasks"),
+    ("chain", "tasks"),
+    ("step", "tasks"),
+    ("thread", "conversation"),
+    ("user", "conversation"),
+    ("process", "processes"),
+    ("action", "processes"),
+    ("agent", "agents"),
+    ("member", "agents"),
+    ("submodule", "agents"),
+    ("team", "agents"),
+];
+
 /// The group that a tool of this name belongs to.
 ///
 /// ```
@@ -14,19 +38,8 @@ pub const PREFIX: &str = "group:";
 /// ```
 pub fn group(tool: &str) -> &str {
     let first = tool.split('.').next().unwrap_or(tool);
-    match first {
-        "tools" if tool == "tools.find" => "tools",
-        "tools" => "time",
-        "http" | "web" => "web",
-        "email" => "mail",
-        "document" => "documents",
-        "memory" | "state" | "history" => "memory",
-        "task" | "chain" | "step" => "tasks",
-        "thread" | "user" => "conversation",
-        "process" | "action" => "processes",
-        "agent" | "member" | "submodule" | "team" | "request" => "agents",
-        first => first,
-    }
+    let is_it = |(name, _): &&(&str, &'static str)| *name == tool || *name == first;
+    GROUPS.iter().find(is_it).map_or(first, |(_, group)| group)
 }
 
 #[cfg(test)]

@@ -44,7 +44,6 @@ use super::{
     basis,
     deliberation::{Deliberation, Limits, Next, Question, is_without_words},
     log::{Diverged, Input, Log, Snapshot},
-    offering::Listing,
     request::{Catalogue, ModelRequest, Tool},
     state::AgentState,
 };
@@ -380,17 +379,8 @@ impl Replay {
         };
         // Builds that said no basis knew of no endings.
         let is_new = decision.completions.iter().any(|completion| !completion.ending.is_empty());
-        let (outage_tries, listing) = match is_new {
-            true => (Limits::default().outage_tries, Listing::default()),
-            false => (0, Listing::ALL),
-        };
-        let assumed = || Limits {
-            secret_key: self.secret_key,
-            basis: decision.basis.clone(),
-            outage_tries,
-            listing,
-            ..Limits::default()
-        };
+        let limits = if is_new { Limits::default() } else { Limits::of_old_build() };
+        let assumed = || Limits { secret_key: self.secret_key, basis: decision.basis.clone(), ..limits };
         let limits = self.bases.get(&decision.basis).map_or_else(|| Cow::Owned(assumed()), Cow::Borrowed);
         Ok(Making { state, input, catalogue, limits: changes.limits(limits) })
     }

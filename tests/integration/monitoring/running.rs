@@ -65,6 +65,8 @@ async fn start() -> World {
     let price = json!({ "input": 1, "output": 2 }).to_string();
     let wanted = Wanted::new(SCENARIO)
         .env(Service::AgentRuntime, "KAIRO_MODELS__HEAVY__PRICE", price)
+        .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__TOOLS", json!({ "workers": [{ "name": "bank" }] }).to_string())
+        .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__WORKER_LIFECYCLE__START_WAIT_MS", "10")
         .env(Service::Gateway, "KAIRO_GATEWAY__METRICS_INTERVAL_MS", "100")
         .env(Service::Gateway, "KAIRO_GATEWAY__LOG_LIMIT_BYTES", ROOM.to_string());
     let world = wanted.start().await;

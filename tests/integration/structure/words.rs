@@ -7,7 +7,7 @@ use regex::Regex;
 use super::{is_generated, is_test, root, rust_files};
 
 /// Words of vocabularies that are names of other things as well: nouns of subjects, fields of JSON, roles of models' own
-/// messages, folders of mail.
+/// messages, folders of mail, kinds of content from outside.
 const OTHERS_TOO: &[&str] = &[
     "agent",
     "approval",
@@ -24,6 +24,7 @@ const OTHERS_TOO: &[&str] = &[
     "heavy",
     "joined",
     "light",
+    "mcp",
     "memories",
     "memory",
     "message",
@@ -42,6 +43,7 @@ const OTHERS_TOO: &[&str] = &[
     "thread",
     "tool",
     "user",
+    "worker",
 ];
 
 /// A text that is compared, is a pattern or what a pattern comes to, or becomes the value of a field.

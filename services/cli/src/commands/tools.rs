@@ -124,7 +124,7 @@ fn source(tool: &ToolRow) -> String {
 /// Whether a human must consent, and to which arguments.
 fn consent(tool: &ToolRow) -> String {
     match tool.consent_word() {
-        ConsentRule::Always => "always".to_owned(),
+        always @ ConsentRule::Always => always.text(),
         ConsentRule::Never => NONE.to_owned(),
         ConsentRule::ByArguments => {
             let with = tool.consent_with.iter().map(|argument| format!("{}={}", argument.name, argument.value));

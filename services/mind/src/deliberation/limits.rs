@@ -30,6 +30,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Those of builds before epoch 10 whose logs do not say them.
+    pub fn of_old_build() -> Self {
+        Self { outage_tries: 0, listing: Listing::ALL, ..Self::default() }
+    }
+
     /// Whether decisions are made as builds before epoch 10 made them, in whose logs no tries for outages are said: made again,
     /// theirs must come to the same.
     pub fn is_of_old_build(&self) -> bool {

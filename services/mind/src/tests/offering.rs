@@ -57,9 +57,9 @@ fn system(request: &ModelRequest) -> &str {
 
 /// What a search came to in a decision.
 fn found(decided: &Record) -> Vec<String> {
-    let of_step = |event: &kairo_proto::v1::DecidedEvent| match &event.event {
-        Some(Event::ChainStepEnded(ChainStepEnded { result, .. })) => serde_json::from_str::<Value>(result).ok(),
-        _ => None,
+    let of_step = |event: &kairo_proto::v1::DecidedEvent| {
+        let Some(Event::ChainStepEnded(ChainStepEnded { result, .. })) = &event.event else { return None };
+        serde_json::from_str::<Value>(result).ok()
     };
     let results = decision(decided).events.iter().filter_map(of_step);
     let names = results.flat_map(|result| result["tools"].as_array().cloned().unwrap_or_default());

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kairo_proto::words::ToolServerState;
 use tokio::sync::watch;
 
 /// Notes kept of one server; the oldest goes first.
@@ -31,10 +32,10 @@ impl HealthState {
     /// The word for it in messages and on screens.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Starting => "starting",
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Stopped => "stopped",
+            Self::Starting => ToolServerState::Starting.known_word(),
+            Self::Up => ToolServerState::Up.known_word(),
+            Self::Down => ToolServerState::Down.known_word(),
+            Self::Stopped => ToolServerState::Stopped.known_word(),
         }
     }
 }
