@@ -14,6 +14,9 @@ const MAX_LEFT_OUT: usize = 64;
 /// End of the standard error that is kept, in bytes.
 const MAX_STDERR_BYTES: usize = 2048;
 
+/// The word for servers that are not started again.
+const STOPPED: &str = "stopped";
+
 /// Whether a server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthState {
@@ -34,7 +37,7 @@ impl HealthState {
             Self::Starting => "starting",
             Self::Up => "up",
             Self::Down => "down",
-            Self::Stopped => "stopped",
+            Self::Stopped => STOPPED,
         }
     }
 }
