@@ -14,6 +14,9 @@ const BEGINNINGS: [(&str, &str); 5] = [
     ("Qk", "image/bmp"),
 ];
 
+const IMAGE: &str = "image";
+const AUDIO: &str = "audio";
+
 /// Reads a block, and says what is odd about it.
 pub fn read(block: Value) -> (Option<ContentBlock>, Option<String>) {
     let block = match block {
@@ -32,7 +35,7 @@ pub fn read(block: Value) -> (Option<ContentBlock>, Option<String>) {
     }
     let kind = block.get("type").map(text_of).unwrap_or_default();
     let read = match kind.as_str() {
-        "image" | "audio" => data(&kind, &block),
+        IMAGE | AUDIO => data(&kind, &block),
         "resource" => resource(&block),
         "resource_link" => link(&block),
         "text" | "" => block.get("text").map(|text| ContentBlock::text(text_of(text))),
@@ -70,7 +73,7 @@ fn data(kind: &str, block: &Map<String, Value>) -> Option<ContentBlock> {
     let by_beginning = || BEGINNINGS.iter().find(|(beginning, _)| data.starts_with(beginning)).map(|(_, of)| *of);
     let mime_type = mime_type.or(url_type).or_else(by_beginning).unwrap_or("application/octet-stream");
     Some(match kind {
-        "image" => ContentBlock::image(data, mime_type),
+        IMAGE => ContentBlock::image(data, mime_type),
         _ => ContentBlock::audio(data, mime_type),
     })
 }

@@ -9,6 +9,8 @@ use super::words::{kind_of, shortened, text_of};
 
 /// Longest text that is kept of an answer that cannot be read, in characters.
 const MAX_TEXT_CHARS: usize = 2_000;
+/// The kind of results that end a call.
+pub(super) const COMPLETE: &str = "complete";
 /// Fields of results that say nothing of what came of a call.
 const NOT_CONTENT: [&str; 3] = ["_meta", "resultType", "isError"];
 
@@ -76,7 +78,7 @@ fn read_any(result: Value, notes: &mut Vec<String>) -> Result<ServerResult, Unre
 
 /// A result that is not the end of the call: a question, or a task that goes on.
 fn of_another_kind(fields: &Map<String, Value>) -> Option<Result<ServerResult, Unreadable>> {
-    let said = fields.get("resultType").and_then(Value::as_str).filter(|said| !said.is_empty() && *said != "complete");
+    let said = fields.get("resultType").and_then(Value::as_str).filter(|said| !said.is_empty() && *said != COMPLETE);
     let is_task =
         fields.get("task").is_some_and(|task| task.get("taskId").is_some()) && !fields.contains_key("content");
     let whole = || Value::Object(fields.clone());

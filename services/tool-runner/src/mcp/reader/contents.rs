@@ -4,6 +4,7 @@ use rmcp::model::{ContentBlock, ReadResourceResult, ServerResult};
 use serde_json::{Map, Value, json};
 
 use super::block;
+use super::call::COMPLETE;
 use super::words::kind_of;
 
 /// Reads them, and says what is odd about them. None where it is no end of the reading, or nothing can be read.
@@ -41,7 +42,7 @@ pub fn read(result: Value) -> (Option<ServerResult>, Vec<String>) {
 
 /// A question that comes before the contents.
 fn other_kind(fields: &Map<String, Value>) -> Option<ServerResult> {
-    fields.get("resultType").filter(|kind| *kind != "complete")?;
+    fields.get("resultType").filter(|kind| *kind != COMPLETE)?;
     let result = serde_json::from_value(Value::Object(fields.clone())).ok()?;
     matches!(result, ServerResult::InputRequiredResult(_)).then_some(result)
 }
