@@ -15,9 +15,6 @@ const MAX_LEFT_OUT: usize = 64;
 /// End of the standard error that is kept, in bytes.
 const MAX_STDERR_BYTES: usize = 2048;
 
-/// The word for servers that are not started again.
-const STOPPED: &str = "stopped";
-
 /// Whether a server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthState {
@@ -35,17 +32,10 @@ impl HealthState {
     /// The word for it in messages and on screens.
     pub fn as_str(self) -> &'static str {
         match self {
-<<<<<<< HEAD
             Self::Starting => ToolServerState::Starting.known_word(),
             Self::Up => ToolServerState::Up.known_word(),
             Self::Down => ToolServerState::Down.known_word(),
             Self::Stopped => ToolServerState::Stopped.known_word(),
-=======
-            Self::Starting => "starting",
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Stopped => STOPPED,
->>>>>>> w1
         }
     }
 }
