@@ -28,7 +28,7 @@ struct Places {
 
 impl Places {
     fn note(&mut self, record: &Record) {
-        let mut first = |places: &mut BTreeMap<String, u64>, action: &str| {
+        let first = |places: &mut BTreeMap<String, u64>, action: &str| {
             places.entry(action.to_owned()).or_insert(record.sequence);
         };
         for (_, call) in decision(record).into_iter().flat_map(tool_calls) {

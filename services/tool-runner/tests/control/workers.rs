@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::{ConnectOptions, Event, ServerError};
 use futures::StreamExt as _;
 use kairo_core::subjects::TOOL_PROGRESS;
-use kairo_local::{Process, ProcessSpec, Tools};
+use kairo_local::{Exit, Process, ProcessSpec, Tools};
 use kairo_proto::{
     Body,
     v1::{ToolCatalogue, ToolProgress},
@@ -309,6 +309,33 @@ async fn announcements_that_nobody_may_make_are_refused() {
     assert_eq!(several["accepted"], json!(["billing.a"]));
     let reason = |at: usize| several["refused"][at]["reason"].as_str().unwrap();
     assert!(reason(0).contains("[A-Za-z0-9_-]") && reason(1).contains("max_tools"), "{several}");
+    kairo.stop().await;
+}
+
+/// A login that is refused is told with what to do about it, and keeps no worker from ending.
+async fn is_refused_and_ends(kairo: &Kairo, flavor: &str) {
+    let mut spec = spec(kairo, WORKER, flavor);
+    spec.env.retain(|(name, _)| name != "NATS_PASSWORD");
+    spec.env.push(("NATS_PASSWORD".to_owned(), "wrong".to_owned()));
+    spec.ready = |line| line.contains("refused the login") && line.contains("worker-billing");
+    let mut process = Process::spawn(spec).await.unwrap();
+    let line = process.ready(DEADLINE).await.unwrap();
+    assert!(line.contains("docs/tool-workers.md") && line.contains("kairo dev"), "{line}");
+    // One that takes longer is killed.
+    let exit = process.terminate(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(exit, Exit::Code(0), "{flavor}");
+}
+
+#[tokio::test]
+async fn a_worker_whose_login_is_refused_says_what_to_do_and_ends_when_it_is_asked_to() {
+    let kairo = start(1, trusted()).await;
+    is_refused_and_ends(&kairo, "good").await;
+    let tools = Tools::of_this_checkout().expect("run ./scripts/test");
+    if let Some(compiler) = tools.worker_tsc() {
+        let built = std::process::Command::new(compiler).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stdout));
+        is_refused_and_ends(&kairo, NODE).await;
+    }
     kairo.stop().await;
 }
 
