@@ -57,7 +57,8 @@ async fn call(toolbox: &Toolbox, tool: &str, args: Value) -> String {
         cancel: CancellationToken::new(),
         progress: ProgressReporter::discard(),
     };
-    let called = toolbox.call(&format!("server.{tool}"), args, context);
+    let name = format!("server.{tool}");
+    let called = toolbox.call(&name, args, context);
     let outcome = tokio::time::timeout(DEADLINE, called).await.unwrap();
     outcome.unwrap_or_else(|error| panic!("{tool}: {error}")).to_string()
 }
