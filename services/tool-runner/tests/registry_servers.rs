@@ -58,7 +58,8 @@ async fn call(toolbox: &Toolbox, tool: &str, args: Value) -> String {
         progress: ProgressReporter::discard(),
         exchange: Default::default(),
     };
-    let called = toolbox.call(&format!("server.{tool}"), args, context);
+    let name = format!("server.{tool}");
+    let called = toolbox.call(&name, args, context);
     let outcome = tokio::time::timeout(DEADLINE, called).await.unwrap();
     outcome.unwrap_or_else(|error| panic!("{tool}: {error}")).to_string()
 }
@@ -115,7 +116,7 @@ async fn a_repository_is_read() {
 
 #[tokio::test]
 async fn a_page_is_fetched() {
-    let Some(toolbox) = start("KAIRO_MCP_FETCH", &["--ignore-robots-txt"], &[]).await else { return };
+    let Some(toolbox) = start("KAIRO_MCP_FETCH", &["--ignore-robots-txt", "--allow-private-ips"], &[]).await else { return };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/page", listener.local_addr().unwrap());
     let serving = async {
