@@ -16,8 +16,8 @@ enum Unreached {
     Nowhere,
     #[error("{0}")]
     Transport(#[from] TransportError),
-    #[error("{}", reason(.0))]
-    Handshake(#[from] ClientInitializeError),
+    #[error("{}", reason(.0.as_ref()))]
+    Handshake(Box<ClientInitializeError>),
 }
 
 impl Unreached {
@@ -25,7 +25,7 @@ impl Unreached {
     fn is_odd(&self) -> bool {
         let Self::Handshake(error) = self else { return false };
         matches!(
-            error,
+            error.as_ref(),
             ClientInitializeError::ExpectedInitResponse(_)
                 | ClientInitializeError::ExpectedInitResult(_)
                 | ClientInitializeError::ConflictInitResponseId(..)
@@ -64,7 +64,7 @@ impl Keeper {
             }
             (None, None) => return Err(Unreached::Nowhere),
         };
-        Ok(connected?)
+        connected.map_err(|error| Unreached::Handshake(Box::new(error)))
     }
 
     fn client(&self) -> Client {
