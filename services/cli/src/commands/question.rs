@@ -55,7 +55,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         (_, true) => QuestionAnswered::Cancel,
         _ => QuestionAnswered::Accept,
     };
-    let mut body = json!({ "user": user.as_str(), "action": action.as_str() });
+    let mut said = None;
     if action == QuestionAnswered::Accept {
         let answer: Value = session.client.get("v1/inbox", &[("user", user.to_string())]).await?;
         let inbox: GetInboxResponse = session.read(answer)?;
@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         let open =
             open.ok_or_else(|| Error::Advice(format!("no question {question} is open; kairo inbox shows them")))?;
         if open.url.is_none() {
-            body["content"] = content(&schema(open), fields)?;
+            said = Some(content(&schema(open), fields)?);
         }
     }
     let path =

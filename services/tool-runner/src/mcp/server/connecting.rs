@@ -25,7 +25,7 @@ impl Unreached {
     fn is_odd(&self) -> bool {
         let Self::Handshake(error) = self else { return false };
         matches!(
-            **error,
+            error.as_ref(),
             ClientInitializeError::ExpectedInitResponse(_)
                 | ClientInitializeError::ExpectedInitResult(_)
                 | ClientInitializeError::ConflictInitResponseId(..)
