@@ -116,7 +116,9 @@ async fn a_repository_is_read() {
 
 #[tokio::test]
 async fn a_page_is_fetched() {
-    let Some(toolbox) = start("KAIRO_MCP_FETCH", &["--ignore-robots-txt", "--allow-private-ips"], &[]).await else { return };
+    let Some(toolbox) = start("KAIRO_MCP_FETCH", &["--ignore-robots-txt", "--allow-private-ips"], &[]).await else {
+        return;
+    };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/page", listener.local_addr().unwrap());
     let serving = async {
