@@ -76,6 +76,7 @@ mod port;
 mod projections;
 mod proof;
 #[path = "../../services/tool-runner/tests/mcp/provider.rs"]
+#[allow(dead_code, reason = "tool-runner has further tests with it")]
 mod provider;
 mod queries;
 mod reasoning;

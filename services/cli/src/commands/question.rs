@@ -55,7 +55,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         (_, true) => QuestionAnswered::Cancel,
         _ => QuestionAnswered::Accept,
     };
-    let mut said = None;
+    let mut content_said = None;
     if action == QuestionAnswered::Accept {
         let answer: Value = session.client.get("v1/inbox", &[("user", user.to_string())]).await?;
         let inbox: GetInboxResponse = session.read(answer)?;
@@ -63,11 +63,15 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         let open =
             open.ok_or_else(|| Error::Advice(format!("no question {question} is open; kairo inbox shows them")))?;
         if open.url.is_none() {
-            said = Some(content(&schema(open), fields)?);
+            content_said = Some(content(&schema(open), fields)?);
         }
     }
     let path =
         format!("v1/questions/{}", url::form_urlencoded::byte_serialize(question.as_bytes()).collect::<String>());
+    let mut body = json!({ "user": user.as_str(), "action": action.as_str() });
+    if let (Some(content), Some(body)) = (content_said, body.as_object_mut()) {
+        body.insert("content".to_owned(), content);
+    }
     let answer: Value = session.client.post(&path, &body).await?;
     match session.json {
         true => terminal::json(&answer)?,
@@ -84,11 +88,11 @@ fn schema(question: &QuestionRow) -> Value {
 fn content(schema: &Value, fields: Vec<(String, String)>) -> Result<Value, Error> {
     let mut content = Map::new();
     for (name, text) in fields {
-        let property = &schema["properties"][&name];
-        let value = match property["type"].as_str() {
-            Some("integer" | "number" | "boolean") => serde_json::from_str(&text).map_err(|_| {
-                Error::Usage(format!("{name}: expected {}", property["type"].as_str().unwrap_or_default()))
-            })?,
+        let property = schema.get("properties").and_then(|properties| properties.get(&name));
+        let value = match property.and_then(|property| property.get("type")).and_then(Value::as_str) {
+            Some(kind @ ("integer" | "number" | "boolean")) => {
+                serde_json::from_str(&text).map_err(|_| Error::Usage(format!("{name}: expected {kind}")))?
+            }
             Some("array") => text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(Value::from).collect(),
             _ => Value::String(text),
         };
@@ -108,8 +112,9 @@ pub(super) fn lines(question: &QuestionRow, now: Timestamp) -> Vec<String> {
         lines.push(format!("  visit: {}", printable(url)));
     }
     let schema = schema(question);
-    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+    let required = schema.get("required").and_then(Value::as_array);
+    let required: Vec<_> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         lines.push(format!("  {}", one_line(&described(name, property, required.contains(&name.as_str())))));
     }
     let id = &question.question_id;
