@@ -66,6 +66,10 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             said = Some(content(&schema(open), fields)?);
         }
     }
+    let body = match said {
+        Some(content) => json!({ "user": user.as_str(), "action": action.as_str(), "content": content }),
+        None => json!({ "user": user.as_str(), "action": action.as_str() }),
+    };
     let path =
         format!("v1/questions/{}", url::form_urlencoded::byte_serialize(question.as_bytes()).collect::<String>());
     let answer: Value = session.client.post(&path, &body).await?;
@@ -80,14 +84,19 @@ fn schema(question: &QuestionRow) -> Value {
     serde_json::from_str(rows::text(question.schema.as_ref())).unwrap_or_default()
 }
 
+/// What stands under a key; null where nothing does.
+fn at<'v>(value: &'v Value, key: &str) -> &'v Value {
+    value.get(key).unwrap_or(&Value::Null)
+}
+
 /// The fields as the schema has them: what stands on a command line is text.
 fn content(schema: &Value, fields: Vec<(String, String)>) -> Result<Value, Error> {
     let mut content = Map::new();
     for (name, text) in fields {
-        let property = &schema["properties"][&name];
-        let value = match property["type"].as_str() {
+        let property = at(at(schema, "properties"), &name);
+        let value = match at(property, "type").as_str() {
             Some("integer" | "number" | "boolean") => serde_json::from_str(&text).map_err(|_| {
-                Error::Usage(format!("{name}: expected {}", property["type"].as_str().unwrap_or_default()))
+                Error::Usage(format!("{name}: expected {}", at(property, "type").as_str().unwrap_or_default()))
             })?,
             Some("array") => text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(Value::from).collect(),
             _ => Value::String(text),
@@ -108,8 +117,8 @@ pub(super) fn lines(question: &QuestionRow, now: Timestamp) -> Vec<String> {
         lines.push(format!("  visit: {}", printable(url)));
     }
     let schema = schema(question);
-    let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+    let required: Vec<_> = at(&schema, "required").as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, property) in at(&schema, "properties").as_object().into_iter().flatten() {
         lines.push(format!("  {}", one_line(&described(name, property, required.contains(&name.as_str())))));
     }
     let id = &question.question_id;
@@ -119,9 +128,9 @@ pub(super) fn lines(question: &QuestionRow, now: Timestamp) -> Vec<String> {
 }
 
 fn described(name: &str, property: &Value, is_required: bool) -> String {
-    let text = |key: &str| property[key].as_str();
-    let choices = property.get("enum").or_else(|| property["items"].get("enum")).and_then(Value::as_array);
-    let titled = property.get("oneOf").or_else(|| property["items"].get("anyOf")).and_then(Value::as_array);
+    let text = |key: &str| at(property, key).as_str();
+    let choices = property.get("enum").or_else(|| at(property, "items").get("enum")).and_then(Value::as_array);
+    let titled = property.get("oneOf").or_else(|| at(property, "items").get("anyOf")).and_then(Value::as_array);
     let titled = titled.into_iter().flatten().filter_map(|choice| choice.get("const"));
     let choices: Vec<_> = choices.into_iter().flatten().chain(titled).filter_map(Value::as_str).collect();
     let mut kind = match choices.as_slice() {
