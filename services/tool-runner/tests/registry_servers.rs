@@ -1,5 +1,6 @@
 //! Real MCP servers as the registries have them, by their packages: each lists its tools, and one of them is called. Those of time and
 //! everything are tried in `mcp.rs`, the latter also over streamable HTTP.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
