@@ -46,12 +46,12 @@ async fn of_type(world: &World, sent: &Sent, type_name: &str) -> EventJson {
     world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == type_name).await
 }
 
-/// Asks the agent to stop what `sent` began, and checks that both turns end, the call once and as canceled.
-async fn assert_stopped(world: &World, sent: &Sent) -> Sent {
+/// Asks the agent to stop what `sent` began, and checks that both turns end, the call once and with this kind of error.
+async fn assert_stopped(world: &World, sent: &Sent, kind: &str) -> Sent {
     let stop = world.send(AGENT, "stop it").await;
-    assert_eq!(world.reply(&stop).await, "canceled");
+    assert_eq!(world.reply(&stop).await, kind);
     let result = of_type(world, sent, v1::ToolResult::TYPE).await;
-    assert_eq!(result.payload["error"], "canceled", "{}", result.payload);
+    assert_eq!(result.payload["error"], kind, "{}", result.payload);
     assert_eq!(world.reply(sent).await, "I was told");
     stop
 }
@@ -80,7 +80,8 @@ async fn a_tool_of_an_mcp_server_is_stopped_on_whichever_replica_has_it() {
     while !(here && elsewhere) {
         let sent = world.send(AGENT, "do it").await;
         of_type(&world, &sent, v1::ToolProgress::TYPE).await;
-        let stop = assert_stopped(&world, &sent).await;
+        // Whether the server stopped in time, or at all, it does not say.
+        let stop = assert_stopped(&world, &sent, "in_doubt").await;
         let runner = async |sent| of_type(&world, sent, v1::ToolInvoke::TYPE).await.payload["runner"].clone();
         let same = runner(&sent).await == runner(&stop).await;
         (here, elsewhere) = (here || same, elsewhere || !same);
@@ -118,7 +119,7 @@ async fn a_request_in_flight_is_given_up() {
     let (site, world) = Site::start().await;
     let sent = world.send(AGENT, "do it").await;
     let _asked = site.asked().await;
-    assert_stopped(&world, &sent).await;
+    assert_stopped(&world, &sent, "canceled").await;
     assert_eq!(world.ask(AGENT, "stop it").await, "nothing to stop", "it is no longer among the facts");
     audit::passes(&world).await;
     world.end().await;

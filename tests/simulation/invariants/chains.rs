@@ -61,7 +61,9 @@ impl<'r> Reader<'r> {
     fn of(records: &'r [Record]) -> Self {
         let mut reader = Self::default();
         for record in records {
-            if let Body::ToolResult(result) = &record.body {
+            if let Body::ToolResult(result) = &record.body
+                && !result.late
+            {
                 reader.results.insert(&result.action_id, record.sequence);
             }
             for event in decision(record).iter().flat_map(|decision| &decision.events) {

@@ -191,7 +191,8 @@ mod tests {
     fn a_wrong_query_is_refused() {
         assert_eq!(read(Some("group=mail&source=mcp")).unwrap(), (Some("mail".to_owned()), Some("mcp")));
         assert_eq!(read(None).unwrap(), (None, None));
-        for wrong in ["source=elsewhere", "group=", "name=x"] {
+        let long = format!("group={}", "g".repeat(MAX_GROUP + 1));
+        for wrong in ["source=elsewhere", &long, "name=x"] {
             assert!(read(Some(wrong)).is_err(), "{wrong}");
         }
     }
