@@ -192,6 +192,8 @@ async fn what_was_wiped_is_restored_and_goes_on_as_if_nothing_had_been() {
     assert_eq!((whole["part"].as_u64(), whole["after"].as_u64()), (Some(1), Some(0)), "while services are at work");
 
     world.ask_as("bob", AGENT, "run again").await;
+    // Whoever orders it is told what there is, and refused for now while the read model does not know.
+    world.projected().await;
     assert_eq!(world.post("/v1/users/eve/forget", &json!({})).await.0, 202);
     world.forgotten("eve").await;
     world.settled().await;
