@@ -131,8 +131,14 @@ fn forbidden(service: Service) -> Vec<String> {
         }
     }
     if service != Service::Gateway {
-        forbidden
-            .extend(["$KV.KAIRO_KEYS.mine", "$KV.KAIRO_TICKETS.mine", "$O.KAIRO_OBJECTS.M.mine"].map(str::to_owned));
+        forbidden.extend(["$KV.KAIRO_KEYS.mine", "$KV.KAIRO_TICKETS.mine"].map(str::to_owned));
+    }
+    // It keeps images of results there.
+    if !matches!(service, Service::Gateway | Service::ToolRunner) {
+        forbidden.push("$O.KAIRO_OBJECTS.M.mine".to_owned());
+    }
+    if service != Service::ToolRunner {
+        forbidden.push("$KV.KAIRO_SIGN_INS.mine".to_owned());
     }
     forbidden
         .extend(["kairo.system.github.push", "kairo.system.github.push.3", "kairo.anything.else"].map(str::to_owned));

@@ -41,7 +41,7 @@ async fn the_status_says_how_it_is_with_every_server_of_tools() {
     let clock = named(servers, "clock");
     assert_eq!(
         (&clock["source"], &clock["state"], &clock["tools"]),
-        (&json!("mcp"), &json!("up"), &json!(2)),
+        (&json!("mcp"), &json!("up"), &json!(3)),
         "{clock}"
     );
     assert!(clock["since"].is_string() && clock["protocol"] == "2026-07-28", "{clock}");
@@ -69,9 +69,10 @@ async fn tools_are_listed_with_their_source_their_group_and_whether_a_human_is_a
         let expected = json!([source, server, group, consent]);
         assert_eq!(json!([tool["source"], tool["server"], tool["group"], tool["consent"]]), expected, "{tool}");
     }
-    assert_eq!(named(&told["groups"], "clock")["tools"], 2);
+    // Its own two, and the one that reads its resources.
+    assert_eq!(named(&told["groups"], "clock")["tools"], 3);
     let (_, of_group) = world.get("/v1/tools?group=clock").await;
-    assert_eq!(of_group["tools"].as_array().unwrap().len(), 2, "{of_group}");
+    assert_eq!(of_group["tools"].as_array().unwrap().len(), 3, "{of_group}");
     let (_, of_source) = world.get("/v1/tools?source=worker").await;
     assert_eq!(of_source["tools"], json!([]), "{of_source}");
     let (_, one) = world.get("/v1/tools/clock.get_current_time").await;

@@ -39,6 +39,7 @@ impl Waiting {
             }
             let since = Instant::now();
             tokio::select! {
+                biased;
                 () = sleep(left) => return,
                 _ = people.changed() => left = left.saturating_sub(since.elapsed()),
             }

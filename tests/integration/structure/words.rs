@@ -23,6 +23,7 @@ const OTHERS_TOO: &[&str] = &[
     "fast",
     "heavy",
     "joined",
+    "late",
     "light",
     "mcp",
     "memories",

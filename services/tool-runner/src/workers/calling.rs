@@ -232,6 +232,7 @@ impl Caller {
     /// Returns when the worker is to stop: somebody wants it, or the time limit passed.
     async fn unwanted(&self, calling: &Calling<'_>) {
         tokio::select! {
+            biased;
             () = calling.ctx.cancel.cancelled() => {}
             () = calling.ctx.exchange.overdue().cancelled() => {}
         }
