@@ -1031,6 +1031,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/mcp/{server}/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to sign in at an MCP server
+         * @description For a server whose oauth has the grant authorization_code. The answer tells the address at which a person goes on, with a browser. The browser is sent back to redirect_uri, at the machine on which it runs, where kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a server that is configured without oauth.
+         */
+        post: operations["beginMcpLogin"];
+        /**
+         * Sign out at an MCP server
+         * @description Its tokens are forgotten, and revoked where the authorization server takes that. The server is down until somebody signs in.
+         */
+        delete: operations["mcpLogout"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/mcp/{server}/login/finish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a sign-in at an MCP server
+         * @description With the address that the browser was sent back to. The tokens are kept sealed, for tool-runner alone; no answer and no event holds them.
+         */
+        post: operations["finishMcpLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/memories": {
         parameters: {
             query?: never;
@@ -1319,6 +1363,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/questions/{question_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer what an MCP server asks while a call waits
+         * @description GET /v1/inbox lists the questions that are open. accept brings the fields that the schema of the question names; what is left out has its default. The answer goes to the server, and stands in no event. Refused when it is not what the question asks for: then that stays open.
+         */
+        post: operations["answerQuestion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/search": {
         parameters: {
             query?: never;
@@ -1517,6 +1581,43 @@ export interface paths {
          * @description For browsers, whose EventSource and WebSocket send no headers of a page's own. A ticket is good for one request to /v1/events/stream or /v1/ws, as ?ticket=, within 30000 ms, at any gateway. What it opens ends when its key does. An EventSource that loses its connection comes back by itself with the same URL: a ticket that opened a stream stays good for a request with the same path and query that brings a Last-Event-ID, until 60000 ms after its last connection was there. Whoever comes back takes the stream over: a connection that is still open ends. When the ticket is no longer good, which the answer 401 says, the page makes another and goes on with ?after=.
          */
         post: operations["makeTicket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The tools that agents can be offered, by name, with those that are left out and why
+         * @description Which of them an agent is offered, its profile says.
+         */
+        get: operations["listTools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tools/{tool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A tool */
+        get: operations["getTool"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1733,6 +1834,19 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        AnswerQuestionRequest: {
+            /**
+             * @description accept: With the fields that it asks for. decline: The call may go on without. cancel: The call shall not go on.
+             * @enum {unknown}
+             */
+            action: "accept" | "decline" | "cancel";
+            /** @description The fields, for accept. */
+            content?: components["schemas"]["Json"];
+            user: components["schemas"]["Name"];
+        };
+        AnswerQuestionResponse: {
+            question_id: components["schemas"]["Uuid"];
+        };
         /** @description An action that waits for consent. */
         ApprovalRow: {
             action_id: components["schemas"]["Uuid"];
@@ -1774,6 +1888,14 @@ export interface components {
             event_id: components["schemas"]["Uuid"];
             /** @description Where that stands in the log: what a query takes as at_least. */
             sequence: number;
+        };
+        BeginMcpLoginRequest: {
+            /** @description Where the browser is sent back to: http:// on 127.0.0.1, [::1] or localhost. */
+            redirect_uri?: string;
+        };
+        BeginMcpLoginResponse: {
+            /** @description Where a person goes on. */
+            address: string;
         };
         /** @description Whether what an agent worked on for its mission was told its owner. */
         BriefingRow: {
@@ -2415,6 +2537,14 @@ export interface components {
             /** @description The thread that it happened in. */
             thread_id: string | null;
         };
+        FinishMcpLoginRequest: {
+            /** @description The address that the browser was sent back to, with its code and state. */
+            address?: string;
+        };
+        FinishMcpLoginResponse: {
+            /** @description What was granted. */
+            scopes: string[];
+        };
         /** @description A time that a task fired. */
         FiringRow: {
             /** Format: date-time */
@@ -2643,6 +2773,8 @@ export interface components {
             offers: components["schemas"]["OfferRow"][];
             /** @description The message of the log up to which the read model had come; all of the answer was read there. */
             position: number;
+            /** @description What MCP servers ask while calls wait, as it is known at this moment: answered with POST /v1/questions/{question_id}. */
+            questions: components["schemas"]["QuestionRow"][];
         };
         /** @description What was written, and when it was deleted. */
         GetInnerStateHistoryResponse: {
@@ -2723,6 +2855,10 @@ export interface components {
             /** @description The message of the log up to which the read model had come; all of the answer was read there. */
             position: number;
             thread: components["schemas"]["ThreadRow"];
+        };
+        /** @description The tool. */
+        GetToolResponse: {
+            tool: components["schemas"]["ToolRow"];
         };
         /** @description What was used, in the order of days, agents, users, threads and models. */
         GetUsageResponse: {
@@ -3249,6 +3385,16 @@ export interface components {
             position: number;
             threads: components["schemas"]["ThreadRow"][];
         };
+        /** @description The tools. */
+        ListToolsResponse: {
+            /** @description The groups of these tools, by name. */
+            groups: components["schemas"]["ToolGroupRow"][];
+            tools: components["schemas"]["ToolRow"][];
+            /** @description Of all tools that services carry out, so that equal catalogues have equal versions; empty where none was published. */
+            version: string;
+            /** @description Tools that are there and cannot be offered, and why. */
+            withheld: components["schemas"]["WithheldToolRow"][];
+        };
         /** @description A message of the log as it stands there, without what told the server how to store it. */
         LogMessage: {
             /** @description The body, of the type that the header ce-type names. */
@@ -3317,6 +3463,12 @@ export interface components {
              */
             expires_at: string;
             ticket: string;
+        };
+        McpLogoutResponse: {
+            /** @description Whether there was anything to forget. */
+            forgotten: boolean;
+            /** @description Whether the authorization server revoked it. */
+            revoked: boolean;
         };
         /** @description Something that an agent remembers. */
         MemoryRow: {
@@ -3665,6 +3817,29 @@ export interface components {
             before: number;
             epoch: number;
         };
+        /** @description What an MCP server asks a user while a call waits. It is in no event: it ends with the call. */
+        QuestionRow: {
+            /** @description The call that waits. */
+            action_id: components["schemas"]["Uuid"];
+            agent: components["schemas"]["Name"];
+            /** Format: date-time */
+            asked_at: string;
+            /** @description In the server's words. */
+            message: string;
+            question_id: components["schemas"]["Uuid"];
+            /** @description The JSON Schema of the fields that it asks for; none where it asks for a visit. */
+            schema: components["schemas"]["Json"];
+            server: string;
+            thread_id: string | null;
+            /**
+             * Format: date-time
+             * @description When it counts as not answered.
+             */
+            until: string;
+            /** @description The address that the user is to visit; none where it asks for fields. */
+            url: string | null;
+            user: string;
+        };
         /** @description It has begun. */
         RebuildProjectionResponse: {
             rebuilding: components["schemas"]["RebuildRow"][];
@@ -3674,6 +3849,13 @@ export interface components {
             generation: number;
             /** @enum {unknown} */
             projection: "read-model" | "search";
+        };
+        /** @description A tool that the endpoint of a model refuses. */
+        RefusedToolRow: {
+            /** @description The model, as it is configured. */
+            model: string;
+            /** @description As the endpoint is told it, with "__" for ".". */
+            tool: string;
         };
         ReleaseFleetResponse: {
             /** @description The hold that there was. */
@@ -3727,6 +3909,7 @@ export interface components {
             /** @description Limits of deciding, instead of those that decisions rest on. */
             limits?: {
                 chain_steps?: number;
+                listed_tools?: number;
                 max_steps?: number;
                 model_tries?: number;
                 parallel_tools?: number;
@@ -3785,9 +3968,13 @@ export interface components {
             /** @description The newest version of messages that it reads. */
             reader: number;
             ready: boolean;
+            /** @description Tools that the endpoints of models refuse, and that requests to them leave out; of agent-runtime. */
+            refused_tools: components["schemas"]["RefusedToolRow"][];
             service: string;
             /** @description Partitions it took of replicas that had gone, since it began. */
             takeovers: number;
+            /** @description The MCP servers and tool workers that it calls, by name; of tool-runner. */
+            tool_servers: components["schemas"]["ToolServerRow"][];
             /** @description Seconds since it began. */
             uptime_s: number;
             version: string;
@@ -4172,6 +4359,82 @@ export interface components {
             id: components["schemas"]["Uuid"];
             tool: string;
         };
+        /** @description An argument of a call, of those at the top. */
+        ToolArgument: {
+            name: string;
+            /** @description A text; other arguments equal none. */
+            value: string;
+        };
+        /** @description Tools that belong together. */
+        ToolGroupRow: {
+            name: string;
+            tools: number;
+        };
+        /** @description A tool that agents can be offered. */
+        ToolRow: {
+            /** @description Whether it does something that others see: in a turn that has seen content from outside, a human must consent to it. */
+            acts_outside: boolean;
+            /**
+             * @description Whether a human must consent to its calls.
+             * @enum {unknown}
+             */
+            consent: "always" | "by_arguments" | "never";
+            /** @description The arguments to which one must, where it depends on them. */
+            consent_with: components["schemas"]["ToolArgument"][];
+            description: string;
+            /** @description Who carries it out: tool-runner, process-supervisor, or agent-runtime for what an agent does itself. */
+            executor: string;
+            /** @description The tools that belong together with it, by which group:<name> in a profile names all of them. */
+            group: string;
+            /** @description Whether calling it twice with the same action id has the effect of calling it once. */
+            idempotent: boolean;
+            name: string;
+            /** @description JSON Schema of the arguments, as text. */
+            schema: string;
+            /** @description The MCP server, the worker or the document of OpenAPI that has it; empty of others. */
+            server: string;
+            /**
+             * @description Where it comes from.
+             * @enum {unknown}
+             */
+            source: "built_in" | "mcp" | "worker" | "web_api";
+            /** @description How long one call may take, in milliseconds; 0 of what an agent does itself. */
+            timeout_ms: number;
+        };
+        /** @description An MCP server or a tool worker, as a replica of tool-runner sees it. */
+        ToolServerRow: {
+            /** @description What went wrong last; empty where nothing did. */
+            last_error: string;
+            /** @description Tools of it that are left out. */
+            left_out: components["schemas"]["WithheldToolRow"][];
+            /** @description As it is configured. */
+            name: string;
+            /** @description What it does that operators should know of, the newest last. */
+            notes: string[];
+            /** @description The version of the protocol that is spoken with it; empty while it is down. */
+            protocol: string;
+            /** @description Replicas of a worker that are there. */
+            replicas: number;
+            /**
+             * Format: date-time
+             * @description Since when it is in that state; none of one that was not tried yet.
+             */
+            since: string;
+            /**
+             * @description built_in: Kairo itself. web_api: A request to a web API.
+             * @enum {unknown}
+             */
+            source: "built_in" | "mcp" | "worker" | "web_api";
+            /**
+             * @description starting: It was not reached yet. down: It is gone, or does not answer; it is tried again. stopped: For good.
+             * @enum {unknown}
+             */
+            state: "starting" | "up" | "down" | "stopped";
+            /** @description The end of its standard error, at most 2 KiB, without the secrets of its configuration; empty of one that is no program. */
+            stderr_end: string;
+            /** @description Tools of it that can be called. */
+            tools: number;
+        };
         /** @description The status of a turn changed. It follows from the log: the same event says the same each time. */
         TurnStatus: {
             /** @description The agent that the event is of; none of what users and the router say. */
@@ -4276,6 +4539,11 @@ export interface components {
             scopes: ("read" | "write" | "admin")[];
             /** @description The only user it speaks for; absent for any. */
             user?: string;
+        };
+        /** @description A tool that is left out, and why. */
+        WithheldToolRow: {
+            name: string;
+            reason: string;
         };
     };
     responses: {
@@ -6850,6 +7118,110 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    beginMcpLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name in tool_runner.mcp. */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BeginMcpLoginRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BeginMcpLoginResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    mcpLogout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name in tool_runner.mcp. */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpLogoutResponse"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    finishMcpLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name in tool_runner.mcp. */
+                server: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FinishMcpLoginRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FinishMcpLoginResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     searchMemories: {
         parameters: {
             query?: {
@@ -7414,6 +7786,40 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    answerQuestion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                question_id: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerQuestionRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnswerQuestionResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     search: {
         parameters: {
             query?: {
@@ -7902,6 +8308,68 @@ export interface operations {
             };
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listTools: {
+        parameters: {
+            query?: {
+                /** @description Those of this group. */
+                group?: string;
+                /** @description Those that come from there. */
+                source?: "built_in" | "mcp" | "worker" | "web_api";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tools. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListToolsResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getTool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tool. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetToolResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
