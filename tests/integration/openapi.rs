@@ -106,7 +106,8 @@ impl Operation {
         let path = path.replace("{memory_id}", UUID).replace("{team}", "nobody").replace("{user}", "nobody");
         let path =
             path.replace("{digest}", &"a".repeat(64)).replace("{projection}", "nothing").replace("{generation}", "1");
-        let path = path.replace("{letter}", "1").replace("{fork}", UUID);
+        let path = path.replace("{letter}", "1").replace("{fork}", UUID).replace("{question_id}", UUID);
+        let path = path.replace("{server}", "nobody").replace("{tool}", "nobody");
         Client::new().request(self.method.clone(), world.url(&format!("{path}{query}")))
     }
 

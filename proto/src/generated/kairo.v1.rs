@@ -5340,12 +5340,12 @@ pub struct MessageRow {
     /// Images and audio that belong to it.
     #[prost(message, repeated, tag = "13")]
     pub parts: ::prost::alloc::vec::Vec<PartRow>,
-    /// How the model's answer ended that is said; empty for a complete one, and for words that no model wrote.
-    #[prost(string, tag = "14")]
-    pub ending: ::prost::alloc::string::String,
-    /// Of role failure: why the turn failed, such as model_unavailable or cap_reached; empty for any other message.
-    #[prost(string, tag = "15")]
-    pub failure: ::prost::alloc::string::String,
+    /// How the model's answer ended that is said; absent for a complete one, and for words that no model wrote.
+    #[prost(string, optional, tag = "14")]
+    pub ending: ::core::option::Option<::prost::alloc::string::String>,
+    /// Of role failure: why the turn failed, such as model_unavailable or cap_reached; absent for any other message.
+    #[prost(string, optional, tag = "15")]
+    pub failure: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for MessageRow {
     const NAME: &'static str = "MessageRow";

@@ -621,7 +621,7 @@ fields! {
     TaskRow.status as status_word: TaskStatus,
     ConversationRow.last_role as last_role_word: MessageRole,
     MessageRow.role as role_word: MessageRole,
-    MessageRow.ending as ending_word: AnswerEnding,
+    optional MessageRow.ending as ending_word: AnswerEnding,
     MemoryRow.r#type as type_word: MemoryKind,
     OfferRow.action as action_word: OfferAction,
     ConsentRow.status as status_word: ConsentStatus,

@@ -75,7 +75,8 @@ async fn ask(gateway: &Gateway, server: String, ask: Ask) -> Result<McpSignInAns
     }
 }
 
-fn read(body: &[u8], field: &'static str) -> Result<String, Problem> {
+/// The address in this field.
+pub fn read(body: &[u8], field: &'static str) -> Result<String, Problem> {
     let mut fields = Fields::from_json(body)?;
     let expected = format!("an address of at most {MAX_ADDRESS} bytes");
     let address = fields.required(field, expected, text(at_most(MAX_ADDRESS)));

@@ -74,7 +74,8 @@ fn unknown(id: Uuid) -> Problem {
     Problem::not_found(format!("no question {id} is open; GET /v1/inbox lists those that are"))
 }
 
-fn read(body: &[u8]) -> Result<(Name, &'static str, Option<Value>), Problem> {
+/// Whose answer it is, which, and its fields.
+pub fn read(body: &[u8]) -> Result<(Name, &'static str, Option<Value>), Problem> {
     let mut fields = Fields::from_json(body)?;
     let user = fields.required("user", NAME, text(name));
     let words = QuestionAnswered::WORDS;

@@ -49,7 +49,7 @@ macro_rules! messages {
             r#"
             SELECT sequence AS "sequence!: U64", position AS "position: U32", event_id AS "event_id: Id", ts AS "ts!: At",
                    correlation_id AS "correlation_id!: Id", role, agent, user_id AS user, thread_id, message_id, text,
-                   parts AS "parts: Parts", final, ending, failure
+                   parts AS "parts: Parts", final, nullif(ending, '') AS ending, nullif(failure, '') AS failure
             FROM messages WHERE "# + $first $(+ $more)*,
             $($parameters)*
         )

@@ -10,7 +10,7 @@ use crate::{
     fields::Fields,
     http::{
         access, agent_replay, agent_whatif, agents, approvals::Approval, choices::Choice, commands::Command,
-        conversations, forgetting, forks, ingest::Ingest, keys, messages::Message, teams,
+        conversations, forgetting, forks, ingest::Ingest, keys, mcp_login, messages::Message, questions, teams,
     },
     problem::Problem,
 };
@@ -158,6 +158,9 @@ fn read(operation: &str, body: &Value) -> Result<(), Problem> {
         "makeKey" => keys::read(&body, "2026-11-21T10:00:00Z".parse().unwrap()).map(drop),
         "defineAgent" => agents::read(&body, &GatewayConfig::default()).map(drop),
         "createTeam" => teams::read(&body, &GatewayConfig::default()).map(drop),
+        "answerQuestion" => questions::read(&body).map(drop),
+        "beginMcpLogin" => mcp_login::read(&body, "redirect_uri").map(drop),
+        "finishMcpLogin" => mcp_login::read(&body, "address").map(drop),
         "forgetUser" => forgetting::read(&body).map(drop),
         "replayAgent" => agent_replay::read(&body, &GatewayConfig::default()).map(drop),
         "askWhatIf" => agent_whatif::read(&body).map(drop),
