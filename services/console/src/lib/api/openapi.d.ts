@@ -3505,13 +3505,13 @@ export interface components {
             agent: string | null;
             correlation_id: components["schemas"]["Uuid"];
             /**
-             * @description How the model's answer ended that is said; empty for a complete one, and for words that no model wrote.
+             * @description How the model's answer ended that is said; absent for a complete one, and for words that no model wrote.
              * @enum {unknown}
              */
-            ending: "complete" | "cut" | "filtered" | "refused" | "failed" | "empty";
+            ending: "complete" | "cut" | "filtered" | "refused" | "failed" | "empty" | null;
             event_id: components["schemas"]["Uuid"];
-            /** @description Of role failure: why the turn failed, such as model_unavailable or cap_reached; empty for any other message. */
-            failure: string;
+            /** @description Of role failure: why the turn failed, such as model_unavailable or cap_reached; absent for any other message. */
+            failure: string | null;
             /** @description Whether it ends the turn. */
             final: boolean;
             /** @description The message sent, or the one that is answered. */
@@ -7175,6 +7175,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpLogoutResponse"];
                 };
             };
+            400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
