@@ -1891,7 +1891,7 @@ export interface components {
         };
         BeginMcpLoginRequest: {
             /** @description Where the browser is sent back to: http:// on 127.0.0.1, [::1] or localhost. */
-            redirect_uri?: string;
+            redirect_uri: string;
         };
         BeginMcpLoginResponse: {
             /** @description Where a person goes on. */
@@ -2539,7 +2539,7 @@ export interface components {
         };
         FinishMcpLoginRequest: {
             /** @description The address that the browser was sent back to, with its code and state. */
-            address?: string;
+            address: string;
         };
         FinishMcpLoginResponse: {
             /** @description What was granted. */
