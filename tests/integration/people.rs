@@ -81,6 +81,7 @@ async fn a_person_signs_in_at_an_mcp_server_and_out_again() {
     let reply = answer["choices"][0]["message"]["content"].as_str().unwrap_or_default();
     assert!(reply.contains("paid 1"), "{answer}");
     let page = async |query: &str| world.get(&format!("/v1/events?{query}")).await.1.to_string();
+    world.projected().await;
     let of_agent = page("agent=default&latest=100").await;
     assert!(of_agent.contains("paid 1"), "{of_agent}");
     let told = page("after=0").await + &of_agent;
