@@ -14,6 +14,7 @@ use kairo_core::{
     metrics::table::{IN_DOUBT, TOOL_CALLS},
     personal::Whose,
     subjects::{Service, TOOL_RESULT},
+    vocabulary::ANSWERS,
 };
 use kairo_proto::v1::{self, Part, ToolResult};
 use uuid::Uuid;
@@ -71,8 +72,13 @@ impl Results {
         self.write_bounded(agent, since, cause, ended, When::InTime).await
     }
 
-    /// Writes what came of an action after its result said `in_doubt`, unless that was written.
+    /// Writes what came of an action after its result said `in_doubt`, unless that was written, or replicas of an older build read
+    /// the log: their agents would not be told, and a new build that folds the same log would have told them.
     pub async fn settle(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
+        if self.bus.epoch().await? < ANSWERS {
+            tracing::warn!(%agent, action = %ended.action, "a late answer is not written before epoch {ANSWERS}");
+            return Ok(());
+        }
         self.write_bounded(agent, since, cause, ended, When::Late).await
     }
 
@@ -121,7 +127,11 @@ impl Results {
             causation_id: Some(invocation_id(action)),
             ..cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now())
         };
-        let parts = self.attachments.store(&ended.outcome.attachments, user).await;
+        // Builds of before that epoch could not read the result.
+        let parts = match ended.outcome.attachments.is_empty() || self.bus.epoch().await? < ANSWERS {
+            true => Vec::new(),
+            false => self.attachments.store(&ended.outcome.attachments, user).await,
+        };
         let body = ToolResult { late: when == When::Late, ..result(self.bus.instance.as_str(), ended, parts) };
         let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body).whose(whose);
         match (self.ledger.enter(agent, since, &event).await?, when) {
