@@ -1,6 +1,6 @@
 //! A private nats-server, replicas of the service, and what tool-runner would say to them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use async_nats::{Message, Request, Subscriber};
 use futures::StreamExt;
@@ -26,10 +26,14 @@ use kairo_proto::{
 };
 use prost::Message as _;
 use tempfile::TempDir;
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 const SUPERVISOR: Program = Program::ProcessSupervisor;
+
+/// How long one question waits for its answer: longer than a supervisor waits for another one that is gone.
+const ANSWERED: Duration = Duration::from_secs(15);
 
 /// What may run: a shell, to have any program at hand, and one that is not there.
 pub const PROGRAMS: &str = r#"{"sh": "/bin/sh", "gone": "/no/such/program"}"#;
@@ -176,9 +180,15 @@ impl Kairo {
         ProcessAnswer::decode(answer.payload).expect("readable")
     }
 
-    /// Asks any supervisor to stop an action's process.
+    /// Asks any supervisor to stop an action's process. The server may give the question to a supervisor that was
+    /// just killed, and nobody answers: it is asked again, as tool-runner does.
     pub async fn stop_process(&self, action: Uuid, by: Uuid) -> ProcessAnswer {
-        self.ask(SUPERVISORS_CONTROL, action, by, Ask::Stop(ProcessStop { grace_ms: 0 })).await
+        loop {
+            let answer = self.ask(SUPERVISORS_CONTROL, action, by, Ask::Stop(ProcessStop { grace_ms: 0 }));
+            if let Ok(answer) = timeout(ANSWERED, answer).await {
+                return answer;
+            }
+        }
     }
 
     /// Where the supervisor of an action's process is asked, once it has one.
