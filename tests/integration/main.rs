@@ -30,6 +30,7 @@ mod commands;
 mod composite;
 mod configuration;
 mod congestion;
+mod consents;
 mod console;
 mod contract;
 mod delivery;

@@ -479,6 +479,9 @@ pub struct UserCommand {
     /// "add": the submodule that the agent is to have; "remove": of one that it has, the name alone. From epoch 6 on.
     #[prost(message, optional, tag = "20")]
     pub submodule: ::core::option::Option<Submodule>,
+    /// Whether the action may also be a call that waits for a human's consent: canceled, it is never made. From epoch 10 on.
+    #[prost(bool, tag = "21")]
+    pub includes_consents: bool,
 }
 impl ::prost::Name for UserCommand {
     const NAME: &'static str = "UserCommand";
@@ -1255,6 +1258,8 @@ pub struct AgentCommand {
     pub team: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "20")]
     pub submodule: ::core::option::Option<Submodule>,
+    #[prost(bool, tag = "21")]
+    pub includes_consents: bool,
 }
 impl ::prost::Name for AgentCommand {
     const NAME: &'static str = "AgentCommand";

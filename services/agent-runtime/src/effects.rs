@@ -17,6 +17,7 @@ use kairo_core::{
         timers::Timer,
     },
     envelope::{Envelope, Origin},
+    event_json::held,
     hooks::Registration,
     ids::Name,
     record::{Place, Record},
@@ -47,12 +48,12 @@ impl Effects {
                 self.bus.register(agent, task, &Registration { trigger, state, decided }).await?;
             }
             Effect::Ask(Told { id, agent, correlation, body }) => {
-                let (envelope, decided) = (self.caused_by(record, id, correlation), decided.sequence);
+                let (envelope, decided) = (self.caused_by(record, decided, id, correlation), decided.sequence);
                 let body = AgentRequest { decided, ..body };
                 self.bus.publish(&Outgoing::new(&AGENT_REQUEST, &agent, envelope, body)).await?;
             }
             Effect::Answer(Told { id, agent, correlation, body }) => {
-                let envelope = self.caused_by(record, id, correlation);
+                let envelope = self.caused_by(record, decided, id, correlation);
                 // Whose the task was, its answer is.
                 let owner = record.envelope.whose.of_part(decided.position).unwrap_or_default();
                 let answer = Outgoing::new(&AGENT_ANSWER, &agent, envelope, body).whose(Whose::user(owner));
@@ -62,10 +63,11 @@ impl Effects {
         Ok(())
     }
 
-    /// What one agent tells another belongs to what the first was about.
-    fn caused_by(&self, record: &Record, id: Uuid, correlation_id: Uuid) -> Envelope {
+    /// What one agent tells another belongs to what the first was about, and is caused by the event that says it.
+    fn caused_by(&self, record: &Record, decided: Place, id: Uuid, correlation_id: Uuid) -> Envelope {
         let envelope = record.envelope.follow(id, Service::AgentRuntime, Origin::Internal, self.bus.now());
-        Envelope { correlation_id, thread_id: None, ..envelope }
+        let event = held(&record.body).get(decided.position).copied();
+        Envelope { correlation_id, causation_id: event.or(envelope.causation_id), thread_id: None, ..envelope }
     }
 }
 

@@ -6,7 +6,8 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use kairo_core::{
     bus::{Bus, BusError, append::Outgoing, epoch::EpochInForce, fence::Fence},
-    envelope::Origin,
+    envelope::{Envelope, Origin},
+    event_json,
     hash_chain::Content,
     ids::Name,
     ownership::lease::Lease,
@@ -127,6 +128,7 @@ impl Thinker {
             Err(error) => return Thought::Failed(error),
         };
         let writing = self.drafts.of(agent, input.record.envelope.id);
+        let cause = as_cause(&input.record);
         let pauses = Pauses::default();
         let Some((mut deliberation, mut next)) = Deliberation::begin(&state, input, &catalogue, &self.limits) else {
             return Thought::Nothing;
@@ -137,7 +139,7 @@ impl Thinker {
                 Next::Ask(questions) => {
                     let thread_id = deliberation.thread_id();
                     let asked = questions.iter().map(async |question| {
-                        let live = || Live::new(&self.bus, agent, &input.record.envelope, &thread_id, &writing);
+                        let live = || Live::new(&self.bus, agent, &cause, &thread_id, &writing);
                         self.ask(question, live, &pauses, &paid, lease, turn).await
                     });
                     let completions: Option<Vec<_>> = join_all(asked).await.into_iter().collect();
@@ -266,13 +268,19 @@ impl Thinker {
         decision: AgentDecision,
     ) -> Result<(Record, Content), BusError> {
         let (guard, whose) = (state.decided, state.whose(agent.as_str(), input, &decision));
-        let envelope =
-            input.envelope.follow(decision_id(input), Service::AgentRuntime, Origin::Internal, self.bus.now());
+        let (id, now) = (decision_id(input), self.bus.now());
+        let envelope = as_cause(input).follow(id, Service::AgentRuntime, Origin::Internal, now);
         let event = Outgoing::new(&AGENT_DECISION, agent, envelope.in_thread(thread_id), decision).whose(whose);
         let (written, content) = self.bus.commit(&event, guard).await?;
         let Outgoing { subject, envelope, body } = event;
         Ok((Record { sequence: written.sequence, subject, envelope, body }, content))
     }
+}
+
+/// The envelope of an input, with the id of an event that clients can get: a decision is none.
+fn as_cause(input: &Record) -> Envelope {
+    let id = event_json::cause(input).unwrap_or(input.envelope.id);
+    Envelope { id, ..input.envelope.clone() }
 }
 
 /// The completion of a call that is not made, since the cap of the installation is reached.

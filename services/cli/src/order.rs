@@ -44,6 +44,8 @@ pub enum Awaited {
     Words,
     /// The result of the tool that the order became, or let be called.
     Result,
+    /// The result of the tool that a cancel became, or the end of a call that waited for consent.
+    End,
     /// What the agent itself did about it.
     Effect,
     /// Anything that the agent decided on it.
@@ -103,7 +105,7 @@ impl Order {
             v1::UserMessageUndelivered::TYPE if own => Some(Outcome::Failed { reason: text }),
             v1::AgentFailed::TYPE if own || self.is_its_turn(event) => self.failed(event, text),
             v1::ToolResult::TYPE if flag(event, "late") => None,
-            v1::ToolResult::TYPE if self.until == Awaited::Result && (own || self.is_its_call(event)) => {
+            v1::ToolResult::TYPE if self.awaits_result() && (own || self.is_its_call(event)) => {
                 match flag(event, "ok") {
                     true => Some(Outcome::Done { text }),
                     false => Some(Outcome::Failed { reason: text }),
@@ -114,6 +116,9 @@ impl Order {
                 let done = event.payload.get("outcome").and_then(Value::as_str) == Some(StepState::Done.as_str());
                 let told = effect_in_words(event);
                 Some(if done { Outcome::Done { text: told } } else { Outcome::Failed { reason: told } })
+            }
+            v1::ChainStepEnded::TYPE if decided && self.until == Awaited::End => {
+                Some(Outcome::Done { text: effect_in_words(event) })
             }
             v1::AgentAction::TYPE if decided && self.until == Awaited::Result && !event.is_final_reply() => {
                 self.calls.insert(event.event_id.to_string());
@@ -126,6 +131,10 @@ impl Order {
             _ if self.until == Awaited::Words && (own || self.is_its_turn(event)) => self.words(event, text),
             _ => None,
         }
+    }
+
+    fn awaits_result(&self) -> bool {
+        matches!(self.until, Awaited::Result | Awaited::End)
     }
 
     fn is_its_turn(&self, event: &EventJson) -> bool {
@@ -319,6 +328,15 @@ mod tests {
         let failed = decided(v1::ChainStepEnded::TYPE, json!({"outcome": "failed", "reason": "no such tool"}));
         let reason = "the step ended: failed: no such tool".to_owned();
         assert_eq!(outcome(Awaited::Result, &[told(), failed]), Some(Outcome::Failed { reason }));
+    }
+
+    #[test]
+    fn a_cancel_ends_with_its_result_or_with_the_end_of_what_waited_for_consent() {
+        let result = event(v1::ToolResult::TYPE, json!({"ok": true, "text": "{}"}));
+        assert_eq!(outcome(Awaited::End, &[told(), result]), Some(Outcome::Done { text: "{}".into() }));
+        let stopped = decided(v1::ChainStepEnded::TYPE, json!({"outcome": "stopped", "reason": "ann canceled it"}));
+        let done = Some(Outcome::Done { text: "the step ended: stopped: ann canceled it".into() });
+        assert_eq!(outcome(Awaited::End, &[told(), stopped]), done);
     }
 
     #[test]

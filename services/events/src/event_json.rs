@@ -134,6 +134,19 @@ pub fn held(body: &Body) -> Vec<Uuid> {
     }
 }
 
+/// The id by which others name a record as their cause: of a message that holds several events, which is none itself, the last of
+/// what it decided on tasks or, without such, the last event; of one that holds none, its own cause.
+pub fn cause(record: &Record) -> Option<Uuid> {
+    let Some(decision) = AgentDecision::of(&record.body) else {
+        return held(&record.body).pop().or(Some(record.envelope.id));
+    };
+    let is_of_task =
+        |event: &v1::DecidedEvent| event.event.as_ref().is_some_and(|event| matches!(event.about(), Decided::Task(_)));
+    let of_task = decision.events.iter().rev().find(|event| is_of_task(event));
+    let event = of_task.or(decision.events.last());
+    event.map_or(record.envelope.causation_id, |event| Uuid::parse_str(&event.event_id).ok())
+}
+
 /// The events of a record, in order.
 pub fn events(record: &Record) -> Vec<EventJson> {
     headings(record).into_iter().map(|heading| shown(record, heading)).collect()

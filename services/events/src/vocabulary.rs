@@ -122,6 +122,10 @@ pub fn of(body: &Body) -> u32 {
     if chat.is_some_and(Option::is_some) {
         return ANSWERS;
     }
+    let includes_consents = UserCommand::of(body).map(|it| it.includes_consents);
+    if includes_consents.or_else(|| AgentCommand::of(body).map(|it| it.includes_consents)) == Some(true) {
+        return ANSWERS;
+    }
     let environment = UserMessage::of(body).map(|it| &it.environment);
     if environment.or_else(|| AgentMessage::of(body).map(|it| &it.environment)).is_some_and(|it| !it.is_empty()) {
         return ENVIRONMENT;

@@ -46,7 +46,7 @@ impl Others {
             server.with(|server, now| {
                 let id = ids::derived(action, "answer");
                 let envelope = record.envelope.follow(id, Service::AgentRuntime, Origin::Internal, now);
-                let envelope = Envelope { thread_id: None, ..envelope };
+                let envelope = Envelope { causation_id: Some(action), thread_id: None, ..envelope };
                 store(server, &Outgoing::new(&AGENT_ANSWER, &agent, envelope, body), now);
             });
         }

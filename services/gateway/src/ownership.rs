@@ -206,8 +206,14 @@ pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> 
         }
         About::Thing(field, kind, id) => {
             let mut owners = query::answered(gateway, snapshot.owners(*kind, &[*id])).await?;
-            if owners.is_empty() && *kind == Kind::Approval {
-                owners = query::answered(gateway, snapshot.owners(Kind::Action, &[*id])).await?;
+            // What waits for consent is an action too, and what is in doubt is judged as a consent is.
+            let other = match kind {
+                Kind::Approval => Some(Kind::Action),
+                Kind::Action => Some(Kind::Approval),
+                Kind::Process | Kind::Chain | Kind::Task | Kind::Offer => None,
+            };
+            if let Some(other) = other.filter(|_| owners.is_empty()) {
+                owners = query::answered(gateway, snapshot.owners(other, &[*id])).await?;
             }
             let theirs = owners.iter().any(|owners| owners.agent == agent && is_owned_by(owners, user));
             (*field, id.to_string(), theirs)
@@ -220,4 +226,21 @@ pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> 
     let errors = vec![FieldError { field: field.to_owned(), expected, found: Some(found) }];
     let problem = Problem::not_found(format!("{user} has nothing of this {field}"));
     Err(Problem { errors, ..problem.at(snapshot.position()) })
+}
+
+/// Refuses an answer to what somebody else was asked by the agent, which would not go by it. Where the read model cannot say
+/// who was asked, the agent is left to refuse it.
+pub async fn hold_to_asked(gateway: &Gateway, user: &str, agent: &str, kind: Kind, id: Uuid) -> Result<(), Problem> {
+    let asked = async {
+        let newest = end_of_log(&gateway.bus).await?;
+        let snapshot = at_least(gateway, newest, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
+        query::answered(gateway, snapshot.owners(kind, &[id])).await
+    };
+    let Ok(owners) = asked.await else { return Ok(()) };
+    let of_agent = owners.into_iter().filter(|owners| owners.agent == agent);
+    let Some(asked) = of_agent.filter_map(|owners| owners.named).find(|asked| asked != user) else { return Ok(()) };
+    let expected = format!("{asked}, who was asked");
+    let errors = vec![FieldError { field: "user".to_owned(), expected, found: Some(user.to_owned()) }];
+    let detail = format!("{asked} was asked, not {user}: only they can answer");
+    Err(Problem { errors, ..Problem::forbidden(detail) })
 }

@@ -172,12 +172,8 @@ impl AgentState {
 
     /// A step may call its tool, or may not.
     fn consent(&mut self, record: &Record, approval: &AgentApproval) {
-        let waits = |run: &StepRun| matches!(&run.state, StepState::Asked { request, .. } if request.to_string() == approval.action_id);
-        let steps = self.turns.values_mut().filter(|turn| turn.user == approval.user).filter_map(|turn| {
-            let step = turn.chain.as_mut()?.steps.iter_mut().find(|run| waits(run))?;
-            Some((step, &mut turn.due))
-        });
-        let Some((step, due)) = steps.into_iter().next() else {
+        let of_user = self.turns.values_mut().filter(|turn| turn.user == approval.user);
+        let Some((step, due)) = waiting_step(of_user, &approval.action_id) else {
             let message = format!("no action {:?} of this agent waits for consent", approval.action_id);
             return self.refuse(record, "not_in_doubt", message, &approval.user);
         };
@@ -188,6 +184,14 @@ impl AgentState {
             };
         }
         *due = Some(record.sequence);
+    }
+
+    /// Sees to it that a call is never made that waits for consent; whether there is such a call.
+    fn cancel_consent(&mut self, record: &Record, command: &AgentCommand) -> bool {
+        let Some((step, due)) = waiting_step(self.turns.values_mut(), &command.action_id) else { return false };
+        step.state = StepState::Rejected { reason: format!("{} canceled it", command.user) };
+        *due = Some(record.sequence);
+        true
     }
 
     /// A direct order.
@@ -207,6 +211,9 @@ impl AgentState {
             return self.refuse(record, "unknown_command", message, &command.user);
         }
         let action = Uuid::parse_str(&command.action_id).ok();
+        if command.includes_consents && self.cancel_consent(record, command) {
+            return;
+        }
         let process = Uuid::parse_str(&command.process_id).ok().filter(|id| self.process_target(*id).is_some());
         // An action that became a process in the background is over; what is meant is the process.
         let background = |action| self.processes.running.values().find(|process| Some(process.action) == action);
@@ -328,6 +335,18 @@ fn order_of_submodule(ordered: &AgentCommand) -> Option<Order> {
         }),
     };
     Some(Order { tool: format!("submodule.{}", ordered.command), arguments: arguments.to_string() })
+}
+
+/// The step that waits for consent to this action, and where its turn says that it is due.
+fn waiting_step<'t>(
+    turns: impl Iterator<Item = &'t mut Turn>,
+    action: &str,
+) -> Option<(&'t mut StepRun, &'t mut Option<u64>)> {
+    let waits = |run: &StepRun| matches!(&run.state, StepState::Asked { request, .. } if request.to_string() == action);
+    turns.into_iter().find_map(|turn| {
+        let step = turn.chain.as_mut()?.steps.iter_mut().find(|run| waits(run))?;
+        Some((step, &mut turn.due))
+    })
 }
 
 fn rejection(approval: &AgentApproval) -> String {

@@ -124,9 +124,12 @@ impl AgentState {
                 let running = Uuid::parse_str(process).ok().and_then(|id| self.processes.running.get(&id));
                 running.map_or_else(|| self.is_work_action(action), |it| self.is_work_thread(&it.thread_id))
             }
-            About::Agent(Agent::Approval(approval)) => self.is_work_consent(&approval.action_id),
+            About::Agent(Agent::Approval(approval)) => {
+                self.is_work_consent(&approval.action_id) || self.is_work_doubt(&approval.action_id)
+            }
+            About::Agent(Agent::Command(order)) => order.includes_consents && self.is_work_consent(&order.action_id),
             About::Agent(Agent::Answer(answer)) => self.is_work_action(&answer.request_id),
-            About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => false,
+            About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_)) => false,
             About::Agent(Agent::Request(_) | Agent::Imported(_) | Agent::Forgotten(_)) => false,
             About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => false,
         }
@@ -142,7 +145,7 @@ impl AgentState {
             |state: &StepState| matches!(state, StepState::Asked { request, .. } if request.to_string() == asked);
         let of_work = self.turns.values().filter(|turn| self.is_of_work(turn));
         let mut steps = of_work.filter_map(|turn| turn.chain.as_ref()).flat_map(|chain| &chain.steps);
-        steps.any(|run| waits(&run.state)) || self.is_work_doubt(asked)
+        steps.any(|run| waits(&run.state))
     }
 
     fn is_work_doubt(&self, action: &str) -> bool {

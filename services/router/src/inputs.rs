@@ -76,6 +76,7 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
                 thread_id: said.thread_id.clone(),
                 team: said.team.clone(),
                 submodule: said.submodule.clone(),
+                includes_consents: said.includes_consents,
             };
             input(&AGENT_COMMAND, told.command_id.clone(), &said.user, &said.agent, address::of(&said.agent), told)
         }

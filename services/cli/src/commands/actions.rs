@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kairo_core::ids::Name;
-use kairo_proto::v1::{ActionRow, ListActionsResponse};
+use kairo_proto::v1::{ActionRow, ListActionsResponse, ListApprovalsResponse};
 use kairo_proto::words;
 
 use super::{
@@ -142,8 +142,11 @@ async fn find(chosen: &Chosen, session: &Session) -> Result<(String, String), Er
     let mut query = vec![("limit", LISTED.to_string())];
     query.extend(chosen.agent.iter().map(|agent| ("agent", agent.to_string())));
     let ListActionsResponse { actions, .. } = session.client.get("v1/actions", &query).await?;
-    let action = chosen.id.find(actions, |action| &action.action_id, "action", "kairo actions")?;
-    Ok((action.agent, action.action_id))
+    query.push(("status", words::ConsentStatus::Waiting.text()));
+    let ListApprovalsResponse { approvals, .. } = session.client.get("v1/approvals", &query).await?;
+    let actions = actions.into_iter().map(|action| (action.agent, action.action_id));
+    let known = actions.chain(approvals.into_iter().map(|waiting| (waiting.agent, waiting.action_id)));
+    chosen.id.find(known, |(_, id)| id.as_str(), "action", "kairo actions")
 }
 
 fn lines(actions: &[ActionRow], now: Timestamp) -> Vec<String> {

@@ -3,13 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
 use kairo_proto::words::Verdict;
 
 use super::{
     Session,
-    orders::{Manner, STATUS},
+    orders::{Answering, STATUS},
     recent::Chosen,
 };
 use crate::{Error, client::NewApproval, order::Awaited};
@@ -23,13 +22,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
-    manner: Manner,
+    answering: Answering,
 }
 
 pub(super) async fn run(arguments: Arguments, verdict: Verdict, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { action, note, manner } = arguments;
-    let requested = |event: &EventJson| (event.type_name == v1::ApprovalRequested::TYPE).then_some(event.event_id);
-    let (agent, action_id) = action.find(requested, "request for consent", session).await?;
+    let Arguments { action, note, answering } = arguments;
+    let request = action.find_request(v1::ApprovalRequested::TYPE, "request for consent", session).await?;
+    let manner = answering.into_manner(request.user.as_deref())?;
+    let (agent, action_id) = (request.agent, request.id);
     let awaited = if verdict == Verdict::Approved { Awaited::Result } else { Awaited::Decision };
     let (user, verdict) = (manner.user.to_string(), verdict.text());
     let approval = NewApproval { user, agent, action_id, verdict, note };

@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
 
 use super::{
     Session,
-    orders::{Manner, STATUS},
+    orders::{Answering, STATUS},
     recent::Chosen,
 };
 use crate::{Error, client::NewChoice, order::Awaited};
@@ -23,13 +22,14 @@ pub(super) struct Arguments {
     #[arg(value_parser = ["accept", "decline"], value_name = "accept|decline")]
     option: String,
     #[command(flatten)]
-    manner: Manner,
+    answering: Answering,
 }
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
-    let Arguments { offer, option, manner } = arguments;
-    let suggested = |event: &EventJson| (event.type_name == v1::ThreadSuggested::TYPE).then_some(event.event_id);
-    let (agent, offer_id) = offer.find(suggested, "suggestion", session).await?;
+    let Arguments { offer, option, answering } = arguments;
+    let request = offer.find_request(v1::ThreadSuggested::TYPE, "suggestion", session).await?;
+    let manner = answering.into_manner(request.user.as_deref())?;
+    let (agent, offer_id) = (request.agent, request.id);
     let choice = NewChoice { user: manner.user.to_string(), agent, offer_id, option };
     manner.give("v1/choices", &choice, &choice.agent, Awaited::Words, session).await
 }

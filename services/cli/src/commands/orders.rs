@@ -34,6 +34,26 @@ pub(super) struct Manner {
     pub(super) patience: Patience,
 }
 
+/// Who answers what an agent asked, and how long to wait.
+#[derive(Debug, Args)]
+pub(super) struct Answering {
+    /// Who answers: whoever was asked, unless it is said
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+impl Answering {
+    /// As the user that is named or, where none is, as who was asked.
+    pub(super) fn into_manner(self, asked: Option<&str>) -> Result<Manner, Error> {
+        let user = self.user.or_else(|| Name::parse(asked?).ok());
+        let unknown =
+            || Error::Advice("it was asked too long ago to know of whom; say who answers: --user NAME".to_owned());
+        Ok(Manner { user: user.ok_or_else(unknown)?, patience: self.patience })
+    }
+}
+
 /// How long to wait for what comes of an order.
 #[derive(Debug, Args)]
 pub(super) struct Patience {
@@ -59,7 +79,7 @@ pub(super) enum TaskOrder {
 impl Manner {
     /// Orders an end to an action or a process.
     pub(super) async fn command(&self, command: &NewCommand, session: &Session) -> Result<ExitCode, Error> {
-        self.give("v1/commands", command, &command.agent, Awaited::Result, session).await
+        self.give("v1/commands", command, &command.agent, Awaited::End, session).await
     }
 
     /// Orders an end to a chain.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use kairo_core::{event_json::EventJson, ids::Name};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Session, id::IdPrefix, name};
@@ -43,10 +44,46 @@ impl Chosen {
     }
 }
 
+/// What an agent asked of somebody.
+pub(super) struct Request {
+    pub(super) agent: String,
+    pub(super) id: String,
+    /// Who was asked; none where it was asked long ago.
+    pub(super) user: Option<String>,
+}
+
+impl Chosen {
+    /// The request that is meant, of events of this type; `what` they are is for people.
+    pub(super) async fn find_request(&self, type_name: &str, what: &str, session: &Session) -> Result<Request, Error> {
+        let filter = EventFilter { agent: self.agent.clone(), latest: Some(LOOKED_THROUGH), ..EventFilter::default() };
+        let page = session.client.events(&filter).await?;
+        let requests = requests(&page.events, type_name);
+        match (self.id.find(requests, |request| request.id.as_str(), what, "kairo inbox"), &self.agent, self.id.whole())
+        {
+            (Err(_), Some(agent), Some(id)) => Ok(Request { agent: agent.to_string(), id, user: None }),
+            (found, ..) => found,
+        }
+    }
+}
+
+/// Each request once, however many events tell of it.
+fn requests(events: &[EventJson], type_name: &str) -> Vec<Request> {
+    let user = |event: &EventJson| event.payload.get("user").and_then(Value::as_str).map(str::to_owned);
+    let of_type = events.iter().filter(|event| event.type_name == type_name);
+    let by_id: BTreeMap<Uuid, &EventJson> = of_type.map(|event| (event.event_id, event)).collect();
+    let request =
+        |(id, event): (Uuid, &EventJson)| Request { agent: agent_of(event), id: id.to_string(), user: user(event) };
+    by_id.into_iter().map(request).collect()
+}
+
+/// The agent that an event concerns.
+fn agent_of(event: &EventJson) -> String {
+    event.subject.split('.').nth(2).unwrap_or_default().to_owned()
+}
+
 /// Each thing once, with the agent it concerns, however many events tell of it.
 fn told_of(events: &[EventJson], id: impl Fn(&EventJson) -> Option<Uuid>) -> BTreeMap<Uuid, String> {
-    let agent = |event: &EventJson| event.subject.split('.').nth(2).unwrap_or_default().to_owned();
-    events.iter().filter_map(|event| Some((id(event)?, agent(event)))).collect()
+    events.iter().filter_map(|event| Some((id(event)?, agent_of(event)))).collect()
 }
 
 #[cfg(test)]

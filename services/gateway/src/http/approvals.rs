@@ -10,11 +10,12 @@ use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::ingest::Ingest;
+use super::{Gateway, ingest::Ingest};
 use crate::{
+    auth::Caller,
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, at_most, client_id, name, one_of, parsed, text},
-    ownership::About,
+    ownership::{self, About},
     problem::Problem,
 };
 
@@ -64,6 +65,17 @@ impl Ingest for Approval {
 
     fn about(&self) -> Option<About> {
         Some(About::Thing("action_id", Kind::Approval, self.action_id))
+    }
+
+    /// What happened to an action in doubt may be found out by anybody; consent is given by whoever was asked.
+    async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
+        match Verdict::from(self.verdict) {
+            Verdict::Approved | Verdict::Rejected => {
+                let (user, agent) = (self.user.as_str(), self.agent.as_str());
+                ownership::hold_to_asked(gateway, user, agent, Kind::Approval, self.action_id).await
+            }
+            Verdict::Happened | Verdict::DidNotHappen | Verdict::Unknown(_) => Ok(()),
+        }
     }
 
     fn body(self, id: &str) -> Body {

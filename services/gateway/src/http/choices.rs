@@ -10,11 +10,12 @@ use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::ingest::Ingest;
+use super::{Gateway, ingest::Ingest};
 use crate::{
+    auth::Caller,
     config::GatewayConfig,
     fields::{CLIENT_ID, Fields, NAME, UUID, client_id, name, one_of, parsed, text},
-    ownership::About,
+    ownership::{self, About},
     problem::Problem,
 };
 
@@ -57,6 +58,11 @@ impl Ingest for Choice {
 
     fn about(&self) -> Option<About> {
         Some(About::Thing("offer_id", Kind::Offer, self.offer_id))
+    }
+
+    async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
+        let (user, agent) = (self.user.as_str(), self.agent.as_str());
+        ownership::hold_to_asked(gateway, user, agent, Kind::Offer, self.offer_id).await
     }
 
     fn body(self, id: &str) -> Body {

@@ -3,7 +3,7 @@
 use kairo_core::{
     ids::Name,
     subjects::{Route, USER_COMMAND},
-    vocabulary::{SHARED_HOOKS, SUBMODULES, TEAMS},
+    vocabulary::{ANSWERS, SHARED_HOOKS, SUBMODULES, TEAMS},
 };
 use kairo_proto::{
     Body,
@@ -44,6 +44,8 @@ pub struct Command {
     command: &'static str,
     target: Target,
     command_id: Option<String>,
+    /// Whether the action may be a call that waits for consent.
+    includes_consents: bool,
 }
 
 /// What the order is about.
@@ -125,7 +127,7 @@ impl Ingest for Command {
         }
         fields.complete(|| {
             let (user, agent, (command, _), target) = (user?, agent?, command?, target?);
-            Some(Self { user, agent, command, target, command_id })
+            Some(Self { user, agent, command, target, command_id, includes_consents: false })
         })
     }
 
@@ -169,6 +171,7 @@ impl Ingest for Command {
             let detail = format!("there are teams from epoch {TEAMS} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
         }
+        self.includes_consents = matches!(self.target, Target::Action(_)) && gateway.bus.epoch().await? >= ANSWERS;
         Ok(())
     }
 
@@ -185,12 +188,19 @@ impl Ingest for Command {
         })
     }
 
+    /// What the epoch was when it was said first does not matter.
+    fn is_the_same_as(&self, stored: &Body, id: &str) -> bool {
+        let includes_consents = UserCommand::of(stored).is_some_and(|stored| stored.includes_consents);
+        Self { includes_consents, ..self.clone() }.body(id) == *stored
+    }
+
     fn body(self, id: &str) -> Body {
         let command = UserCommand {
             command_id: id.to_owned(),
             user: self.user.to_string(),
             agent: self.agent.to_string(),
             command: self.command.to_owned(),
+            includes_consents: self.includes_consents,
             ..Default::default()
         };
         match self.target {

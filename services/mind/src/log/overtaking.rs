@@ -25,8 +25,8 @@ impl Log {
         let before = base.state.clone();
         let mut state = before.clone();
         Arc::make_mut(&mut state).observe(&order);
-        // One that was given before.
-        if !state.wants(order.sequence) {
+        // One that was given before, or about a call of the work lane that waits for consent.
+        if !state.wants(order.sequence) || state.wants_work(order.sequence) {
             return None;
         }
         self.state = state;

@@ -269,6 +269,45 @@ fn a_tool_that_needs_consent_waits_for_it() {
     }
 }
 
+/// Whoever orders it, as with every other action; before epoch 10 an order to cancel meant none that waits.
+#[test]
+fn a_call_that_waits_for_consent_can_be_canceled() {
+    for (user, includes_consents) in [("ann", true), ("operator", true), ("ann", false)] {
+        let mut agent = planner();
+        agent.hears("m1", "write to bob");
+        let steps = json!([{ "event": "email.send", "params": { "to": "bob" } }]);
+        let asked = agent.decides(&[plan("1. write"), chain(steps)]).unwrap();
+        let request = event_id(&asked, "consent email.send");
+        let (user, command) = (user.to_owned(), "cancel".to_owned());
+        let order = |command_id: &str| AgentCommand {
+            command_id: command_id.to_owned(),
+            user: user.clone(),
+            command: command.clone(),
+            action_id: request.clone(),
+            includes_consents,
+            ..Default::default()
+        };
+        agent.write(&AGENT_COMMAND, None, order("c1"));
+        if !includes_consents {
+            assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["failed unknown_action"]);
+            continue;
+        }
+        let decided = agent.decides(&[says("Not sent."), summary()]).unwrap();
+        assert_eq!(
+            (kinds(&decided)[0].as_str(), called(&decided).len()),
+            ("step 0 stopped", 0),
+            "{:?}",
+            kinds(&decided)
+        );
+        let shown = format!("{:?}", agent.asked);
+        assert!(shown.contains(&format!("{user} canceled it")), "the model is told: {shown}");
+        agent.rules(&request, "approved");
+        assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["failed not_in_doubt"], "it does not wait any more");
+        agent.write(&AGENT_COMMAND, None, order("c2"));
+        assert_eq!(kinds(&agent.decides(&[]).unwrap()), ["failed unknown_action"]);
+    }
+}
+
 #[test]
 fn another_users_thread_is_none() {
     let mut agent = planner();

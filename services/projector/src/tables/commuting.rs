@@ -104,7 +104,12 @@ fn history() -> Vec<Record> {
         user: "ann".into(),
         ..Default::default()
     };
-    let choice = AgentChoice { offer_id: offer.event_id.clone(), option: "accept".into(), ..Default::default() };
+    let choice = AgentChoice {
+        offer_id: offer.event_id.clone(),
+        option: "accept".into(),
+        user: "ann".into(),
+        ..Default::default()
+    };
     let spawned = ProcessSpawned { process_id: process_id.clone(), action_id: id.clone(), ..Default::default() };
     let advanced = ProcessProgress { process_id: process_id.clone(), action_id: id.clone(), ..Default::default() };
     let canceled = ProcessCanceled { process_id: process_id.clone(), action_id: id.clone(), ..Default::default() };
@@ -160,6 +165,12 @@ fn history() -> Vec<Record> {
         decision(21, "bob", [of_turn(6, decided_as("other", "matched", matched))]),
         record(22, "kairo.user.cat.undelivered", refused),
         decision(23, "bob", [decided_as("t", "chain", Event::ChainStarted(chain)), asked.clone()]),
+        // Somebody else's counts neither before nor behind that of the one who was asked.
+        record(
+            24,
+            "kairo.agent.bob.approval",
+            AgentApproval { user: "cat".into(), ..verdict("rejected", &asked.event_id) },
+        ),
         record(24, "kairo.agent.bob.approval", verdict("approved", &asked.event_id)),
         decision(25, "bob", [step.clone(), decided_as("t", "task", task)]),
         ended(26, &step, true),

@@ -25,7 +25,8 @@ pub async fn request(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Approv
     }, "ON CONFLICT DO NOTHING")
 }
 
-/// The first that was given after it was asked for, wherever a batch ends.
+/// The first of the user who was asked, given after that, wherever a batch ends: the one that the agent goes by. It refuses
+/// those of others.
 pub async fn decide(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::Result<()> {
     update_rows_by_first!(connection, rows, "approvals", |row| {
         key "action_id": "uuid" = row.action_id,
@@ -37,7 +38,8 @@ pub async fn decide(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::Re
         set "entered_by": "text" = row.entered_by.as_ref(),
         set "decided_at": "timestamptz" = row.at,
         set "decided_sequence": "bigint" = row.sequence,
-    }, "approvals.agent = new.agent AND approvals.sequence < new.sequence AND approvals.verdict IS NULL")
+    }, "approvals.agent = new.agent AND approvals.user_id = new.decided_by AND approvals.sequence < new.sequence
+        AND approvals.verdict IS NULL")
 }
 
 /// The first end counts, here too. One end withdraws all approvals of its chain, so it is not found by a key of theirs.
@@ -73,6 +75,7 @@ pub async fn offer(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Offer>) 
     }, "ON CONFLICT DO NOTHING")
 }
 
+/// As with verdicts: the first of the user who was asked.
 pub async fn choose(connection: &mut PgConnection, rows: &[Choice]) -> sqlx::Result<()> {
     update_rows_by_first!(connection, rows, "offers", |row| {
         key "offer_id": "uuid" = row.offer_id,
@@ -81,7 +84,7 @@ pub async fn choose(connection: &mut PgConnection, rows: &[Choice]) -> sqlx::Res
         set "choice": "text" = &row.option,
         set "chosen_by": "text" = &row.user,
         set "chosen_at": "timestamptz" = row.at,
-    }, "offers.agent = new.agent AND offers.sequence < new.sequence AND offers.choice IS NULL")
+    }, "offers.agent = new.agent AND offers.user_id = new.chosen_by AND offers.sequence < new.sequence AND offers.choice IS NULL")
 }
 
 pub async fn settle(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Settled>) -> sqlx::Result<()> {

@@ -1,0 +1,116 @@
+//! Whose consent counts: of whoever was asked, at the boundary, for the agent and in the read model alike.
+
+use jiff::Timestamp;
+use kairo_core::{
+    bus::append::Outgoing,
+    envelope::{Envelope, Origin},
+    ids,
+    subjects::{self, USER_APPROVAL},
+};
+use kairo_local::Service;
+use kairo_proto::v1::{self, UserApproval};
+use serde_json::{Value, json};
+
+use crate::{
+    command_line::kairo,
+    world::{Sent, Wanted, World, agent, scenario::USUAL},
+};
+
+async fn world() -> World {
+    let world =
+        Wanted::new(USUAL).env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__APPROVAL", r#"["tools.now"]"#).start().await;
+    world.define("clerk").await;
+    world
+}
+
+/// What this user is asked, once the read model knows.
+async fn asked(world: &World, user: &str) -> (Sent, String) {
+    let message = json!({ "user": user, "agent": "clerk", "text": "the time please" });
+    let sent = world.send_as(&message).await;
+    let is_asked = |type_name: &str| type_name == v1::ApprovalRequested::TYPE;
+    let request = world.log.wait(|event| event.correlation_id == sent.event_id && is_asked(&event.type_name)).await;
+    world.projected().await;
+    (sent, request.event_id.to_string())
+}
+
+async fn row(world: &World, id: &str) -> Value {
+    world.projected().await;
+    world.get(&format!("/v1/approvals/{id}")).await.1["approval"].clone()
+}
+
+async fn waiting_of(world: &World, user: &str) -> usize {
+    world.get(&format!("/v1/inbox?user={user}")).await.1["approvals"].as_array().map_or(0, Vec::len)
+}
+
+#[tokio::test]
+async fn a_verdict_of_somebody_who_was_not_asked_is_none() {
+    let world = world().await;
+    for (user, other, verdict) in [("mireille", "tomasz", "approved"), ("z-4", "you", "rejected")] {
+        let (sent, id) = asked(&world, user).await;
+        let body = |user: &str| json!({ "user": user, "agent": "clerk", "action_id": id, "verdict": verdict });
+        let (status, problem) = world.post("/v1/approvals", &body(other)).await;
+        assert_eq!((status, &problem["errors"][0]["field"]), (403, &json!("user")), "{problem}");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(user)), "{problem}");
+
+        // One that entered all the same, such as through a gateway of before.
+        let approval = UserApproval {
+            approval_id: ids::entering().to_string(),
+            user: other.to_owned(),
+            agent: "clerk".to_owned(),
+            action_id: id.clone(),
+            verdict: verdict.to_owned(),
+            note: String::new(),
+        };
+        let envelope = Envelope::entering(ids::entering(), subjects::Service::Gateway, Origin::User, Timestamp::now());
+        let event_id = envelope.id;
+        world.bus.publish(&Outgoing::new(&USER_APPROVAL, &agent(other), envelope, approval)).await.unwrap();
+        let refused = |type_name: &str| type_name == v1::AgentFailed::TYPE;
+        world.log.wait(|event| event.correlation_id == event_id && refused(&event.type_name)).await;
+        let waiting = row(&world, &id).await;
+        assert_eq!((&waiting["status"], &waiting["decided_by"]), (&json!("waiting"), &Value::Null), "{waiting}");
+        assert_eq!((waiting_of(&world, user).await, waiting_of(&world, other).await), (1, 0));
+
+        assert_eq!(world.post("/v1/approvals", &body(user)).await.0, 202);
+        world.reply(&sent).await;
+        let decided = row(&world, &id).await;
+        assert_eq!((&decided["status"], &decided["decided_by"]), (&json!(verdict), &json!(user)), "{decided}");
+        assert_eq!(waiting_of(&world, user).await, 0);
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_command_line_answers_as_whoever_was_asked() {
+    let world = world().await;
+    for command in ["approve", "reject"] {
+        let (sent, id) = asked(&world, "noor").await;
+        let wrong = kairo(&world, &[command, &id, "--user", "you"]).await;
+        let told = String::from_utf8_lossy(&wrong.stderr).into_owned();
+        assert!(!wrong.status.success() && told.contains("noor"), "{told}");
+        let output = kairo(&world, &[command, &id]).await;
+        assert!(output.status.success(), "{output:?}");
+        world.reply(&sent).await;
+        assert_eq!(row(&world, &id).await["decided_by"], "noor");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_consent_can_be_canceled() {
+    let world = world().await;
+    let (sent, id) = asked(&world, "noor").await;
+    let output = kairo(&world, &["actions", "cancel", &id[..8]]).await;
+    assert!(output.status.success(), "{output:?}");
+    world.reply(&sent).await;
+    assert_eq!(row(&world, &id).await["status"], "withdrawn");
+    let late = json!({ "user": "noor", "agent": "clerk", "action_id": id, "verdict": "approved" });
+    let (_, accepted) = world.post("/v1/approvals", &late).await;
+    let refused = |type_name: &str| type_name == v1::AgentFailed::TYPE;
+    let correlation = accepted["correlation_id"].clone();
+    world.log.wait(|event| json!(event.correlation_id) == correlation && refused(&event.type_name)).await;
+    assert_eq!(row(&world, &id).await["status"], "withdrawn");
+    let called =
+        world.events_of(&sent).await.into_iter().filter(|event| event.type_name == v1::ToolResult::TYPE).count();
+    assert_eq!(called, 0, "it was never made");
+    world.end().await;
+}
