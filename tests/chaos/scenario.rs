@@ -1,5 +1,6 @@
 //! What the model says: it does what a message wishes for, and answers with the message's id.
 
+mod errands;
 mod planned;
 mod queued;
 
@@ -127,6 +128,7 @@ fn rule(wish: Wish, oracle: &str) -> Value {
         // Not for agents that call tools themselves.
         Wish::Plan | Wish::Later | Wish::Repeat | Wish::Hook | Wish::Mail | Wish::Consent | Wish::Ask => vec![],
         Wish::Queue | Wish::Delegate => vec![],
+        Wish::Shop | Wish::Desk | Wish::Bank | Wish::Clerk | Wish::Recall => vec![errands::calls(wish)],
     };
     let calls = rounds.into_iter().map(|calls| json!({ "tool_calls": calls }));
     let turn: Vec<Value> = calls.chain([done]).collect();

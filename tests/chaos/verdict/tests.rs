@@ -82,7 +82,8 @@ impl Told {
     fn judge(&self, sent: &[(&str, Sent)], effects: &Effects) -> Verdict {
         let sent = sent.iter().map(|(id, sent)| ((*id).to_owned(), sent.clone())).collect();
         let (requests, struck, restarting) = (&[], &[], &BTreeSet::new());
-        Evidence { log: &self.0, sent: &sent, effects, requests, struck, over: Timestamp::MAX, restarting }.judge()
+        let (errands, gone, over) = (&[], &[], Timestamp::MAX);
+        Evidence { log: &self.0, sent: &sent, effects, errands, gone, requests, struck, over, restarting }.judge()
     }
 }
 
