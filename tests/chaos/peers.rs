@@ -87,6 +87,11 @@ impl Peer {
         }
     }
 
+    /// Whether an agent may call `tool` again: with the same arguments it has no further effect, as MCP's `idempotentHint` says.
+    pub fn is_repeatable(self, tool: &str) -> bool {
+        matches!(self, Self::Shop | Self::Desk) && tool == self.tool(BOOK)
+    }
+
     /// The name of one of its tools, as agents call it.
     pub fn tool(self, tool: &str) -> String {
         format!("{}.{tool}", self.name())

@@ -177,7 +177,11 @@ impl Report {
             not_projected: rest.not_projected,
             requests_failed: 0,
             longest_without_write: 0.0,
-            longest_stall: Stalls { reply: verdict.longest_reply, silence: verdict.longest_silence, stop: verdict.errands.longest_stop },
+            longest_stall: Stalls {
+                reply: verdict.longest_reply,
+                silence: verdict.longest_silence,
+                stop: verdict.errands.longest_stop,
+            },
             kills: kills_by_kind.values().sum(),
             kills_by_kind,
             faults: journal.all(),

@@ -6,11 +6,11 @@ use std::{
 };
 
 use async_nats::jetstream::consumer::PullConsumer;
+use jiff::Timestamp;
 use kairo_core::{
     bus::Bus,
     subjects::{Consumer, DLQ_STREAM},
 };
-use jiff::Timestamp;
 use kairo_model_sim::Delay;
 use sqlx::{Connection, PgConnection};
 

@@ -90,8 +90,21 @@ impl<'a> Run<'a> {
         let orders = tokio::spawn(orders::give(clients.clone(), bus.clone(), machine::desks(folder)));
         let begins = Instant::now();
         let log = Log::default();
-        let run =
-            Self { settings, folder, oracle, peers, bus, journal, clients, tables, watching, probe, log, orders, begins };
+        let run = Self {
+            settings,
+            folder,
+            oracle,
+            peers,
+            bus,
+            journal,
+            clients,
+            tables,
+            watching,
+            probe,
+            log,
+            orders,
+            begins,
+        };
         Ok((run, machine))
     }
 
@@ -147,7 +160,8 @@ impl<'a> Run<'a> {
         let (expected, work) = (self.clients.accepted(), machine::work(self.folder));
         let delay = self.settings.model_delay;
         let book = self.peers.book();
-        let rest = rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work, book, delay).await?;
+        let rest =
+            rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work, book, delay).await?;
         let over = Timestamp::now();
         self.orders.abort();
         let tables = self.tables.judge().await?;

@@ -35,7 +35,7 @@ pub fn words(wish: Wish, id: &str) -> String {
 
 /// Whether a reply is the one to this message.
 pub fn answers(reply: &str, id: &str) -> bool {
-    reply.split_whitespace().any(|word| word == id)
+    reply.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == id)
 }
 
 /// Whether a rule is for what agents work on beside their conversations.
@@ -145,5 +145,6 @@ mod tests {
         assert!(answers("Done: m1 .", "m1"));
         assert!(!answers("Done: m12 .", "m1"));
         assert!(!answers("Noted.", "m1"));
+        assert!(answers(r#"The model had nothing to add. This was done: {"title":"m1"}"#, "m1"));
     }
 }

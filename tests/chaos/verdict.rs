@@ -140,6 +140,8 @@ pub struct Asked {
     background: bool,
     /// Whether one of the peers has it, which may refuse.
     is_of_peer: bool,
+    /// Whether an agent may call again, so that it does no harm to say that it failed.
+    is_repeatable: bool,
 }
 
 impl Asked {
@@ -309,9 +311,10 @@ fn longer(longest: &mut Option<Stall>, from: Timestamp, to: Timestamp, what: imp
 /// The effect that a call asks for, if it is one of ours.
 pub fn effect(call: &ToolCall) -> Option<Asked> {
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).ok()?;
-    if let Some((_, keyed)) = peers::of_tool(&call.tool) {
+    if let Some((peer, keyed)) = peers::of_tool(&call.tool) {
+        let is_repeatable = peer.is_repeatable(&call.tool);
         let effect = arguments.get("effect")?.as_str()?.to_owned();
-        return Some(Asked { keyed, effect, background: false, is_of_peer: true });
+        return Some(Asked { keyed, effect, background: false, is_of_peer: true, is_repeatable });
     }
     let keyed = call.tool == "http.get";
     let effect = if keyed {
@@ -319,7 +322,8 @@ pub fn effect(call: &ToolCall) -> Option<Asked> {
     } else {
         arguments.get("args")?.get(0)?.as_str()?
     };
-    Some(Asked { keyed, effect: effect.to_owned(), background: call.tool == "process.spawn", is_of_peer: false })
+    let background = call.tool == "process.spawn";
+    Some(Asked { keyed, effect: effect.to_owned(), background, is_of_peer: false, is_repeatable: false })
 }
 
 #[cfg(test)]

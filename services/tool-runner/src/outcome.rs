@@ -8,7 +8,7 @@
 //! | the answer cannot be used | `failed` | `failed` | `in_doubt`, with what could be read |
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -89,6 +89,7 @@ impl Missing {
 #[derive(Debug, Clone, Default)]
 pub struct Exchange {
     reached: Arc<AtomicU8>,
+    wanted_late: Arc<AtomicBool>,
     overdue: CancellationToken,
 }
 
@@ -121,6 +122,16 @@ impl Exchange {
     /// Whether what the tool returns is the word of whoever carried it out.
     pub fn is_answered(&self) -> bool {
         self.reached.load(Ordering::SeqCst) == ANSWERED
+    }
+
+    /// What whoever carries it out says matters even after somebody wanted it stopped.
+    pub fn want_late(&self) {
+        self.wanted_late.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether that is so.
+    pub fn is_wanted_late(&self) -> bool {
+        self.wanted_late.load(Ordering::SeqCst)
     }
 
     /// Cancelled when the time limit of a call passed that goes on: its result says `in_doubt`, and an answer is still

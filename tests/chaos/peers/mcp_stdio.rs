@@ -22,7 +22,9 @@ pub fn serve(arguments: &[String]) {
     let [seed, share, file, caller] = arguments else { return eprintln!("expected SEED SHARE FILE CALLER") };
     let (Ok(seed), Ok(share)) = (seed.parse(), share.parse()) else { return eprintln!("expected numbers") };
     let ways = Ways { seed, share: Share::new(share), book: Book::new(file.into()) };
-    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() else { return };
+    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() else {
+        return;
+    };
     let listed = Arc::new(AtomicUsize::new(0));
     if Behavior::draw(seed, ways.share, Peer::Desk, "banner") != Behavior::Well {
         say("Server v1.2 starting on stdio...\n[INFO] ready".as_bytes());

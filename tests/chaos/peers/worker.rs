@@ -12,11 +12,7 @@ use kairo_local::Login;
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval};
 
-use super::{
-    BOOK, Errand, PAY, Peer, WORKER_TIMES, Ways,
-    behavior::Behavior,
-    mcp,
-};
+use super::{BOOK, Errand, PAY, Peer, WORKER_TIMES, Ways, behavior::Behavior, mcp};
 use crate::{
     chaos::{Outcome, journal::locked},
     login,
@@ -50,9 +46,7 @@ pub async fn start(ways: Ways, login: &Login) -> Outcome<()> {
 impl Worker {
     async fn announce(self, mut hello: async_nats::Subscriber) {
         let mut pace = interval(Duration::from_millis(WORKER_TIMES.2));
-        let tool = |name: &str, is_keyed: bool| {
-            json!({ "name": name, "description": "Has an effect.", "schema": mcp::schema(), "idempotent": is_keyed })
-        };
+        let tool = |name: &str, is_keyed: bool| json!({ "name": name, "description": "Has an effect.", "schema": mcp::schema(), "idempotent": is_keyed });
         let announcement = json!({
             "protocol": 1, "instance": INSTANCE, "started_ms": 1, "leaving": false,
             "tools": [tool(PAY, false), tool(BOOK, true)],

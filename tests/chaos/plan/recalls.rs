@@ -16,7 +16,8 @@ pub fn among(mut messages: Vec<Message>, faults: &[Fault], settings: &Settings) 
     faults.iter().for_each(|fault| struck.entry(fault.at).or_default().push(fault.target));
     let is_runner = |target: &Target| matches!(target, Target::Replica(Service::ToolRunner, _));
     // With one replica, each time that it is struck.
-    let all = struck.into_iter().filter(|(_, targets)| targets.len() == settings.replicas && targets.iter().all(is_runner));
+    let all =
+        struck.into_iter().filter(|(_, targets)| targets.len() == settings.replicas && targets.iter().all(is_runner));
     let times = all.flat_map(|(at, _)| AFTER.map(|after| at + after)).filter(|at| *at < settings.time);
     let mut random = Random::new(settings.seed, "recalls");
     messages.extend(times.enumerate().map(|(number, at)| {

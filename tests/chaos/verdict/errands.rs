@@ -86,7 +86,7 @@ impl Evidence<'_> {
             match ends.error() {
                 None => errands.done += usize::from(ends.first.is_some()),
                 Some("in_doubt") => errands.unheard.extend(self.unheard(action, asked)),
-                Some(kind) if has_happened => {
+                Some(kind) if has_happened && !asked.is_repeatable => {
                     errands.denied.push(format!("{} by action {action}, which ended as {kind}", asked.name()));
                 }
                 Some(_) => {}

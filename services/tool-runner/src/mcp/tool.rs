@@ -82,6 +82,9 @@ impl Tool for McpTool {
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
+            if !self.is_repeatable() {
+                ctx.exchange.want_late();
+            }
             let overdue = async {
                 ctx.exchange.overdue().cancelled().await;
                 self.server.suspected.notify_one();
