@@ -33,9 +33,12 @@ pub fn words(wish: Wish, id: &str) -> String {
     format!("{} {id} please", wish.word())
 }
 
-/// Whether a reply is the one to this message.
+/// How a reply begins where the model said nothing after what was done, again and again.
+const WITHOUT_WORDS: &str = "The model had nothing to add.";
+
+/// Whether a reply is the one to this message, or may be.
 pub fn answers(reply: &str, id: &str) -> bool {
-    reply.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == id)
+    reply.starts_with(WITHOUT_WORDS) || reply.split_whitespace().any(|word| word == id)
 }
 
 /// Whether a rule is for what agents work on beside their conversations.
@@ -145,6 +148,6 @@ mod tests {
         assert!(answers("Done: m1 .", "m1"));
         assert!(!answers("Done: m12 .", "m1"));
         assert!(!answers("Noted.", "m1"));
-        assert!(answers(r#"The model had nothing to add. This was done: {"title":"m1"}"#, "m1"));
+        assert!(answers("The model had nothing to add. This was done: process.run", "m1"));
     }
 }

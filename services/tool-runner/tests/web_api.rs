@@ -22,6 +22,8 @@ const SECRET: &str = "sesame-4711";
 
 #[cfg(test)]
 mod api {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -36,6 +38,9 @@ mod api {
         });
         port
     }
+
+    /// Whether the first request to `/lost-first` was.
+    static WAS_LOST: AtomicBool = AtomicBool::new(false);
 
     async fn answer(connection: TcpStream) {
         let mut connection = BufReader::new(connection);
@@ -69,6 +74,7 @@ mod api {
             "/loop" => redirect("/loop"),
             // The connection closes without an answer.
             "/lost" => return,
+            "/lost-first" if !WAS_LOST.swap(true, Ordering::SeqCst) => return,
             "/never" => return std::future::pending().await,
             _ => ("200 OK".to_owned(), echo.to_string()),
         };
@@ -174,6 +180,16 @@ async fn failures_name_status_and_body_within_bounds() {
     assert_eq!(words, Ok(json!("just words")));
     let nothing = called(tool("DELETE", format!("http://127.0.0.1:{port}/nothing")), json!({})).await;
     assert_eq!(nothing, Ok(json!({"status": 204})));
+}
+
+#[tokio::test]
+async fn a_request_with_a_key_whose_answer_was_lost_is_sent_again_under_it() {
+    let port = api::serve().await;
+    let keyed =
+        HttpToolConfig { idempotent: Some(true), ..tool("POST", format!("http://127.0.0.1:{port}/lost-first")) };
+    let echo = called(keyed, json!({})).await.unwrap();
+    let headers = echo["headers"].as_array().unwrap();
+    assert!(headers.contains(&json!("idempotency-key: action-1")), "{echo}");
 }
 
 #[tokio::test]

@@ -126,11 +126,11 @@ impl Connection {
         let _route = self.progress.open(request.progress_token.clone(), ctx.progress.clone());
         let response = tokio::select! {
             response = &mut request.rx => response,
-            () = ctx.cancel.cancelled(), if ctx.exchange.is_wanted_late() => {
-                self.ask_to_stop(&request.id).await;
-                request.rx.await
-            }
             () = ctx.cancel.cancelled() => {
+                if ctx.exchange.is_wanted_late() {
+                    self.ask_to_stop(&request.id).await;
+                    return request.rx.await.map_err(|_| Failure::Lost("the connection closed".to_owned()));
+                }
                 // The answer no longer matters, so neither does whether the server heard it.
                 let _ = request.cancel(Some("no longer wanted".to_owned())).await;
                 return Err(Failure::Canceled);

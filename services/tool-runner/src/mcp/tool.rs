@@ -86,7 +86,10 @@ impl Tool for McpTool {
                 ctx.exchange.want_late();
             }
             let overdue = async {
-                ctx.exchange.overdue().cancelled().await;
+                tokio::select! {
+                    () = ctx.exchange.overdue().cancelled() => {}
+                    () = ctx.cancel.cancelled() => {}
+                }
                 self.server.suspected.notify_one();
                 std::future::pending().await
             };
