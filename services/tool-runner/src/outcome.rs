@@ -1,6 +1,6 @@
 //! What a call is that has no answer: the one rule for every kind of tool. Pure.
 //!
-//! | | nothing was sent | sent, and the call can be repeated | sent, and it cannot |
+//! | | nothing was sent | sent, and an agent can call it again | sent, and it cannot |
 //! |---|---|---|---|
 //! | the time limit passed | `timed_out` | `timed_out` | `in_doubt` |
 //! | stopped on request | `canceled` | `canceled` | `in_doubt` |
@@ -35,8 +35,8 @@ pub enum Missing {
     Unusable { why: String, readable: String },
 }
 
-/// How a call ended whose answer is missing. `is_repeatable` says whether calling it twice has the effect of calling it
-/// once; `may_have_left` whether whoever carries it out may have the request.
+/// How a call ended whose answer is missing. `is_repeatable` says whether an agent can call it again without harm, under another
+/// action id; `may_have_left` whether whoever carries it out may have the request.
 pub fn without_answer(missing: &Missing, is_repeatable: bool, may_have_left: bool) -> ToolError {
     let what = missing.in_words();
     match (may_have_left, is_repeatable) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kairo_tool_runner::mcp::People;
 use kairo_tool_runner::questions::{Answer, Question, Questions, Refused, Wanted};
-use kairo_tool_runner::tool::{CallContext, CallResult, ProgressReporter, ToolErrorKind};
+use kairo_tool_runner::tool::{CallContext, CallResult, ProgressReporter};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
 use tokio::sync::watch;
