@@ -187,6 +187,7 @@ impl Season {
             Blow::Kill { down } => {
                 self.journal.strike(&name);
                 self.strike_with(kind);
+                self.journal.leave(&name);
                 victim.kill9().await?;
                 self.journal.count(KILLED, kind, format_args!("{name} killed, down for {down:?}"));
                 sleep(down).await;
@@ -201,6 +202,7 @@ impl Season {
                 self.journal.note(format_args!("{name} thawed"));
             }
             Blow::Restart => {
+                self.journal.leave(&name);
                 self.journal.count("restarted", kind, format_args!("{name} asked to end, to be started again"));
                 self.start_again(victim).await?;
             }
@@ -208,6 +210,7 @@ impl Season {
                 let _turn = self.turn.lock().await;
                 // Whoever is asked to end may have begun a call that it cannot wait for; that is told, and not held against it.
                 self.journal.strike(&name);
+                self.journal.leave(&name);
                 if killed {
                     victim.kill9().await?;
                     self.journal.count(KILLED, kind, format_args!("{name} killed"));
@@ -218,6 +221,7 @@ impl Season {
             }
             Blow::RestartInTurn => {
                 let _turn = self.turn.lock().await;
+                self.journal.leave(&name);
                 self.journal.count("restarted", kind, format_args!("{name} asked to end, to be started again"));
                 self.start_again(victim).await?;
             }
@@ -261,6 +265,7 @@ impl Season {
     async fn watch<V: Victim>(&self, victim: &mut V) -> Box<dyn std::error::Error + Send + Sync> {
         loop {
             let how = victim.ended().await;
+            self.journal.leave(&victim.name());
             self.journal.count(ENDED, victim.kind(), format_args!("{} ended by itself: {how}", victim.name()));
             if let Err(error) = self.start_again(victim).await {
                 return error;

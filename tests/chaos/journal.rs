@@ -20,6 +20,8 @@ pub struct Journal {
     file: Mutex<File>,
     counts: Mutex<BTreeMap<Count, u64>>,
     struck: Mutex<Vec<Struck>>,
+    /// What was killed or asked to end, or ended.
+    gone: Mutex<Vec<Struck>>,
 }
 
 /// What is counted: what was done, and to what.
@@ -38,6 +40,7 @@ impl Journal {
             file: Mutex::new(File::create(path)?),
             counts: Mutex::default(),
             struck: Mutex::default(),
+            gone: Mutex::default(),
         })
     }
 
@@ -60,6 +63,16 @@ impl Journal {
     /// Everything that was killed or frozen.
     pub fn struck(&self) -> Vec<Struck> {
         locked(&self.struck).clone()
+    }
+
+    /// Remembers that a process is about to end, with all that it waits for.
+    pub fn leave(&self, name: &str) {
+        locked(&self.gone).push(Struck { replica: name.to_owned(), at: Timestamp::now() });
+    }
+
+    /// Everything that ended.
+    pub fn gone(&self) -> Vec<Struck> {
+        locked(&self.gone).clone()
     }
 
     /// How often this was done, by what it was done to.

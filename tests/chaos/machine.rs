@@ -11,6 +11,7 @@ use super::{
     Outcome,
     builds::{Build, Builds},
     oracle::{self, Oracle},
+    peers::Peers,
     plan::{Course, SERVICES, Settings},
     scenario,
     servers::Servers,
@@ -58,6 +59,7 @@ struct Surroundings<'a> {
     builds: &'a Builds,
     course: Course,
     oracle: &'a Oracle,
+    peers: &'a Peers,
     nats: &'a Servers,
     database: &'a Database,
     /// The simulator's.
@@ -71,6 +73,7 @@ impl Machine {
         settings: &Settings,
         builds: &Builds,
         oracle: &Oracle,
+        peers: &Peers,
         gateways: &[String],
     ) -> Outcome<Self> {
         let tools = Tools::of_this_checkout()?;
@@ -86,6 +89,7 @@ impl Machine {
             builds,
             course: settings.course,
             oracle,
+            peers,
             nats: &nats,
             database: &database,
             model: model.url(Service::ModelSim).unwrap_or_default().to_owned(),
@@ -213,12 +217,15 @@ impl Surroundings<'_> {
                 let url = format!("{}/as/{}/v1", self.model, name(service, index));
                 vec![("KAIRO_MODELS__HEAVY__BASE_URL", url)]
             }
-            Service::ToolRunner => vec![
+            Service::ToolRunner => [
                 ("KAIRO_TOOL_RUNNER__HTTP__ALLOW_HOSTS", json!([self.oracle.host()]).to_string()),
                 ("KAIRO_TOOL_RUNNER__HTTP__ALLOW_PRIVATE", "127.0.0.1".to_owned()),
                 ("KAIRO_TOOL_RUNNER__APPROVAL", json!([scenario::GUARDED]).to_string()),
                 ("KAIRO_TOOL_RUNNER__WORKSPACE__ROOT", desks(self.folder).display().to_string()),
-            ],
+            ]
+            .into_iter()
+            .chain(self.peers.settings(&name(service, index)))
+            .collect(),
             Service::ProcessSupervisor => vec![
                 ("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", self.programs()),
                 ("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work(self.folder).display().to_string()),

@@ -2,7 +2,7 @@
 //! restarted; and a count, against a world outside, of what came of it.
 //!
 //! [`plan`] says what happens when, from a seed alone. [`load`] sends the messages, [`orders`] does what the world
-//! outside does because of what agents decide, [`faults`] strikes the [`machine`], the [`oracle`] counts effects. In the end everything is mended and given time to come to [`rest`]; the [`verdict`]
+//! outside does because of what agents decide, [`peers`] carry out calls of tools, [`faults`] strikes the [`machine`], the [`oracle`] counts effects. In the end everything is mended and given time to come to [`rest`]; the [`verdict`]
 //! then goes by the log and the oracle only.
 
 mod balancer;
@@ -15,6 +15,7 @@ mod log;
 mod machine;
 mod oracle;
 mod orders;
+pub mod peers;
 pub mod plan;
 mod probe;
 mod random;

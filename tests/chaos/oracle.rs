@@ -50,6 +50,14 @@ pub struct Effects {
     pub unkeyed: BTreeMap<String, usize>,
 }
 
+impl Effects {
+    /// Adds those that happened elsewhere: under a key, and without.
+    pub fn add(&mut self, (keyed, unkeyed): (BTreeMap<String, usize>, BTreeMap<String, usize>)) {
+        self.keyed.extend(keyed);
+        self.unkeyed.extend(unkeyed);
+    }
+}
+
 impl Oracle {
     /// Serves on loopback until the program ends. Processes write into a file in `folder`.
     pub async fn start(seed: u64, folder: &Path) -> Outcome<Self> {

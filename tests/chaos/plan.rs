@@ -4,6 +4,7 @@
 //! run of a minute has seen every kind, and ten minutes see more than three hundred kills. Messages come evenly, with
 //! bursts.
 
+mod recalls;
 mod rollout;
 mod trials;
 
@@ -232,10 +233,20 @@ pub enum Wish {
     Queue,
     /// A queued task of which a worker is to do a part: an effect under a key.
     Delegate,
+    /// Effects of the MCP server over HTTP.
+    Shop,
+    /// Effects of the MCP server over stdio.
+    Desk,
+    /// Effects of the web API.
+    Bank,
+    /// Effects of the tool worker.
+    Clerk,
+    /// An effect of each of these, which a user orders to be stopped at once.
+    Recall,
 }
 
 impl Wish {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 25] = [
         Self::Chat,
         Self::Clock,
         Self::Keyed,
@@ -256,6 +267,11 @@ impl Wish {
         Self::Ask,
         Self::Queue,
         Self::Delegate,
+        Self::Shop,
+        Self::Desk,
+        Self::Bank,
+        Self::Clerk,
+        Self::Recall,
     ];
 
     /// The word that asks for it.
@@ -281,6 +297,11 @@ impl Wish {
             Self::Ask => "ask",
             Self::Queue => "queue",
             Self::Delegate => "delegate",
+            Self::Shop => "shop",
+            Self::Desk => "desk",
+            Self::Bank => "bank",
+            Self::Clerk => "clerk",
+            Self::Recall => "recall",
         }
     }
 
@@ -294,10 +315,16 @@ impl Wish {
         matches!(self, Self::Queue | Self::Delegate)
     }
 
+    /// Whether it is for [peers](super::peers).
+    pub fn is_of_peers(self) -> bool {
+        matches!(self, Self::Shop | Self::Desk | Self::Bank | Self::Clerk | Self::Recall)
+    }
+
     /// Whether something is said about it of its own accord, later, so that it needs a thread of its own: the
     /// simulator, which looks at the last message, would take that for somebody else's move.
     fn is_alone(self) -> bool {
-        matches!(self, Self::Spawn | Self::Stop | Self::Cancel) || self.is_planned() && self != Self::Ask
+        let is_told_later = matches!(self, Self::Spawn | Self::Stop | Self::Cancel) || self.is_of_peers();
+        is_told_later || self.is_planned() && self != Self::Ask
     }
 }
 
@@ -328,7 +355,8 @@ impl Plan {
             Course::Walk => rollout::walk(settings),
             _ => trials::faults(settings),
         };
-        Self { faults, messages: messages(settings) }
+        let messages = recalls::among(messages(settings), &faults, settings);
+        Self { faults, messages }
     }
 }
 
@@ -354,6 +382,8 @@ enum Card {
     Freeze(Service),
     Restart(Service),
     KillAllServices,
+    /// No replica of tool-runner is there, or goes on, for a while.
+    NoRunner,
     Server(Target, Blow),
 }
 
@@ -362,6 +392,7 @@ fn deck(random: &mut Random) -> Vec<Card> {
     let frozen = |random: &mut Random| Blow::Freeze { lasts: millis(random, 500, 3_000) };
     let mut cards = vec![
         Card::KillAllServices,
+        Card::NoRunner,
         Card::Server(Target::Nats, down(random)),
         Card::Server(Target::Nats, frozen(random)),
         Card::Server(Target::Postgres, down(random)),
@@ -415,6 +446,10 @@ fn strike(card: Card, at: Duration, replicas: usize, random: &mut Random) -> Vec
         Card::Freeze(service) => {
             (vec![any(service, replicas, random)], Blow::Freeze { lasts: millis(random, 500, 8_000) })
         }
+        Card::NoRunner => {
+            let all = (0..replicas).map(|index| Target::Replica(Service::ToolRunner, index));
+            (all.collect(), no_runner(random))
+        }
         Card::KillAllServices => {
             let all = |service| (0..replicas).map(move |index| Target::Replica(service, index));
             (SERVICES.into_iter().flat_map(all).collect(), Blow::Kill { down: millis(random, 0, 2_000) })
@@ -423,12 +458,21 @@ fn strike(card: Card, at: Duration, replicas: usize, random: &mut Random) -> Vec
     targets.into_iter().map(|target| Fault { at, target, blow }).collect()
 }
 
+/// Killed or frozen.
+fn no_runner(random: &mut Random) -> Blow {
+    let lasts = millis(random, 4_000, 8_000);
+    if random.below(2) == 0 { Blow::Kill { down: lasts } } else { Blow::Freeze { lasts } }
+}
+
 fn any(service: Service, replicas: usize, random: &mut Random) -> Target {
     Target::Replica(service, random.index(replicas))
 }
 
 fn messages(settings: &Settings) -> Vec<Message> {
     let mut random = Random::new(settings.seed, "messages");
+    // Older builds keep what they promised of peers, which is less.
+    let is_kept = |wish: &Wish| !(settings.course.has_older() && wish.is_of_peers());
+    let wishes: Vec<Wish> = Wish::ALL.into_iter().filter(is_kept).collect();
     let mut messages = Vec::new();
     let mut at = Duration::ZERO;
     while at < settings.time {
@@ -436,7 +480,7 @@ fn messages(settings: &Settings) -> Vec<Message> {
         let (agent, user) = (random.below(AGENTS), random.below(USERS));
         for _ in 0..if burst { BURST } else { 1 } {
             let id = format!("m{}", messages.len());
-            let wish = *Wish::ALL.get(random.index(Wish::ALL.len())).unwrap_or(&Wish::Chat);
+            let wish = wishes.get(random.index(wishes.len())).copied().unwrap_or(Wish::Chat);
             let user = match wish {
                 Wish::Ask => format!("asker-{}", user % ASKERS),
                 _ if wish.is_alone() => format!("user-of-{id}"),
@@ -445,6 +489,8 @@ fn messages(settings: &Settings) -> Vec<Message> {
             let agent = match wish {
                 _ if wish.is_planned() => planner(agent % PLANNERS),
                 _ if wish.is_queued() => team(agent % TEAMS),
+                // What is told late is nothing that the last one's members could answer for.
+                _ if wish.is_of_peers() => self::agent(agent % (AGENTS - 1)),
                 _ => self::agent(agent),
             };
             let copies = if random.below(TWICE_EVERY) == 0 { 2 } else { 1 };

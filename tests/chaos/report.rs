@@ -68,6 +68,13 @@ pub struct Report {
     compactions: usize,
     briefings: usize,
     briefings_twice: usize,
+    /// Calls of peers, and what came of them.
+    peer_calls: usize,
+    peer_effects: usize,
+    peer_calls_in_doubt: usize,
+    peer_calls_settled_late: usize,
+    /// Calls that were stopped before they began.
+    calls_stopped_first: usize,
     processes_left: usize,
     dead_letters: u64,
     not_projected: u64,
@@ -100,6 +107,8 @@ pub struct Outside {
 struct Stalls {
     reply: Option<Stall>,
     silence: Option<Stall>,
+    /// Until an agent decided on an order to stop a call.
+    stop: Option<Stall>,
 }
 
 impl Report {
@@ -158,12 +167,21 @@ impl Report {
             compactions: verdict.work.compacted,
             briefings: verdict.work.briefings,
             briefings_twice: verdict.work.briefings_twice.len(),
+            peer_calls: verdict.errands.calls,
+            peer_effects: verdict.errands.effects,
+            peer_calls_in_doubt: verdict.errands.in_doubt,
+            peer_calls_settled_late: verdict.errands.settled,
+            calls_stopped_first: verdict.errands.stopped,
             processes_left: rest.processes_left.len(),
             dead_letters: rest.dead_letters,
             not_projected: rest.not_projected,
             requests_failed: 0,
             longest_without_write: 0.0,
-            longest_stall: Stalls { reply: verdict.longest_reply, silence: verdict.longest_silence },
+            longest_stall: Stalls {
+                reply: verdict.longest_reply,
+                silence: verdict.longest_silence,
+                stop: verdict.errands.longest_stop,
+            },
             kills: kills_by_kind.values().sum(),
             kills_by_kind,
             faults: journal.all(),
@@ -205,6 +223,10 @@ impl Report {
             ("sessions of work that never ended", verdict.work.sessions_not_ended),
             ("sessions of work that ended twice", verdict.work.sessions_ended_twice),
             ("sessions briefed on twice", verdict.work.briefings_twice),
+            ("effects reported as not done that were", verdict.errands.denied),
+            ("answers of peers that settled nothing", verdict.errands.unheard),
+            ("effects of calls that were stopped before they began", verdict.errands.begun_after_stop),
+            ("orders to stop a call that took too long", verdict.errands.slow_stops),
             ("processes left", rest.processes_left),
             ("work that never came to rest", rest.unsettled.into_iter().collect()),
             ("not in the read model", not_projected.into_iter().collect()),
@@ -318,13 +340,19 @@ impl fmt::Display for Report {
         line("  summed up", &self.compactions)?;
         line("briefings", &self.briefings)?;
         line("  told twice", &self.briefings_twice)?;
+        line("calls of peers", &self.peer_calls)?;
+        line("  effects", &self.peer_effects)?;
+        line("  in doubt", &self.peer_calls_in_doubt)?;
+        line("  settled late", &self.peer_calls_settled_late)?;
+        line("calls stopped first", &self.calls_stopped_first)?;
         line("processes left", &self.processes_left)?;
         line("dead letters", &self.dead_letters)?;
         line("not in the read model", &self.not_projected)?;
         line("requests that failed", &self.requests_failed)?;
         line("kills", &self.kills)?;
         writeln!(f, "{:28}{:>8.2} s", "longest without a write", self.longest_without_write)?;
-        for (name, stall) in [("reply", &self.longest_stall.reply), ("silence", &self.longest_stall.silence)] {
+        let Stalls { reply, silence, stop } = &self.longest_stall;
+        for (name, stall) in [("reply", reply), ("silence", silence), ("stop", stop)] {
             if let Some(stall) = stall {
                 writeln!(f, "{:28}{:>8.1} s ({})", format!("longest stall, {name}"), stall.seconds, stall.what)?;
             }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_nats::jetstream::consumer::PullConsumer;
+use jiff::Timestamp;
 use kairo_core::{
     bus::Bus,
     subjects::{Consumer, DLQ_STREAM},
@@ -13,7 +14,7 @@ use kairo_core::{
 use kairo_model_sim::Delay;
 use sqlx::{Connection, PgConnection};
 
-use super::{Outcome, log::Log};
+use super::{Outcome, log::Log, peers::book::Book};
 
 /// The longest that the end of all work is waited for, with a model that answers at once.
 const DEADLINE: Duration = Duration::from_secs(180);
@@ -24,6 +25,8 @@ const ANSWERS: u32 = 100;
 const QUIET: Duration = Duration::from_secs(45);
 /// Nobody says when there is nothing left to do: asking again is all there is.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// How long a late answer may take until it stands in the log.
+pub const SETTLED_WITHIN: Duration = Duration::from_secs(3);
 /// How long processes that were just killed may need to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -47,6 +50,7 @@ pub async fn come_to_rest(
     log: &mut Log,
     expected: &[String],
     work: &Path,
+    errands: &Book,
     model_delay: Delay,
 ) -> Outcome<Rest> {
     let begun = Instant::now();
@@ -55,6 +59,7 @@ pub async fn come_to_rest(
     let unsettled = loop {
         // A server that has just been started may not answer yet, which is no rest either.
         let left = to_do(bus, database, log, expected).await.unwrap_or_else(|error| Some(error.to_string()));
+        let left = left.or_else(|| late_answers(errands));
         if log.end() != end {
             (end, moved) = (log.end(), Instant::now());
         }
@@ -83,6 +88,13 @@ async fn to_do(bus: &Bus, database: &str, log: &mut Log, expected: &[String]) ->
         return Ok(None);
     }
     Ok(Some(format!("open: [{}], consumers: [{busy}], not projected: {behind}, new: {grown}", open.join(", "))))
+}
+
+/// Answers of peers that are still to come, or came just now.
+fn late_answers(errands: &Book) -> Option<String> {
+    let due = errands.read().into_iter().filter_map(|line| line.due);
+    let coming = due.filter(|due| *due + SETTLED_WITHIN > Timestamp::now()).count();
+    (coming > 0).then(|| format!("{coming} answers of peers are still to come"))
 }
 
 fn open(log: &Log, expected: &[String]) -> Vec<String> {

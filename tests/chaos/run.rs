@@ -28,6 +28,7 @@ use super::{
     machine::{self, Machine},
     oracle::Oracle,
     orders,
+    peers::{self, Peers},
     plan::{Course, Plan, Settings},
     probe::Probe,
     report::{Outside, Report},
@@ -51,6 +52,7 @@ pub struct Run<'a> {
     settings: &'a Settings,
     folder: &'a Path,
     oracle: Oracle,
+    peers: Peers,
     bus: Bus,
     journal: Arc<Journal>,
     clients: Clients,
@@ -69,7 +71,9 @@ impl<'a> Run<'a> {
     pub async fn start(settings: &'a Settings, builds: &'a Builds, folder: &'a Path) -> Outcome<(Self, Machine)> {
         let oracle = Oracle::start(settings.seed, folder).await?;
         let gateways = machine::gateways(settings.replicas)?;
-        let machine = Machine::start(folder, settings, builds, &oracle, &gateways).await?;
+        let peers = Peers::start(settings, folder).await?;
+        let machine = Machine::start(folder, settings, builds, &oracle, &peers, &gateways).await?;
+        peers.start_worker(&machine.nats.worker()?).await?;
         let bus = log::connect(&machine.nats.operator()).await?;
         tools_are_offered(&bus).await?;
         let journal = Arc::new(Journal::create(&folder.join("faults.log"))?);
@@ -86,8 +90,21 @@ impl<'a> Run<'a> {
         let orders = tokio::spawn(orders::give(clients.clone(), bus.clone(), machine::desks(folder)));
         let begins = Instant::now();
         let log = Log::default();
-        let run =
-            Self { settings, folder, oracle, bus, journal, clients, tables, watching, probe, log, orders, begins };
+        let run = Self {
+            settings,
+            folder,
+            oracle,
+            peers,
+            bus,
+            journal,
+            clients,
+            tables,
+            watching,
+            probe,
+            log,
+            orders,
+            begins,
+        };
         Ok((run, machine))
     }
 
@@ -142,7 +159,9 @@ impl<'a> Run<'a> {
     pub async fn count(mut self, hands: Hands) -> Outcome<Report> {
         let (expected, work) = (self.clients.accepted(), machine::work(self.folder));
         let delay = self.settings.model_delay;
-        let rest = rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work, delay).await?;
+        let book = self.peers.book();
+        let rest =
+            rest::come_to_rest(&self.bus, hands.database(), &mut self.log, &expected, &work, book, delay).await?;
         let over = Timestamp::now();
         self.orders.abort();
         let tables = self.tables.judge().await?;
@@ -155,12 +174,16 @@ impl<'a> Run<'a> {
             _ => None,
         };
         machine.stop().await?;
-        let (sent, effects) = (self.clients.sent(), self.oracle.effects());
+        let (sent, mut effects) = (self.clients.sent(), self.oracle.effects());
+        effects.add(self.peers.book().effects());
+        let errands = self.peers.book().read();
         let (requests, struck) = (calls::read(&machine::requests(self.folder))?, self.journal.struck());
         let evidence = Evidence {
             log: &self.log,
             sent: &sent,
             effects: &effects,
+            errands: &errands,
+            gone: &self.journal.gone(),
             requests: &requests,
             struck: &struck,
             over,
@@ -194,9 +217,10 @@ async fn tools_are_offered(bus: &Bus) -> Outcome<()> {
     let offers = |body: &Body, tool: &str| {
         ToolCatalogue::of(body).is_some_and(|catalogue| catalogue.tools.iter().any(|offered| offered.name == tool))
     };
+    let tools: Vec<String> = TOOLS.map(str::to_owned).into_iter().chain(peers::tools()).collect();
     let mut changes = catalogue.changes();
     let offered = changes
-        .wait_for(|record| record.as_ref().is_some_and(|record| TOOLS.iter().all(|tool| offers(&record.body, tool))));
+        .wait_for(|record| record.as_ref().is_some_and(|record| tools.iter().all(|tool| offers(&record.body, tool))));
     timeout(OFFERED_WITHIN, offered).await.map_err(|_| "the tools of the load were never offered")??;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! What the model says: it does what a message wishes for, and answers with the message's id.
 
+mod errands;
 mod planned;
 mod queued;
 
@@ -32,9 +33,12 @@ pub fn words(wish: Wish, id: &str) -> String {
     format!("{} {id} please", wish.word())
 }
 
-/// Whether a reply is the one to this message.
+/// How a reply begins where the model said nothing after what was done, again and again.
+const WITHOUT_WORDS: &str = "The model had nothing to add.";
+
+/// Whether a reply is the one to this message, or may be.
 pub fn answers(reply: &str, id: &str) -> bool {
-    reply.split_whitespace().any(|word| word == id)
+    reply.starts_with(WITHOUT_WORDS) || reply.split_whitespace().any(|word| word == id)
 }
 
 /// Whether a rule is for what agents work on beside their conversations.
@@ -127,6 +131,7 @@ fn rule(wish: Wish, oracle: &str) -> Value {
         // Not for agents that call tools themselves.
         Wish::Plan | Wish::Later | Wish::Repeat | Wish::Hook | Wish::Mail | Wish::Consent | Wish::Ask => vec![],
         Wish::Queue | Wish::Delegate => vec![],
+        Wish::Shop | Wish::Desk | Wish::Bank | Wish::Clerk | Wish::Recall => vec![errands::calls(wish)],
     };
     let calls = rounds.into_iter().map(|calls| json!({ "tool_calls": calls }));
     let turn: Vec<Value> = calls.chain([done]).collect();
@@ -143,5 +148,6 @@ mod tests {
         assert!(answers("Done: m1 .", "m1"));
         assert!(!answers("Done: m12 .", "m1"));
         assert!(!answers("Noted.", "m1"));
+        assert!(answers("The model had nothing to add. This was done: process.run", "m1"));
     }
 }

@@ -8,13 +8,14 @@ use std::{path::Path, time::Duration};
 
 use async_nats::jetstream;
 use futures::future::select_all;
-use kairo_core::permissions::Identity;
+use kairo_core::{ids::Name, permissions::Identity};
 use kairo_local::{ClusterMember, LocalError, Login, NatsServer, Stack, TlsFiles, Tools, Users, free_port};
 use tokio::time::{sleep, timeout};
 
 use self::{disk::Disk, links::Links};
 use super::{
     Outcome,
+    peers::Peer,
     plan::{Blow, Course, Settings},
     victim::Victim,
 };
@@ -52,7 +53,8 @@ impl Servers {
 
     /// Starts so many in `folder`, and waits until they answer.
     pub async fn start(tools: &Tools, folder: &Path, settings: &Settings) -> Outcome<Self> {
-        let users = Users::in_dir(folder.join("users"))?;
+        let mut users = Users::in_dir(folder.join("users"))?;
+        users.let_in_worker(&Name::parse(Peer::Clerk.name())?)?;
         let is_trial = !matches!(settings.course, Course::Chaos | Course::Walk | Course::SideBySide);
         if settings.servers == 1 {
             let mut options = tools.nats_in(folder.join("nats"))?;
@@ -99,6 +101,12 @@ impl Servers {
         let (user, password) =
             (Identity::Provision.name().to_owned(), self.users.password(Identity::Provision).to_owned());
         Login { url: self.url(), user, password, tls_ca: self.authority().map(Path::to_owned) }
+    }
+
+    /// All of them, as the tool worker of the load.
+    pub fn worker(&self) -> Outcome<Login> {
+        let (user, password) = self.users.worker(&Name::parse(Peer::Clerk.name())?).ok_or("no user for the worker")?;
+        Ok(Login { user, password: password.to_owned(), ..self.operator() })
     }
 
     /// A client that may do everything.

@@ -1,5 +1,6 @@
 //! What came of it: the log against what was sent and against what happened outside. Pure.
 
+mod errands;
 mod minds;
 mod order;
 mod work;
@@ -13,12 +14,13 @@ use kairo_proto::{
     v1::{ProcessExited, ToolCall, ToolResult, decided_event::Event},
 };
 
-pub use self::work::Work;
+pub use self::{errands::Errands, work::Work};
 use super::{
     calls::{Bill, Calls, Request, Struck},
     load::Sent,
     log::{Entry, Log},
     oracle::Effects,
+    peers::{self, book::Line},
     scenario,
 };
 use crate::audit::{decision, tool_calls};
@@ -29,6 +31,10 @@ pub struct Evidence<'a> {
     /// By message id.
     pub sent: &'a BTreeMap<String, Sent>,
     pub effects: &'a Effects,
+    /// What peers wrote down.
+    pub errands: &'a [Line],
+    /// What ended, however.
+    pub gone: &'a [Struck],
     /// What the model was asked for.
     pub requests: &'a [Request],
     /// What was killed and frozen.
@@ -94,6 +100,7 @@ pub struct Verdict {
     /// Messages that were put into more than one thread.
     pub placed_twice: Vec<String>,
     pub work: Work,
+    pub errands: Errands,
     pub longest_reply: Option<Stall>,
     pub longest_silence: Option<Stall>,
 }
@@ -103,14 +110,14 @@ impl Verdict {
     fn judge_failure(&mut self, result: &ToolResult, asked: Option<&Asked>) {
         let kind = result.error.as_ref().map_or("", |error| error.kind.as_str());
         match kind {
-            "in_doubt" if asked.is_some_and(|asked| asked.keyed) => {
+            "in_doubt" if asked.is_some_and(|asked| asked.keyed && !asked.is_of_peer) => {
                 self.needlessly_in_doubt.push(result.action_id.clone());
             }
             "in_doubt" => self.in_doubt += 1,
             other => {
                 *self.failures.entry(other.to_owned()).or_default() += 1;
                 // Asking about another action may fail: then it is said that it can be tried again.
-                if asked.is_some() && !matches!(other, "timed_out" | "canceled") {
+                if asked.is_some_and(|asked| !asked.is_of_peer) && !matches!(other, "timed_out" | "canceled") {
                     self.needlessly_failed.push(format!("{other}: {}", result.action_id));
                 }
             }
@@ -131,6 +138,10 @@ pub struct Asked {
     keyed: bool,
     effect: String,
     background: bool,
+    /// Whether one of the peers has it, which may refuse.
+    is_of_peer: bool,
+    /// Whether an agent may call again, so that it does no harm to say that it failed.
+    is_repeatable: bool,
 }
 
 impl Asked {
@@ -148,6 +159,7 @@ impl Evidence<'_> {
         self.judge_minds(&mut verdict);
         self.judge_order(&mut verdict);
         verdict.work = self.judge_work();
+        verdict.errands = self.judge_errands();
         verdict.calls = self.calls();
         verdict.longest_silence = self.longest_silence();
         verdict
@@ -248,7 +260,7 @@ impl Evidence<'_> {
             match done {
                 0 => {
                     verdict.not_done += 1;
-                    if asked.keyed {
+                    if asked.keyed && !asked.is_of_peer {
                         verdict.not_done_keyed.push(asked.effect.clone());
                     }
                 }
@@ -299,13 +311,19 @@ fn longer(longest: &mut Option<Stall>, from: Timestamp, to: Timestamp, what: imp
 /// The effect that a call asks for, if it is one of ours.
 pub fn effect(call: &ToolCall) -> Option<Asked> {
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).ok()?;
+    if let Some((peer, keyed)) = peers::of_tool(&call.tool) {
+        let is_repeatable = peer.is_repeatable(&call.tool);
+        let effect = arguments.get("effect")?.as_str()?.to_owned();
+        return Some(Asked { keyed, effect, background: false, is_of_peer: true, is_repeatable });
+    }
     let keyed = call.tool == "http.get";
     let effect = if keyed {
         arguments.get("url")?.as_str()?.rsplit('/').next()?
     } else {
         arguments.get("args")?.get(0)?.as_str()?
     };
-    Some(Asked { keyed, effect: effect.to_owned(), background: call.tool == "process.spawn" })
+    let background = call.tool == "process.spawn";
+    Some(Asked { keyed, effect: effect.to_owned(), background, is_of_peer: false, is_repeatable: false })
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use crate::chance::Chance;
 
+/// Tells the draw of desertions from others of a seed.
+const DESERTION: u64 = 0x6465_7365_7274;
+
 /// Rates in a thousand: of the blows of a storm, or of the operations named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
@@ -11,6 +14,8 @@ pub struct Faults {
     pub freeze: u64,
     /// A process supervisor stands still while a program runs, for longer than others wait for it.
     pub standstill: u64,
+    /// Nobody of a service is there: all die or stand still, and none comes in their place for a while.
+    pub desertion: u64,
     /// The whole host stands still: every replica, and the time that passes meanwhile is lost to all.
     pub pause: u64,
     /// A replica is asked to stop, in good order.
@@ -72,6 +77,7 @@ impl Faults {
             crash: rate(120),
             freeze: rate(120),
             standstill: 0,
+            desertion: 0,
             pause: rate(20),
             stop: rate(60),
             join: rate(40),
@@ -95,6 +101,15 @@ impl Faults {
             little_memory: chance.permille(300),
             long_programs: false,
         }
+    }
+
+    /// The same, and in every third seed, times in which nobody of a service is there. Drawn apart, so that the others are as
+    /// they were.
+    pub fn of(seed: u64, chance: &mut Chance) -> Self {
+        let (drawn, mut apart) = (Self::drawn(chance), Chance::new(seed ^ DESERTION));
+        let is_quiet = drawn == Self::default() || drawn.long_programs || !apart.permille(333);
+        let desertion = if is_quiet { 0 } else { 10 + apart.below(60) as u64 };
+        Self { desertion, ..drawn }
     }
 
     /// Replicas that are given up for lost although they come back: where nobody is cut off and little else goes wrong, a

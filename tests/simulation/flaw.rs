@@ -2,14 +2,20 @@
 //! service one that does not keep to a rule: who sees no guard writes without one.
 
 use kairo_core::{
-    bus::port::{Headers, Message},
+    bus::{
+        cancels::STOPPING,
+        port::{Headers, Message},
+    },
     record::Raw,
     subjects::{Consumer, Service},
 };
 use kairo_in_memory::server::Parcel;
 use kairo_proto::Body;
 
-use crate::world::World;
+use crate::{
+    audit::{decision, tool_calls},
+    world::World,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
@@ -51,6 +57,8 @@ pub enum Flaw {
     TailOutOfOrder,
     /// Whoever reads a partition does not see that a message was lost.
     TailLoses,
+    /// A runner does not look for decisions that stop what it is about to begin.
+    StopsOverlooked,
 }
 
 impl Flaw {
@@ -59,7 +67,7 @@ impl Flaw {
 
     /// With the seed that found it when it was searched for last, from which the search begins: most changes of the services lead
     /// the same seed elsewhere.
-    pub const ALL: [(Flaw, u64); 19] = [
+    pub const ALL: [(Flaw, u64); 20] = [
         (Flaw::UnguardedDecision, 45),
         (Flaw::LedgerIgnored, 16),
         (Flaw::EverythingRepeats, 16),
@@ -79,6 +87,7 @@ impl Flaw {
         (Flaw::LaggingLeader, 0),
         (Flaw::TailOutOfOrder, 2),
         (Flaw::TailLoses, 2),
+        (Flaw::StopsOverlooked, 4),
     ];
 }
 
@@ -138,6 +147,7 @@ pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
         (Flaw::ForgetfulLedger, Service::ToolRunner) => {
             raws.retain(|raw| !is(raw, "tool", "invoke") || !world.permille(300));
         }
+        (Flaw::StopsOverlooked, Service::ToolRunner) => raws.retain(|raw| !stops(raw)),
         (Flaw::OtherLogsCheckpoint, _) => {
             let log = world.log.to_string();
             let checkpoints = raws.iter_mut().filter(|raw| raw.subject.starts_with(CHECKPOINT));
@@ -151,6 +161,13 @@ pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
         _ => {}
     }
     raws
+}
+
+/// Whether it is a decision that stops a call.
+fn stops(raw: &Raw) -> bool {
+    let Ok(record) = raw.read(1 << 20) else { return false };
+    let calls = decision(&record).into_iter().flat_map(tool_calls);
+    calls.into_iter().any(|(_, call)| STOPPING.contains(&call.tool.as_str()))
 }
 
 fn forget_consent_in(raw: &mut Raw) {

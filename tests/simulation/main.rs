@@ -1,6 +1,6 @@
 //! Deterministic simulation: router, agent-runtime, tool-runner and process-supervisor as they run in production, two
 //! replicas of each and more, in one thread, on a world in memory. Chance, from a seed, chooses how long everything takes
-//! and what goes wrong: a replica dies, stands still, is cut off, is asked to stop; the server restarts, lags behind,
+//! and what goes wrong: a replica dies, stands still (or all of a service do), is cut off, is asked to stop; the server restarts, lags behind,
 //! has no leader or no room; requests and answers are lost, deliveries come twice, messages are copied past every guard,
 //! clocks are off, the whole host stands still. After a while nothing goes wrong any more; then everything must come to
 //! rest, and the [`invariants`] must hold.

@@ -98,6 +98,16 @@ pub fn order_of_task(world: &World, number: usize) -> Option<Outgoing> {
     Some(ordered(world, order))
 }
 
+/// An order to stop an action that is in flight.
+pub fn stop(world: &World, command_id: &str) -> Outgoing {
+    let (agent, action_id) = some_action(world);
+    let (command_id, user) = (command_id.to_owned(), USERS[0].to_owned());
+    ordered(
+        world,
+        UserCommand { command_id, user, agent, action_id, command: "cancel".to_owned(), ..Default::default() },
+    )
+}
+
 fn ordered(world: &World, order: UserCommand) -> Outgoing {
     world.note(USERS[0], || format!("orders {order:?}"));
     let envelope = entering("command", &[USERS[0], &order.command_id], world.now());

@@ -51,7 +51,7 @@ pub fn run(seed: u64, flaw: Option<Flaw>, trace: bool) -> Outcome {
 
 async fn live(seed: u64, flaw: Option<Flaw>, trace: bool) -> Outcome {
     let mut chance = Chance::new(!seed);
-    let faults = Faults::drawn(&mut chance);
+    let faults = Faults::of(seed, &mut chance);
     let world = Arc::new(Mutex::new(World::new(seed, faults, flaw, trace)));
     world.lock().unwrap().me = Arc::downgrade(&world);
     world.lock().unwrap().provision();

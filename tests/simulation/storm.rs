@@ -1,5 +1,7 @@
 //! What strikes a run, and when.
 
+mod desertion;
+
 use std::time::Duration;
 
 use kairo_core::subjects::{Consumer, EVENTS_STREAM, MEMBERS_BUCKET, OWNERS_BUCKET, SNAPSHOTS_BUCKET, Service};
@@ -31,6 +33,7 @@ pub async fn rage(world: &Shared, until: Instant) {
 pub fn calm(world: &Shared) {
     {
         let mut world = world.lock().unwrap();
+        world.deserted = None;
         world.faults = Faults { outdated_catalogue: world.faults.outdated_catalogue, ..Faults::default() };
         world.note("world", || "calm".to_owned());
         for replica in 0..world.replicas.len() {
@@ -53,6 +56,9 @@ pub fn fill_up(world: &Shared) {
 fn fill_up_counting(world: &Shared, counts: impl Fn(&Replica) -> bool) {
     for service in SERVICES {
         let here = world.lock().unwrap();
+        if desertion::is_deserted(&here, service) {
+            continue;
+        }
         let living = here.living(|its| its == service).into_iter().filter(|at| counts(&here.replicas[*at])).count();
         drop(here);
         (living..REPLICAS).for_each(|_| _ = cluster::start(world, service));
@@ -68,9 +74,12 @@ fn strike(world: &Shared) {
     if strikes(faults.join) {
         let here = world.lock().unwrap();
         let service = SERVICES[here.below(SERVICES.len())];
-        let room = here.living(|its| its == service).len() < MOST;
+        let room = here.living(|its| its == service).len() < MOST && !desertion::is_deserted(&here, service);
         drop(here);
         room.then(|| cluster::start(world, service));
+    }
+    if strikes(faults.desertion) {
+        desertion::desert(world);
     }
     let mut here = world.lock().unwrap();
     if here.permille(faults.crash)

@@ -22,7 +22,7 @@ use kairo_core::{
     privacy::PrivacyConfig,
     record::{Raw, Record},
     sealing::Key,
-    subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, TIMERS_STREAM},
+    subjects::{EVENTS_STREAM, HOOKS_STREAM, OWNERS_BUCKET, SNAPSHOTS_BUCKET, Service, TIMERS_STREAM},
     vocabulary::{FIRST, READER},
 };
 use kairo_in_memory::server::{Parcel, Server, Stream, View};
@@ -65,6 +65,8 @@ pub struct World {
     /// Sequences of what was put into the log a second time, past every guard.
     pub copies: Vec<u64>,
     pub faults: Faults,
+    /// A service of which nobody is there, and until when.
+    pub deserted: Option<(Service, Instant)>,
     pub flaw: Option<Flaw>,
     /// What must never be seen, and was.
     pub violations: Vec<String>,
@@ -143,6 +145,7 @@ impl World {
             processes: Vec::new(),
             copies: Vec::new(),
             faults,
+            deserted: None,
             flaw,
             violations: Vec::new(),
             busy: Arc::new(()),

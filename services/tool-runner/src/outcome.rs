@@ -1,6 +1,6 @@
 //! What a call is that has no answer: the one rule for every kind of tool. Pure.
 //!
-//! | | nothing was sent | sent, and the call can be repeated | sent, and it cannot |
+//! | | nothing was sent | sent, and an agent can call it again | sent, and it cannot |
 //! |---|---|---|---|
 //! | the time limit passed | `timed_out` | `timed_out` | `in_doubt` |
 //! | stopped on request | `canceled` | `canceled` | `in_doubt` |
@@ -8,7 +8,7 @@
 //! | the answer cannot be used | `failed` | `failed` | `in_doubt`, with what could be read |
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -35,8 +35,8 @@ pub enum Missing {
     Unusable { why: String, readable: String },
 }
 
-/// How a call ended whose answer is missing. `is_repeatable` says whether calling it twice has the effect of calling it
-/// once; `may_have_left` whether whoever carries it out may have the request.
+/// How a call ended whose answer is missing. `is_repeatable` says whether an agent can call it again without harm, under another
+/// action id; `may_have_left` whether whoever carries it out may have the request.
 pub fn without_answer(missing: &Missing, is_repeatable: bool, may_have_left: bool) -> ToolError {
     let what = missing.in_words();
     match (may_have_left, is_repeatable) {
@@ -89,6 +89,7 @@ impl Missing {
 #[derive(Debug, Clone, Default)]
 pub struct Exchange {
     reached: Arc<AtomicU8>,
+    wanted_late: Arc<AtomicBool>,
     overdue: CancellationToken,
 }
 
@@ -121,6 +122,16 @@ impl Exchange {
     /// Whether what the tool returns is the word of whoever carried it out.
     pub fn is_answered(&self) -> bool {
         self.reached.load(Ordering::SeqCst) == ANSWERED
+    }
+
+    /// What whoever carries it out says matters even after somebody wanted it stopped.
+    pub fn want_late(&self) {
+        self.wanted_late.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether that is so.
+    pub fn is_wanted_late(&self) -> bool {
+        self.wanted_late.load(Ordering::SeqCst)
     }
 
     /// Cancelled when the time limit of a call passed that goes on: its result says `in_doubt`, and an answer is still

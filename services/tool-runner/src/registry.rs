@@ -84,6 +84,11 @@ impl Registry {
         tool.ok_or_else(|| ToolError::not_found(format!("there is no tool named {name:?}")))
     }
 
+    /// The tool of this name, whatever it is called with.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.lock().by_name.get(name).cloned()
+    }
+
     /// The tools on offer, now and whenever they change.
     pub(crate) fn watch(&self) -> watch::Receiver<Arc<Catalogue>> {
         self.catalogue.subscribe()

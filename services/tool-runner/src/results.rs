@@ -67,8 +67,9 @@ impl Results {
         Ok(record.and_then(|record| ToolResult::try_from(record.body).ok()))
     }
 
-    /// Writes the result, unless the action has one. `cause` is an event from which the action followed.
-    pub async fn report(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<(), BusError> {
+    /// Writes the result, unless the action has one; says whether it was written. `cause` is an event from which the action
+    /// followed.
+    pub async fn report(&self, agent: &Name, since: u64, cause: &Envelope, ended: Ended<'_>) -> Result<bool, BusError> {
         self.write_bounded(agent, since, cause, ended, When::InTime).await
     }
 
@@ -79,7 +80,7 @@ impl Results {
             tracing::warn!(%agent, action = %ended.action, "a late answer is not written before epoch {ANSWERS}");
             return Ok(());
         }
-        self.write_bounded(agent, since, cause, ended, When::Late).await
+        self.write_bounded(agent, since, cause, ended, When::Late).await.map(drop)
     }
 
     async fn write_bounded(
@@ -89,7 +90,7 @@ impl Results {
         cause: &Envelope,
         ended: Ended<'_>,
         when: When,
-    ) -> Result<(), BusError> {
+    ) -> Result<bool, BusError> {
         let Ended { action, tool, user, is_repeatable, took, .. } = ended;
         match self.write(agent, since, cause, ended, when).await {
             Err(BusError::TooLarge { size }) => {
@@ -112,7 +113,7 @@ impl Results {
         cause: &Envelope,
         ended: Ended<'_>,
         when: When,
-    ) -> Result<(), BusError> {
+    ) -> Result<bool, BusError> {
         let (action, user, whose) = (ended.action, ended.user, Whose::user(ended.user));
         let (tool, took, error) =
             (ended.tool, ended.took, ended.outcome.result.as_ref().err().map(|error| error.kind.clone()));
@@ -134,7 +135,8 @@ impl Results {
         };
         let body = ToolResult { late: when == When::Late, ..result(self.bus.instance.as_str(), ended, parts) };
         let event = Outgoing::new(&TOOL_RESULT, agent, envelope, body).whose(whose);
-        match (self.ledger.enter(agent, since, &event).await?, when) {
+        let entered = self.ledger.enter(agent, since, &event).await?;
+        match (&entered, when) {
             (Entered::Written { .. }, When::InTime) => self.measure(agent, tool, took, error),
             (Entered::Written { .. }, When::Late) => {
                 tracing::info!(%agent, %action, tool, "a late answer settles what was in doubt");
@@ -143,7 +145,7 @@ impl Results {
                 tracing::info!(%agent, %action, "the action has a result already, this one is dropped");
             }
         }
-        Ok(())
+        Ok(matches!(entered, Entered::Written { .. }))
     }
 
     /// A name that is no tool's is the model's own, and there is no end of them.

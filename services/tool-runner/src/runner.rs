@@ -343,15 +343,22 @@ impl Runner {
                 .into()
             }
             (Disposition::Withdraw | Disposition::Prevent, _) => Err(ToolError::canceled(NOT_BEGUN)).into(),
-            (Disposition::Stop, _) => Err(ToolError::canceled(STOPPED_STAYS_DONE)).into(),
-            (Disposition::Doubt, _) => self.doubt(job, &call.asked),
+            (Disposition::Stop, _) if self.toolbox.is_repeatable(&call.asked.tool) => {
+                Err(ToolError::canceled(STOPPED_STAYS_DONE)).into()
+            }
+            (Disposition::Stop | Disposition::Doubt, _) => self.doubt(job, &call.asked),
         };
         let Asked { action, tool, user, .. } = &call.asked;
         let user = user.as_deref().unwrap_or_default();
         let late = outcome.late.take();
+        let ran = matches!(disposition, Disposition::Begin | Disposition::Repeat);
+        let answer = ran.then(|| outcome.result.clone());
         let (is_repeatable, took) = (call.idempotent, started.elapsed());
         let ended = Ended { action: *action, tool, user, outcome, is_repeatable, took };
-        self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?;
+        let is_written = self.results.report(&job.agent, job.since, &job.decision.envelope, ended).await?;
+        if let (false, Some(result)) = (is_written, answer) {
+            self.settle_doubt_of_others(job, call, result, took).await?;
+        }
         if let Some(late) = late {
             self.wait_for(job, &call.asked, late, started);
         }

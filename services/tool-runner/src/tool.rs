@@ -246,7 +246,8 @@ pub trait Tool: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Whether calling it twice with the same action id has the effect of calling it once.
+    /// Whether an agent that calls it again, under another action id, does no harm: it only reads, or the same arguments have
+    /// no further effect. A tool that is idempotent by its key alone is not, as another call has another key.
     fn is_repeatable(&self) -> bool {
         self.spec().idempotent
     }

@@ -243,6 +243,11 @@ impl Toolbox {
         self.hear(&tool, arguments, ctx)
     }
 
+    /// Whether an agent may call this tool again without harm; false for one that nobody has here.
+    pub fn is_repeatable(&self, name: &str) -> bool {
+        self.registry.named(name).is_some_and(|tool| tool.is_repeatable())
+    }
+
     fn hear(&self, tool: &Arc<dyn Tool>, arguments: Value, mut ctx: CallContext) -> Option<LateAnswer> {
         let (stop, exchange) = (CancellationToken::new(), Exchange::default());
         (ctx.cancel, ctx.exchange) = (stop.clone(), exchange.clone());

@@ -22,6 +22,8 @@ const SECRET: &str = "sesame-4711";
 
 #[cfg(test)]
 mod api {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -36,6 +38,9 @@ mod api {
         });
         port
     }
+
+    /// Whether the first request to `/lost-first` was.
+    static WAS_LOST: AtomicBool = AtomicBool::new(false);
 
     async fn answer(connection: TcpStream) {
         let mut connection = BufReader::new(connection);
@@ -69,6 +74,7 @@ mod api {
             "/loop" => redirect("/loop"),
             // The connection closes without an answer.
             "/lost" => return,
+            "/lost-first" if !WAS_LOST.swap(true, Ordering::SeqCst) => return,
             "/never" => return std::future::pending().await,
             _ => ("200 OK".to_owned(), echo.to_string()),
         };
@@ -177,12 +183,23 @@ async fn failures_name_status_and_body_within_bounds() {
 }
 
 #[tokio::test]
+async fn a_request_with_a_key_whose_answer_was_lost_is_sent_again_under_it() {
+    let port = api::serve().await;
+    let keyed =
+        HttpToolConfig { idempotent: Some(true), ..tool("POST", format!("http://127.0.0.1:{port}/lost-first")) };
+    let echo = called(keyed, json!({})).await.unwrap();
+    let headers = echo["headers"].as_array().unwrap();
+    assert!(headers.contains(&json!("idempotency-key: action-1")), "{echo}");
+}
+
+#[tokio::test]
 async fn a_request_whose_answer_was_lost_is_in_doubt_unless_it_can_be_repeated() {
     let port = api::serve().await;
     assert_eq!(refused("POST", port, "/lost").await.0, ToolErrorKind::InDoubt);
     assert_eq!(refused("GET", port, "/lost").await.0, ToolErrorKind::Failed);
     let safe = HttpToolConfig { idempotent: Some(true), ..tool("POST", format!("http://127.0.0.1:{port}/lost")) };
-    assert_eq!(called(safe, json!({})).await.unwrap_err().kind, ToolErrorKind::Failed);
+    // Another call of an agent has another key.
+    assert_eq!(called(safe, json!({})).await.unwrap_err().kind, ToolErrorKind::InDoubt);
     // Nobody is there: nothing was sent.
     assert_eq!(refused("POST", 1, "/").await.0, ToolErrorKind::Failed);
     let slow = HttpToolConfig { timeout_ms: Some(50), ..tool("POST", format!("http://127.0.0.1:{port}/never")) };

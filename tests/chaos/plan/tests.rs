@@ -65,6 +65,10 @@ fn faults_come_in_order_and_within_the_time() {
     assert!(plan.faults.iter().all(|fault| fault.at < Duration::from_secs(100)));
     assert!(plan.faults.iter().all(|fault| match fault.blow {
         Blow::Freeze { lasts } => (500..=8_000).contains(&lasts.as_millis()),
+        // When none of them is there.
+        Blow::Kill { down } if matches!(fault.target, Target::Replica(Service::ToolRunner, _)) => {
+            down.as_millis() <= 8_000
+        }
         Blow::Kill { down } => down.as_millis() <= 3_000,
         _ => true,
     }));
@@ -80,6 +84,25 @@ fn messages_wish_for_everything_have_their_own_ids_and_come_in_bursts_and_twice(
     assert!(messages.iter().any(|message| message.copies == 2));
     let together = |at| messages.iter().filter(|message| message.at == at).count();
     assert!(messages.iter().any(|message| together(message.at) == 6));
+}
+
+#[test]
+fn calls_are_recalled_while_no_runner_is_there() {
+    for seed in 0..20 {
+        let plan = Plan::new(&settings(120, seed));
+        let recalls: Vec<&Message> = plan.messages.iter().filter(|message| message.id.starts_with('r')).collect();
+        assert!(recalls.len() >= 6, "seed {seed}");
+        for recall in recalls {
+            let is_out = |index: usize| {
+                plan.faults.iter().any(|fault| {
+                    let (Blow::Kill { down: lasts } | Blow::Freeze { lasts }) = fault.blow else { return false };
+                    let is_runner = fault.target == Target::Replica(Service::ToolRunner, index);
+                    is_runner && fault.at <= recall.at && recall.at <= fault.at + lasts
+                })
+            };
+            assert!(recall.wish == Wish::Recall && is_out(0) && is_out(1), "seed {seed}: {recall:?}");
+        }
+    }
 }
 
 #[test]

@@ -45,15 +45,25 @@ impl Evidence<'_> {
             .filter(|entry| matches!(entry.record.body, Body::AgentMessage(_)))
             .map(|entry| (entry.record.envelope.id.to_string(), entry.record.envelope.correlation_id.to_string()))
             .collect();
-        let mut dealt_with = BTreeMap::new();
+        let (mut dealt_with, mut joins) = (BTreeMap::new(), Vec::new());
         for entry in self.own() {
             let (Some(decision), Some((_, agent))) = (decision(&entry.record), route(&entry.record.subject)) else {
                 continue;
             };
-            let joined = decision.events.iter().filter(|event| matches!(event.event, Some(Event::Joined(_))));
-            let joined = joined.map(|event| &event.correlation_id);
+            let joined = decision.events.iter().filter_map(|event| match &event.event {
+                Some(Event::Joined(joined)) => Some((&event.correlation_id, &joined.into_correlation_id)),
+                _ => None,
+            });
+            joins.extend(joined.clone().map(|(message, into)| (message.clone(), into.clone())));
+            let joined = joined.map(|(message, _)| message);
             for message in inputs.get(&decision.input_id).into_iter().chain(joined) {
                 dealt_with.entry(message.clone()).or_insert_with(|| (agent.to_string(), entry.record.sequence));
+            }
+        }
+        // One is dealt with together with the other, whose first decision may be a question to its user.
+        for (message, into) in joins {
+            if let Some(place) = dealt_with.get(&into).cloned() {
+                dealt_with.insert(message, place);
             }
         }
         dealt_with

@@ -10,6 +10,7 @@ use kairo_proto::v1::{
 use uuid::Uuid;
 
 use super::*;
+use crate::chaos::peers::book::What;
 
 const USER: &str = "ann";
 
@@ -82,7 +83,15 @@ impl Told {
     fn judge(&self, sent: &[(&str, Sent)], effects: &Effects) -> Verdict {
         let sent = sent.iter().map(|(id, sent)| ((*id).to_owned(), sent.clone())).collect();
         let (requests, struck, restarting) = (&[], &[], &BTreeSet::new());
-        Evidence { log: &self.0, sent: &sent, effects, requests, struck, over: Timestamp::MAX, restarting }.judge()
+        let (errands, gone, over) = (&[], &[], Timestamp::MAX);
+        Evidence { log: &self.0, sent: &sent, effects, errands, gone, requests, struck, over, restarting }.judge()
+    }
+
+    fn judge_peers(&self, errands: &[Line], gone: &[Struck]) -> Verdict {
+        let (sent, effects, restarting) = Default::default();
+        let (requests, struck, over) = (&[], &[], Timestamp::MAX);
+        let (sent, effects, restarting) = (&sent, &effects, &restarting);
+        Evidence { log: &self.0, sent, effects, errands, gone, requests, struck, over, restarting }.judge()
     }
 }
 
@@ -315,4 +324,67 @@ fn no_tool_is_called_before_there_is_consent_and_every_request_comes_to_somethin
     let verdict = told.judge(&[], &Effects::default());
     assert_eq!((verdict.questions, verdict.questions_open), (3, vec!["consent open".to_owned()]));
     assert_eq!(verdict.unconsented, ["unasked"]);
+}
+
+const ACTION: &str = "a1";
+
+/// What a peer wrote down of a call for an effect.
+fn errand(what: What, second: u64) -> Line {
+    let (key, caller) = (ACTION.to_owned(), "kairo-tool-runner-0".to_owned());
+    let errand = peers::Errand { effect: "e".to_owned(), key, caller, is_keyed: false };
+    Line { what, errand, at: time(second), due: None }
+}
+
+#[test]
+fn calls_of_peers_are_judged_by_what_happened_in_the_end() {
+    let happened = || vec![errand(What::Call, 100), errand(What::Effect, 101)];
+    let answered = || [happened(), vec![errand(What::Answer, 102)]].concat();
+    let struck = |second| Struck { replica: "kairo-tool-runner-0".to_owned(), at: time(second) };
+    for (errors, lines, gone, expected) in [
+        // Of results: the errors of the first and of a late one. Found: denied, unheard, in doubt, settled.
+        (vec![Some("failed")], happened(), vec![], (1, 0, 0, 0)),
+        (vec![Some("timed_out")], happened(), vec![], (1, 0, 0, 0)),
+        (vec![Some("failed")], vec![errand(What::Call, 100)], vec![], (0, 0, 0, 0)),
+        (vec![Some("in_doubt")], happened(), vec![], (0, 0, 1, 0)),
+        (vec![Some("in_doubt")], answered(), vec![], (0, 1, 1, 0)),
+        (vec![Some("in_doubt")], answered(), vec![struck(101)], (0, 0, 1, 0)),
+        (vec![Some("in_doubt")], answered(), vec![struck(50)], (0, 1, 1, 0)),
+        (vec![Some("in_doubt"), None], answered(), vec![], (0, 0, 1, 1)),
+        (vec![Some("in_doubt"), Some("failed")], answered(), vec![], (1, 0, 1, 1)),
+    ] {
+        let mut told = Told::default();
+        told.call(ACTION, "shop.pay", serde_json::json!({ "effect": "e" }));
+        for (number, error) in errors.iter().enumerate() {
+            let error = error.map(|kind| ToolError { kind: kind.to_owned(), message: String::new() });
+            let (ok, late) = (error.is_none(), number > 0);
+            let result = ToolResult { action_id: ACTION.to_owned(), ok, late, error, ..ToolResult::default() };
+            told.write(false, "kairo.tool.a.result", result.into());
+        }
+        let found = told.judge_peers(&lines, &gone).errands;
+        let counted = (found.denied.len(), found.unheard.len(), found.in_doubt, found.settled);
+        assert_eq!((found.calls, counted), (1, expected), "{errors:?} {lines:?}");
+    }
+}
+
+#[test]
+fn what_was_stopped_before_it_began_has_no_effect() {
+    for (begins_first, effects_of_it, expected) in [(false, 0, (1, 0)), (false, 1, (1, 1)), (true, 1, (0, 0))] {
+        let mut told = Told::default();
+        let begin = |told: &mut Told| {
+            let action = v1::ToolInvocation { action_id: ACTION.to_owned(), ..Default::default() };
+            let invoke = v1::ToolInvoke { actions: vec![action], ..Default::default() };
+            told.write(false, "kairo.tool.a.invoke", invoke.into());
+        };
+        told.call(ACTION, "shop.pay", serde_json::json!({ "effect": "e" }));
+        if begins_first {
+            begin(&mut told);
+        }
+        let (tool, target_action_id) = ("action.cancel".to_owned(), ACTION.to_owned());
+        told.decide("c1", Action::ToolCall(ToolCall { tool, target_action_id, ..ToolCall::default() }));
+        if !begins_first {
+            begin(&mut told);
+        }
+        let found = told.judge(&[], &effects(&[], &[("e", effects_of_it)])).errands;
+        assert_eq!((found.stopped, found.begun_after_stop.len()), expected, "{begins_first} {effects_of_it}");
+    }
 }

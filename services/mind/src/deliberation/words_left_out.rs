@@ -1,7 +1,10 @@
 //! What becomes of a decision beside what was decided: words that are too much, and calls that nothing came of.
 
 use kairo_events::vocabulary;
-use kairo_proto::v1::{AgentDecision, Completion, GivenUpCall, HashLink};
+use kairo_proto::{
+    v1::{AgentDecision, Completion, GivenUpCall, HashLink},
+    words::AnswerEnding,
+};
 
 use crate::{prices::PriceList, team::Amount};
 
@@ -43,8 +46,24 @@ pub fn with_link(decision: AgentDecision, link: HashLink) -> AgentDecision {
     AgentDecision { reader: vocabulary::of_decision(&with), ..with }
 }
 
-/// Whether a completion lost its words.
+/// Whether a completion lost its words. One that says of itself that it is empty had none, whatever tokens it cost.
 pub fn is_without_words(completion: &Completion) -> bool {
     let Completion { text, reasoning, tool_calls, output_tokens, error, .. } = completion;
-    *output_tokens > 0 && error.is_none() && text.is_empty() && reasoning.is_empty() && tool_calls.is_empty()
+    let has_nothing = text.is_empty() && reasoning.is_empty() && tool_calls.is_empty();
+    *output_tokens > 0 && error.is_none() && has_nothing && completion.ending_word() != AnswerEnding::Empty
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_answer_lost_no_words() {
+        for (ending, output_tokens, is_lost) in
+            [("complete", 16, true), ("", 16, true), ("empty", 16, false), ("complete", 0, false)]
+        {
+            let completion = Completion { ending: ending.to_owned(), output_tokens, ..Completion::default() };
+            assert_eq!(is_without_words(&completion), is_lost, "{ending:?}, {output_tokens} tokens");
+        }
+    }
 }

@@ -216,7 +216,7 @@ impl Control {
         if self.liveness.is_held(&self.bus, instance, action).await {
             return Ok(Try::Again);
         }
-        let error = match self.is_idempotent(&aim.asked.tool).await? {
+        let error = match self.is_repeatable(&aim.asked.tool).await? {
             true => ToolError::canceled("whoever carried it out is gone; what it did until then stays done"),
             false => {
                 let how = "it was canceled, but the runner that began it was lost before it could say how it ended";
@@ -227,13 +227,14 @@ impl Control {
         Ok(Try::Told(RECORDING))
     }
 
-    /// As agents are told.
-    async fn is_idempotent(&self, tool: &str) -> Result<bool, BusError> {
+    /// Whether calling it again does no harm, for sure: the catalogue does not say more.
+    async fn is_repeatable(&self, tool: &str) -> Result<bool, BusError> {
         let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(false) };
         let last = self.bus.last(&CATALOGUE.of(&owner)).await?;
         let offered = last.and_then(|raw| raw.read(self.bus.limits.max_body_bytes).ok()).map(|record| record.body);
         let offered = offered.as_ref().and_then(ToolCatalogue::of);
-        Ok(offered.is_some_and(|offered| offered.tools.iter().any(|spec| spec.name == tool && spec.idempotent)))
+        let mut specs = offered.into_iter().flat_map(|offered| &offered.tools);
+        Ok(specs.any(|spec| spec.name == tool && spec.idempotent && !spec.acts_outside))
     }
 
     /// Writes how the action ended, unless somebody has.
@@ -246,7 +247,7 @@ impl Control {
             is_repeatable: false,
             took: Duration::ZERO,
         };
-        self.results.report(&aim.target.agent, aim.since, &aim.decision.envelope, ended).await
+        self.results.report(&aim.target.agent, aim.since, &aim.decision.envelope, ended).await.map(drop)
     }
 
     /// How the action ended, once the log says so.

@@ -4,8 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rmcp::ServiceError;
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, RequestMetaObject, ServerResult};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, JsonObject,
+    RequestId, RequestMetaObject, ServerResult,
+};
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient};
+use serde_json::json;
 use tokio::sync::{Notify, watch};
 
 use super::asking::Asking;
@@ -123,12 +127,25 @@ impl Connection {
         let response = tokio::select! {
             response = &mut request.rx => response,
             () = ctx.cancel.cancelled() => {
+                if ctx.exchange.is_wanted_late() {
+                    self.ask_to_stop(&request.id).await;
+                    return request.rx.await.map_err(|_| Failure::Lost("the connection closed".to_owned()));
+                }
                 // The answer no longer matters, so neither does whether the server heard it.
                 let _ = request.cancel(Some("no longer wanted".to_owned())).await;
                 return Err(Failure::Canceled);
             }
         };
         response.map_err(|_| Failure::Lost("the connection closed".to_owned()))
+    }
+
+    /// Tells the server that a request is not wanted any more, and goes on waiting for its answer. The library would not, so it
+    /// does not know what it sends.
+    async fn ask_to_stop(&self, id: &RequestId) {
+        let params = json!({ "requestId": id, "reason": "no longer wanted" });
+        let told = CustomNotification::new("notifications/cancelled", Some(params));
+        // One that cannot be told goes on, as one that does not listen.
+        let _ = self.peer.send_notification(ClientNotification::CustomNotification(told)).await;
     }
 
     /// Whether tasks have the form of 2025-11-25, if the server knows any.

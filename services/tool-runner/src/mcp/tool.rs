@@ -82,8 +82,14 @@ impl Tool for McpTool {
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
+            if !self.is_repeatable() {
+                ctx.exchange.want_late();
+            }
             let overdue = async {
-                ctx.exchange.overdue().cancelled().await;
+                tokio::select! {
+                    () = ctx.exchange.overdue().cancelled() => {}
+                    () = ctx.cancel.cancelled() => {}
+                }
                 self.server.suspected.notify_one();
                 std::future::pending().await
             };

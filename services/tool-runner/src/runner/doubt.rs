@@ -1,5 +1,8 @@
 //! Calls that are in doubt: what may still be heard of them is waited for, and written as a late result.
 
+use std::time::Duration;
+
+use kairo_core::bus::BusError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -7,9 +10,9 @@ use super::{Job, Runner};
 use crate::{
     late::LateAnswer,
     outcome::{Missing, without_answer},
-    plan::Asked,
+    plan::{Asked, Call},
     results::Ended,
-    tool::ProgressReporter,
+    tool::{CallResult, ProgressReporter, ToolErrorKind},
     toolbox::Outcome,
 };
 
@@ -21,6 +24,30 @@ impl Runner {
         let context = self.context(job, asked, CancellationToken::new(), ProgressReporter::discard());
         let late = self.toolbox.rejoin(&asked.tool, arguments, context);
         Outcome { late, ..Err(without_answer(&missing, false, true)).into() }
+    }
+
+    /// Says how a call ended that was carried out here, where another replica took this one for lost meanwhile and said that it
+    /// is in doubt.
+    pub(super) async fn settle_doubt_of_others(
+        &self,
+        job: &Job<'_>,
+        call: &Call,
+        result: CallResult,
+        took: Duration,
+    ) -> Result<(), BusError> {
+        let is_in_doubt = |kind: Option<&str>| kind == Some(ToolErrorKind::InDoubt.as_str());
+        if is_in_doubt(result.as_ref().err().map(|error| error.kind.as_str())) {
+            return Ok(());
+        }
+        let action = call.asked.action;
+        let said = self.results.of(&job.agent, job.since, action).await?;
+        let error = said.as_ref().and_then(|said| said.error.as_ref());
+        if !is_in_doubt(error.map(|error| error.kind.as_str())) {
+            return Ok(());
+        }
+        let (tool, user) = (call.asked.tool.as_str(), call.asked.user.as_deref().unwrap_or_default());
+        let ended = Ended { action, tool, user, outcome: result.into(), is_repeatable: false, took };
+        self.results.settle(&job.agent, job.since, &job.decision.envelope, ended).await
     }
 
     /// Writes what a late answer says, if one comes, in the background: the decision is done with.

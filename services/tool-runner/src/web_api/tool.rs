@@ -1,22 +1,29 @@
 //! A tool that is a request to a web API.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kairo_core::outside;
 use reqwest::{Client, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use url::Url;
 
 use super::request::{Operation, Prepared};
 use super::secrets::Headers;
 use crate::allow_list::AllowList;
 use crate::outcome::{Exchange, Missing, without_answer};
-use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolSpec};
+use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolErrorKind, ToolSpec};
 use crate::web::{self, IDEMPOTENCY_KEY};
 
 /// How much of what a server says of a failure is told, in characters.
 const MAX_FAILURE_CHARS: usize = 1_000;
+
+/// Times that a request with an idempotency key is sent in one call, as long as its answer is lost.
+const ATTEMPTS: usize = 3;
+/// Between them.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A request that can be called, as it is configured.
 pub struct Described {
@@ -50,14 +57,32 @@ impl ApiTool {
         Self { described, client, allowed, limits }
     }
 
+    /// Sends the request, and once more under the same key where that is allowed and its answer was lost.
     async fn run(&self, args: Value, key: &str, exchange: &Exchange) -> CallResult {
+        for _ in 1..self.attempts() {
+            match self.attempt(args.clone(), key, exchange).await {
+                Err(error) if error.kind == ToolErrorKind::InDoubt && !exchange.is_answered() => sleep(PAUSE).await,
+                result => return result,
+            }
+        }
+        self.attempt(args, key, exchange).await
+    }
+
+    /// How often a request is sent whose answer is lost. What reads can be called again by whoever wants it.
+    fn attempts(&self) -> usize {
+        if self.described.spec.idempotent && !self.is_repeatable() { ATTEMPTS } else { 1 }
+    }
+
+    async fn attempt(&self, args: Value, key: &str, exchange: &Exchange) -> CallResult {
         let Value::Object(args) = args else { return Err(ToolError::invalid_arguments("/: must be an object")) };
         let prepared = self.described.operation.prepare(args).map_err(ToolError::invalid_arguments)?;
         let response = self.answer(&prepared, key, exchange).await?;
         let status = response.status();
         let read = web::read_body(response, self.described.max_body_bytes).await;
         let (body, truncated) = read.map_err(|reason| self.without(&Missing::Lost(reason)))?;
-        exchange.answer();
+        if !is_unclear(status) {
+            exchange.answer();
+        }
         if !status.is_success() {
             let said: String = String::from_utf8_lossy(&body).chars().take(MAX_FAILURE_CHARS).collect();
             let what = format!("HTTP {}: {}", status.as_u16(), self.withheld(&said));
@@ -165,7 +190,7 @@ impl Tool for ApiTool {
     }
 
     fn is_repeatable(&self) -> bool {
-        self.described.spec.idempotent || self.described.operation.is_reading()
+        self.described.operation.is_reading()
     }
 
     /// A request that has left and cannot be repeated goes on when its call is stopped: hanging up would take nothing back,

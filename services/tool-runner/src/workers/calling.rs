@@ -17,9 +17,6 @@ use super::message::{self, Answer, Call, Order, Saying};
 use crate::outcome::{Missing, without_answer};
 use crate::tool::{CallContext, CallResult, Progress, ToolError, ToolErrorKind};
 
-/// What is said of a call that was lost, for whoever may call it again.
-const AGAIN: &str = "it can be called again";
-
 /// Calls the tools of one worker.
 #[derive(Clone)]
 pub struct Caller {
@@ -33,7 +30,10 @@ pub struct Caller {
 pub struct Calling<'c> {
     pub tool: &'c str,
     pub arguments: &'c Value,
+    /// Whether the worker may be given it again under the same action id.
     pub is_idempotent: bool,
+    /// Whether an agent may call it again.
+    pub is_repeatable: bool,
     pub timeout: Duration,
     pub ctx: &'c CallContext,
     pub action: Uuid,
@@ -69,7 +69,7 @@ impl Caller {
                 Attempt::Nobody => {
                     let since = *waiting_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= Duration::from_millis(self.lifecycle.wait_ms) {
-                        return Err(self.nobody(lost.as_deref()));
+                        return Err(self.nobody(calling, lost.as_deref()));
                     }
                     sleep(Duration::from_millis(self.lifecycle.busy_ms)).await;
                 }
@@ -77,14 +77,14 @@ impl Caller {
                     attempts += 1;
                     waiting_since = None;
                     if !calling.is_idempotent || attempts >= self.lifecycle.attempts {
-                        return Err(without_answer(&Missing::Lost(self.loss(&reason)), calling.is_idempotent, true));
+                        return Err(without_answer(&Missing::Lost(self.loss(&reason)), calling.is_repeatable, true));
                     }
                     tracing::warn!(worker = %self.worker, tool = calling.tool, reason, "call is given to a worker again");
                     lost = Some(reason);
                 }
             }
             if calling.ctx.cancel.is_cancelled() {
-                return Err(without_answer(&Missing::Canceled, calling.is_idempotent, exchange.may_have_left()));
+                return Err(without_answer(&Missing::Canceled, calling.is_repeatable, exchange.may_have_left()));
             }
         }
     }
@@ -103,7 +103,7 @@ impl Caller {
             }
             if calling.ctx.cancel.run_until_cancelled(sleep(pause)).await.is_none() {
                 let missing = Missing::Lost(self.loss("none of its replicas knows the call"));
-                return Err(without_answer(&missing, calling.is_idempotent, true));
+                return Err(without_answer(&missing, calling.is_repeatable, true));
             }
         }
     }
@@ -112,16 +112,16 @@ impl Caller {
         format!("the worker {} was lost during the call: {reason}", self.worker)
     }
 
-    fn nobody(&self, lost: Option<&str>) -> ToolError {
+    fn nobody(&self, calling: &Calling<'_>, lost: Option<&str>) -> ToolError {
         match lost {
             None => ToolError::failed(format!(
                 "the worker {} is not there; nothing was begun, try again later",
                 self.worker
             )),
-            Some(reason) => ToolError::failed(format!(
-                "the worker {} was lost: {reason}, and none came in its place; {AGAIN}",
-                self.worker
-            )),
+            Some(reason) => {
+                let how = format!("{}, and none came in its place", self.loss(reason));
+                without_answer(&Missing::Lost(how), calling.is_repeatable, true)
+            }
         }
     }
 
@@ -240,7 +240,7 @@ impl Caller {
 
     fn too_large(&self, calling: &Calling<'_>, payload: &[u8]) -> ToolError {
         let why = format!("the worker {} answered with {} bytes", self.worker, payload.len());
-        match calling.is_idempotent {
+        match calling.is_repeatable {
             true => ToolError::too_large(why),
             false => without_answer(&Missing::unusable(why, &String::from_utf8_lossy(payload)), false, true),
         }
@@ -260,7 +260,7 @@ impl Caller {
             Saying::Error { kind, message } => {
                 let error = message::error(&kind, &message);
                 // It ran, and must not be called again for less.
-                let ran = error.kind == ToolErrorKind::TooLarge && !calling.is_idempotent;
+                let ran = error.kind == ToolErrorKind::TooLarge && !calling.is_repeatable;
                 Some(Err(match ran {
                     true => without_answer(&Missing::unusable(error.message, ""), false, true),
                     false => error,

@@ -46,6 +46,7 @@ impl WorkerTool {
             tool: &self.name,
             arguments: &arguments,
             is_idempotent: self.spec.idempotent,
+            is_repeatable: self.is_repeatable(),
             timeout: self.spec.timeout,
             ctx: &ctx,
             action,
@@ -113,6 +114,11 @@ impl Tool for WorkerTool {
         // Its failures and its progress are told in the worker's words, too.
         let mark = || outside::mark(outside::Kind::Worker, self.caller.worker.as_str());
         (!self.trusts_content).then(mark).into_iter().collect()
+    }
+
+    /// A worker knows a call by its action id, and another one of an agent has another.
+    fn is_repeatable(&self) -> bool {
+        self.spec.idempotent && !self.spec.acts_outside
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {

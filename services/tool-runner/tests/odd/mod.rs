@@ -348,3 +348,18 @@ async fn nothing_answered_to_a_notification_is_a_reason_to_give_up() {
         within_deadline(toolbox.stop()).await;
     }
 }
+
+/// Servers may ignore that a call is canceled: what they say then is the truth.
+#[tokio::test]
+async fn a_server_is_told_that_a_call_is_canceled_and_its_answer_counts() {
+    let paid = format!("when told {}", result(r#"{"content":[{"type":"text","text":"paid, receipt 7"}]}"#));
+    let odd = Odd::calls(&[("pay", &paid)]);
+    let toolbox = start(vec![odd.config()]).await;
+    let ctx = context();
+    let cancel = ctx.cancel.clone();
+    let paying = toolbox.call("odd.pay", json!({}), ctx);
+    let (outcome, ()) = within_deadline(async { tokio::join!(paying, async { cancel.cancel() }) }).await;
+    assert_eq!(outcome, Ok(json!("paid, receipt 7")));
+    assert_eq!(odd.effects("pay"), 1);
+    within_deadline(toolbox.stop()).await;
+}

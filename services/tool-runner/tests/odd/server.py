@@ -13,6 +13,9 @@ with open(sys.argv[1], encoding="utf-8") as file:
 effects = sys.argv[2]
 out = sys.stdout.buffer
 asked = 0
+# An answer that begins so is written when the call is canceled.
+WHEN_TOLD = "when told "
+waiting = None
 
 
 def write(text, id=None):
@@ -46,6 +49,11 @@ for line in sys.stdin.buffer:
             sys.stderr.write("the disk is full\n")
             sys.stderr.flush()
             os._exit(3)
-        write(what, id)
+        if what.startswith(WHEN_TOLD):
+            waiting = (what.removeprefix(WHEN_TOLD), id)
+        else:
+            write(what, id)
+    elif method == "notifications/cancelled" and waiting:
+        write(*waiting)
     elif id is not None:
         write('{"jsonrpc":"2.0","id":{id},"error":{"code":-32601,"message":"no such method"}}\n', id)
