@@ -11,7 +11,6 @@ mod ics;
 #[cfg(test)]
 mod tests;
 mod view;
-mod zone;
 
 use std::num::NonZeroUsize;
 

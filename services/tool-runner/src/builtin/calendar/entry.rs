@@ -5,7 +5,7 @@ use std::sync::Arc;
 use calcard::icalendar::ICalendarRecurrenceRule;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Span, ToSpan as _, Zoned};
+use jiff::{SignedDuration, Span, ToSpan as _, Zoned};
 
 use crate::builtin::workspace::matches_words;
 
@@ -23,15 +23,6 @@ impl Moment {
     /// outside the years of the calendar.
     pub fn zoned(&self) -> Option<Zoned> {
         self.civil.to_zoned(self.zone.clone()).ok()
-    }
-
-    /// Whether an exception given as this moment means the occurrence at `start`. Some programs give a date for it.
-    pub fn means(&self, start: &Zoned) -> bool {
-        if self.all_day {
-            self.civil.date() == start.date()
-        } else {
-            self.zoned().is_some_and(|moment| moment == *start)
-        }
     }
 }
 
@@ -52,8 +43,13 @@ impl Length {
         fits.then_some(Self { days, seconds })
     }
 
-    pub fn as_span(self) -> Span {
+    fn as_span(self) -> Span {
         self.days.days().seconds(self.seconds)
+    }
+
+    /// With days of 24 hours.
+    pub fn as_duration(self) -> SignedDuration {
+        SignedDuration::from_secs(self.days * 86_400 + self.seconds)
     }
 
     /// The end of what begins at `start`; the start itself beyond the calendar's years.
@@ -109,15 +105,34 @@ impl Details {
     }
 }
 
+/// A rule by which an entry recurs.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Without its last time.
+    pub rule: ICalendarRecurrenceRule,
+    /// Up to and including, on the wall clock of the entry.
+    pub until: Option<DateTime>,
+}
+
+/// A further occurrence of an entry.
+#[derive(Debug, Clone)]
+pub struct Further {
+    pub start: Moment,
+    /// Should it take longer or shorter than the entry.
+    pub length: Option<Length>,
+}
+
 /// One entry of a calendar with all its recurrences.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub start: Moment,
     pub length: Length,
     pub details: Arc<Details>,
-    pub rule: Option<ICalendarRecurrenceRule>,
+    pub rules: Vec<Rule>,
+    /// Rules by which it does not take place.
+    pub except_rules: Vec<Rule>,
     /// Further occurrences.
-    pub also: Vec<Moment>,
+    pub also: Vec<Further>,
     /// Occurrences that do not take place.
     pub except: Vec<Moment>,
     pub changes: Vec<Change>,
