@@ -2,6 +2,8 @@
 
 mod availability;
 mod create;
+#[cfg(test)]
+mod differential;
 mod draft;
 mod entry;
 mod expand;

@@ -3,6 +3,8 @@
 mod bounds;
 mod compose;
 mod config;
+#[cfg(test)]
+mod differential;
 mod filter;
 mod maildir;
 mod message;

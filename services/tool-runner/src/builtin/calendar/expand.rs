@@ -196,23 +196,35 @@ fn of_series(moment: &Moment, entry: &Entry) -> Moment {
 }
 
 fn at(entry: &Entry, start: &Start, recurring: bool) -> Occurrence {
-    let onward = |change: &&Change| change.onward && change.of.zoned().is_some_and(|of| of < start.at);
+    let onward = |change: &&Change| change.onward && replaced(change, entry).zoned().is_some_and(|of| of < start.at);
     let Some(change) = entry.changes.iter().filter(onward).max_by_key(|change| change.of.civil) else {
         let end = start.length.unwrap_or(entry.length).after(&start.at);
         return occurrence(start.at.clone(), end, &entry.start, &entry.details, recurring);
     };
     let moved =
-        shift(change).and_then(|by| start.civil.checked_add(by).ok()?.to_zoned(start.at.time_zone().clone()).ok());
+        shift(change, entry).and_then(|by| start.civil.checked_add(by).ok()?.to_zoned(start.at.time_zone().clone()).ok());
     let begins = moved.unwrap_or_else(|| start.at.clone());
     let end = start.length.unwrap_or(change.length).after(&begins);
     occurrence(begins, end, &change.start, &change.details, recurring)
 }
 
+/// When what is changed would have begun: of a day in a series of times, at the time of the series.
+fn replaced(change: &Change, entry: &Entry) -> Moment {
+    match (change.of.all_day, entry.start.all_day) {
+        (true, false) => Moment { civil: change.of.civil.date().to_datetime(entry.start.civil.time()), ..entry.start.clone() },
+        (false, true) => {
+            Moment { civil: day(&change.of, &entry.start.zone).to_datetime(Time::midnight()), ..entry.start.clone() }
+        }
+        _ => change.of.clone(),
+    }
+}
+
 /// By how much a change moves what it changes, on the wall clock.
-fn shift(change: &Change) -> Option<SignedDuration> {
-    let here = change.start.zoned()?.with_time_zone(change.of.zone.clone()).datetime();
-    let start = if change.start.all_day || change.of.all_day { change.start.civil } else { here };
-    Some(change.of.civil.duration_until(start))
+fn shift(change: &Change, entry: &Entry) -> Option<SignedDuration> {
+    let of = replaced(change, entry);
+    let here = change.start.zoned()?.with_time_zone(of.zone.clone()).datetime();
+    let start = if change.start.all_day || of.all_day { change.start.civil } else { here };
+    Some(of.civil.duration_until(start))
 }
 
 fn instead(change: &Change, recurring: bool) -> Option<Occurrence> {
@@ -229,7 +241,8 @@ fn occurrence(start: Zoned, end: Zoned, like: &Moment, details: &Arc<Details>, r
 fn by_rule(entry: &Entry, rule: &Rule, within: &Span, max: usize) -> (Vec<DateTime>, bool) {
     let wall = |moment: &Zoned| moment.with_time_zone(entry.start.zone.clone()).datetime();
     // How far before or behind `within` something may begin that is moved or lasts into it.
-    let moved = entry.changes.iter().filter(|change| change.onward).filter_map(shift).map(SignedDuration::abs).max();
+    let shifts = entry.changes.iter().filter(|change| change.onward).filter_map(|change| shift(change, entry));
+    let moved = shifts.map(SignedDuration::abs).max();
     let moved = moved.unwrap_or_default();
     let lengths =
         entry.changes.iter().map(|change| change.length).chain(entry.also.iter().filter_map(|one| one.length));

@@ -14,6 +14,8 @@ const MAX_PEOPLE: usize = 50;
 const MAX_ATTACHMENTS: usize = 50;
 /// Longest name, address or subject, in characters.
 const MAX_HEADER_CHARS: usize = 500;
+/// Mails within mails, one in the other, that are read.
+const MAX_DEPTH: usize = 8;
 /// Ids of the mails before in a conversation that are kept: the newest ones.
 const MAX_REFERENCES: usize = 20;
 
@@ -75,9 +77,35 @@ impl Mail {
         let message = MessageParser::default().parse(bounded)?;
         let mut mail = Self::of(&message)?;
         mail.cut = bounded.len() < bytes.len();
-        mail.text = text(&message);
-        mail.attachments = attachments(&message);
+        (mail.text, mail.attachments) = (text(&message), attachments(&message));
+        mail.cut |= mail.add_mails_within(&message, 1);
         Some(mail)
+    }
+
+    /// Adds what attached mails say, and their attachments. Whether there are too many, one in the other.
+    fn add_mails_within(&mut self, message: &Message<'_>, depth: usize) -> bool {
+        let mut cut = false;
+        for mail in message.attachments().filter_map(mail_parser::MessagePart::message) {
+            if depth > MAX_DEPTH {
+                return true;
+            }
+            let about = [
+                ("From", people(mail.from()).iter().map(Person::to_string).collect::<Vec<_>>().join(", ")),
+                ("Date", mail.date().map(mail_parser::DateTime::to_rfc3339).unwrap_or_default()),
+                ("Subject", line(mail.subject().unwrap_or_default())),
+            ];
+            self.text.push_str("\n\n--- Attached message ---\n");
+            for (name, value) in about.iter().filter(|(_, value)| !value.is_empty()) {
+                self.text.push_str(&format!("{name}: {value}\n"));
+            }
+            self.text.push('\n');
+            self.text.push_str(&text(mail));
+            let room = MAX_ATTACHMENTS.saturating_sub(self.attachments.len());
+            self.attachments.extend(attachments(mail).into_iter().take(room));
+            cut |= self.add_mails_within(mail, depth + 1);
+        }
+        self.text = self.text.trim().to_owned();
+        cut
     }
 
     fn of(message: &Message<'_>) -> Option<Self> {
@@ -143,9 +171,11 @@ fn text(message: &Message<'_>) -> String {
 }
 
 fn attachments(message: &Message<'_>) -> Vec<String> {
-    let name = |(number, part): (usize, &mail_parser::MessagePart<'_>)| match part.attachment_name() {
-        Some(name) => line(name),
-        None => format!("attachment {}", number + 1),
+    let name = |(number, part): (usize, &mail_parser::MessagePart<'_>)| {
+        // Without a name of its own an attached mail has its subject's.
+        let subject = || Some(format!("{}.eml", line(part.message()?.subject()?)));
+        let named = part.attachment_name().map(line).filter(|name| !name.is_empty());
+        named.or_else(subject).unwrap_or_else(|| format!("attachment {}", number + 1))
     };
     message.attachments().enumerate().take(MAX_ATTACHMENTS).map(name).collect()
 }

@@ -7,6 +7,8 @@ use crate::builtin::workspace::{beginning, matches_words};
 
 /// Longest text of a field that is kept, in bytes.
 const MAX_TEXT_BYTES: usize = 1000;
+/// Longest name that is made of something else, in bytes.
+const MAX_NAME_BYTES: usize = 100;
 /// Addresses or numbers of one person that are kept.
 const MAX_VALUES: usize = 10;
 
@@ -73,14 +75,24 @@ impl Card {
         let organization_name = organization.next();
         let name = one(VCardProperty::Fn)
             .or_else(|| Some(full_name(&parts(VCardProperty::N))).filter(|name| !name.is_empty()))
-            .or_else(|| organization_name.clone())?;
+            .or_else(|| organization_name.clone())
+            .or_else(|| one(VCardProperty::Nickname));
         let is_group = one(VCardProperty::Kind).is_some_and(|kind| kind.eq_ignore_ascii_case("group"))
             || card.entries.iter().any(|entry| is_other(&entry.name, "X-ADDRESSBOOKSERVER-KIND"));
+        let emails = texts(VCardProperty::Email);
+        let phones: Vec<String> =
+            texts(VCardProperty::Tel).iter().map(|phone| phone.trim_start_matches("tel:").to_owned()).collect();
+        let role = one(VCardProperty::Role).or_else(|| one(VCardProperty::Title));
+        // Somebody without a name goes by an address or a number.
+        let name = name.or_else(|| emails.first().or(phones.first()).or(role.as_ref()).cloned()).or_else(|| {
+            let place = one(VCardProperty::Adr).or_else(|| one(VCardProperty::Note)).or_else(|| one(VCardProperty::Uid));
+            place.map(|text| line(&text))
+        })?;
         Some(Self {
             name,
-            role: one(VCardProperty::Role).or_else(|| one(VCardProperty::Title)),
-            emails: texts(VCardProperty::Email),
-            phones: texts(VCardProperty::Tel).iter().map(|phone| phone.trim_start_matches("tel:").to_owned()).collect(),
+            role,
+            emails,
+            phones,
             teams: organization.chain(parts(VCardProperty::Categories)).collect(),
             organization: organization_name,
             note: one(VCardProperty::Note),
@@ -148,6 +160,11 @@ fn text(value: &VCardValue) -> Option<String> {
         other => clean(other.as_text()?),
     };
     (!text.is_empty()).then_some(text)
+}
+
+/// The beginning of a text on one line.
+fn line(text: &str) -> String {
+    beginning(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_NAME_BYTES).0.to_owned()
 }
 
 fn clean(text: &str) -> String {
