@@ -305,10 +305,18 @@ class Event:
             self.rules(both)
         if rng.random() < 0.25:
             self.further(both)
-        if self.has_rule and rng.random() < 0.4:
+        if self.clock.kind == "utc" and self.calendar_zone:
+            # On the clock of the calendar it recurs at other times.
+            self.occurrences = [self.start]
+        if self.has_rule and self.is_clear and rng.random() < 0.4:
             self.except_dates(both)
         both.add("END:VEVENT")
         return both
+
+    @property
+    def is_clear(self):
+        """Whether a time on the wall names one occurrence. To the library it also names the one at that time in Greenwich."""
+        return not self.several or self.clock.kind in ("utc", "floating")
 
     def rules(self, both):
         rng, clock = self.rng, self.clock
@@ -419,17 +427,19 @@ class Event:
             else:
                 both.add(*clock.both("EXDATE", wall))
 
-    def change(self, index, sequence):
+    def change(self, index, sequence, wall):
         rng, both, clock = self.rng, Both(), self.clock
-        wall = rng.choice(self.occurrences)
         both.add("BEGIN:VEVENT")
         both.add(f"UID:event-{self.number}")
         both.add(f"SUMMARY:{self.number} changed {index}")
         both.add("DTSTAMP:20240101T000000Z")
         both.add(f"SEQUENCE:{sequence}")
-        onward = ";RANGE=THISANDFUTURE" if rng.random() < 0.2 and not self.several else ""
+        onward = ";RANGE=THISANDFUTURE" if rng.random() < 0.2 and not self.several and not self.twice else ""
         ours, theirs = clock.both("RECURRENCE-ID", wall, onward)
-        if clock.is_day and rng.random() < 0.4:
+        if self.twice:
+            # Twice the same: to the library two forms of one time are two occurrences.
+            pass
+        elif clock.is_day and rng.random() < 0.4:
             # RFC 5545, 3.8.4.4: of the type of DTSTART. A time of day stands for its day.
             ours = f"RECURRENCE-ID{onward};TZID=America/New_York:{wall:%Y%m%d}T{rng.choice(['000000', '083000'])}"
         elif not clock.is_day and not self.several and rng.random() < 0.15:
@@ -460,9 +470,14 @@ class Event:
                 # Also of a version that does not count the notes are kept.
                 self.notes = before
         parts += masters
-        if rng.random() < 0.4 and len(self.occurrences) > 1:
-            for index in range(rng.randint(1, 3)):
-                parts.append(self.change(index, versions + rng.randint(0, 3)))
+        if rng.random() < 0.4 and len(self.occurrences) > 1 and self.is_clear:
+            walls = sorted(set(self.occurrences))
+            walls = rng.sample(walls, min(len(walls), rng.randint(1, 3)))
+            self.twice = rng.random() < 0.2
+            if self.twice:
+                walls = [walls[0]] * 2
+            for index, wall in enumerate(walls):
+                parts.append(self.change(index, versions + rng.randint(0, 3), wall))
         rng.shuffle(parts)
         return parts
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use calcard::icalendar::ICalendarRecurrenceRule;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Span, ToSpan as _, Zoned};
+use jiff::{SignedDuration, ToSpan as _, Zoned};
 
 use crate::builtin::workspace::matches_words;
 
@@ -43,18 +43,17 @@ impl Length {
         fits.then_some(Self { days, seconds })
     }
 
-    fn as_span(self) -> Span {
-        self.days.days().seconds(self.seconds)
-    }
-
     /// With days of 24 hours.
     pub fn as_duration(self) -> SignedDuration {
         SignedDuration::from_secs(self.days * 86_400 + self.seconds)
     }
 
-    /// The end of what begins at `start`; the start itself beyond the calendar's years.
-    pub fn after(self, start: &Zoned) -> Zoned {
-        start.checked_add(self.as_span()).unwrap_or_else(|_| start.clone())
+    /// The end of what begins at `start`, when the wall clock shows `civil`: days by the clock, then seconds as they pass.
+    /// The start itself beyond the calendar's years.
+    pub fn after(self, civil: DateTime, start: &Zoned) -> Zoned {
+        let days = civil.checked_add(self.days.days()).and_then(|civil| civil.to_zoned(start.time_zone().clone()));
+        let begins = if self.days == 0 { Ok(start.clone()) } else { days };
+        begins.and_then(|begins| begins.checked_add(self.seconds.seconds())).unwrap_or_else(|_| start.clone())
     }
 }
 

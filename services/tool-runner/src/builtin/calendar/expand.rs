@@ -133,18 +133,28 @@ fn day(moment: &Moment, zone: &TimeZone) -> Date {
 struct Exceptions {
     instants: BTreeSet<i64>,
     walls: BTreeSet<DateTime>,
+    /// Of a series of days.
+    days: Option<BTreeSet<Date>>,
+    zone: TimeZone,
 }
 
 impl Exceptions {
     fn of(entry: &Entry) -> Self {
+        let zone = entry.start.zone.clone();
+        let days = entry.start.all_day.then(|| entry.except.iter().map(|except| day(except, &zone)).collect());
         let instants = entry.except.iter().filter(|except| !except.all_day).filter_map(Moment::zoned);
         Self {
             instants: instants.map(|except| except.timestamp().as_second()).collect(),
             walls: entry.except.iter().map(|except| except.civil).collect(),
+            days,
+            zone,
         }
     }
 
     fn contain(&self, moment: &Moment) -> bool {
+        if let Some(days) = &self.days {
+            return days.contains(&day(moment, &self.zone));
+        }
         let exact = || moment.zoned().is_some_and(|at| self.instants.contains(&at.timestamp().as_second()));
         self.walls.contains(&moment.civil) || (!moment.all_day && exact())
     }
@@ -196,32 +206,30 @@ fn of_series(moment: &Moment, entry: &Entry) -> Moment {
 }
 
 fn at(entry: &Entry, start: &Start, recurring: bool) -> Occurrence {
-    let onward = |change: &&Change| change.onward && replaced(change, entry).zoned().is_some_and(|of| of < start.at);
+    let onward =
+        |change: &&Change| change.onward && replaced(&change.of, &entry.start).zoned().is_some_and(|of| of < start.at);
     let Some(change) = entry.changes.iter().filter(onward).max_by_key(|change| change.of.civil) else {
-        let end = start.length.unwrap_or(entry.length).after(&start.at);
+        let end = start.length.unwrap_or(entry.length).after(start.civil, &start.at);
         return occurrence(start.at.clone(), end, &entry.start, &entry.details, recurring);
     };
-    let moved =
-        shift(change, entry).and_then(|by| start.civil.checked_add(by).ok()?.to_zoned(start.at.time_zone().clone()).ok());
-    let begins = moved.unwrap_or_else(|| start.at.clone());
-    let end = start.length.unwrap_or(change.length).after(&begins);
+    let civil = shift(change, entry).and_then(|by| start.civil.checked_add(by).ok()).unwrap_or(start.civil);
+    let begins = civil.to_zoned(start.at.time_zone().clone()).unwrap_or_else(|_| start.at.clone());
+    let end = start.length.unwrap_or(change.length).after(civil, &begins);
     occurrence(begins, end, &change.start, &change.details, recurring)
 }
 
 /// When what is changed would have begun: of a day in a series of times, at the time of the series.
-fn replaced(change: &Change, entry: &Entry) -> Moment {
-    match (change.of.all_day, entry.start.all_day) {
-        (true, false) => Moment { civil: change.of.civil.date().to_datetime(entry.start.civil.time()), ..entry.start.clone() },
-        (false, true) => {
-            Moment { civil: day(&change.of, &entry.start.zone).to_datetime(Time::midnight()), ..entry.start.clone() }
-        }
-        _ => change.of.clone(),
+pub fn replaced(of: &Moment, series: &Moment) -> Moment {
+    match (of.all_day, series.all_day) {
+        (true, false) => Moment { civil: of.civil.date().to_datetime(series.civil.time()), ..series.clone() },
+        (false, true) => Moment { civil: day(of, &series.zone).to_datetime(Time::midnight()), ..series.clone() },
+        _ => of.clone(),
     }
 }
 
 /// By how much a change moves what it changes, on the wall clock.
 fn shift(change: &Change, entry: &Entry) -> Option<SignedDuration> {
-    let of = replaced(change, entry);
+    let of = replaced(&change.of, &entry.start);
     let here = change.start.zoned()?.with_time_zone(of.zone.clone()).datetime();
     let start = if change.start.all_day || of.all_day { change.start.civil } else { here };
     Some(of.civil.duration_until(start))
@@ -229,7 +237,7 @@ fn shift(change: &Change, entry: &Entry) -> Option<SignedDuration> {
 
 fn instead(change: &Change, recurring: bool) -> Option<Occurrence> {
     let start = change.start.zoned()?;
-    let end = change.length.after(&start);
+    let end = change.length.after(change.start.civil, &start);
     Some(occurrence(start, end, &change.start, &change.details, recurring))
 }
 

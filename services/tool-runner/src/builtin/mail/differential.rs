@@ -24,9 +24,10 @@ fn lost<'c>(text: &str, case: &'c Value) -> Vec<&'c str> {
 
 fn judge(case: &Value) -> Option<String> {
     let raw = STANDARD.decode(case["raw"].as_str().unwrap()).unwrap();
-    let mail = Mail::whole(&raw)?;
+    let Some(mail) = Mail::whole(&raw) else { return Some(format!("seed {}: no mail", case["seed"])) };
     let date = mail.date.map(jiff::Timestamp::as_second);
-    let headers = json!({"from": people(&mail.from), "to": people(&mail.to), "subject": squeezed(&mail.subject), "date": date});
+    let headers =
+        json!({"from": people(&mail.from), "to": people(&mail.to), "subject": squeezed(&mail.subject), "date": date});
     let differs: Vec<&str> =
         ["from", "to", "subject", "date"].into_iter().filter(|key| headers[*key] != case[*key]).collect();
     let lost = lost(&mail.text, case);

@@ -74,7 +74,7 @@ impl Card {
         let mut organization = parts(VCardProperty::Org).into_iter();
         let organization_name = organization.next();
         let name = one(VCardProperty::Fn)
-            .or_else(|| Some(full_name(&parts(VCardProperty::N))).filter(|name| !name.is_empty()))
+            .or_else(|| Some(full_name(card)).filter(|name| !name.is_empty()))
             .or_else(|| organization_name.clone())
             .or_else(|| one(VCardProperty::Nickname));
         let is_group = one(VCardProperty::Kind).is_some_and(|kind| kind.eq_ignore_ascii_case("group"))
@@ -85,7 +85,8 @@ impl Card {
         let role = one(VCardProperty::Role).or_else(|| one(VCardProperty::Title));
         // Somebody without a name goes by an address or a number.
         let name = name.or_else(|| emails.first().or(phones.first()).or(role.as_ref()).cloned()).or_else(|| {
-            let place = one(VCardProperty::Adr).or_else(|| one(VCardProperty::Note)).or_else(|| one(VCardProperty::Uid));
+            let place =
+                one(VCardProperty::Adr).or_else(|| one(VCardProperty::Note)).or_else(|| one(VCardProperty::Uid));
             place.map(|text| line(&text))
         })?;
         Some(Self {
@@ -141,10 +142,11 @@ fn is_other(property: &VCardProperty, name: &str) -> bool {
 }
 
 /// "Family;Given;Middle;Prefix;Suffix" in the order it is said in.
-fn full_name(parts: &[String]) -> String {
-    let part = |index: usize| parts.get(index).map(String::as_str);
+fn full_name(card: &VCard) -> String {
+    let values = card.property(&VCardProperty::N).map(|entry| entry.values.as_slice()).unwrap_or_default();
+    let part = |index: usize| values.get(index).and_then(text);
     let said = [part(3), part(1), part(2), part(0), part(4)];
-    said.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    said.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn components(value: &VCardValue) -> Vec<String> {

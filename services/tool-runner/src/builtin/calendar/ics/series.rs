@@ -6,6 +6,7 @@ use jiff::civil::DateTime;
 
 use super::Notes;
 use crate::builtin::calendar::entry::{Change, Entry, Moment};
+use crate::builtin::calendar::expand::replaced;
 
 /// An event as it stands in the file.
 pub struct Version {
@@ -47,7 +48,7 @@ pub fn gather(versions: Vec<Version>, notes: &mut Notes) -> Vec<Entry> {
 fn series(group: Vec<Version>, notes: &mut Notes) -> Vec<Entry> {
     let (changes, masters): (Vec<Version>, Vec<Version>) = group.into_iter().partition(|version| version.of.is_some());
     let mut entries = newest(masters, notes);
-    let changes = changed(changes);
+    let changes = changed(changes, entries.first());
     let Some(master) = entries.first_mut() else {
         // An invitation to one occurrence comes without the entry that it belongs to.
         return changes.into_iter().filter(|change| !change.details.canceled).map(alone).collect();
@@ -79,10 +80,11 @@ fn newest(masters: Vec<Version>, notes: &mut Notes) -> Vec<Entry> {
 }
 
 /// The changes, for each occurrence that which counts.
-fn changed(changes: Vec<Version>) -> Vec<Change> {
+fn changed(changes: Vec<Version>, master: Option<&Entry>) -> Vec<Change> {
     let (mut kept, mut places): (Vec<Version>, HashMap<(bool, i64), usize>) = (Vec::new(), HashMap::new());
     for version in changes {
         let Some((of, _)) = &version.of else { continue };
+        let of = master.map_or_else(|| of.clone(), |master| replaced(of, &master.start));
         let Some(second) = of.zoned().map(|at| at.timestamp().as_second()) else { continue };
         let place = *places.entry((of.all_day, second)).or_insert(kept.len());
         match kept.get_mut(place) {
