@@ -11,6 +11,8 @@ mod free;
 mod gather;
 mod ics;
 #[cfg(test)]
+mod kinds;
+#[cfg(test)]
 mod tests;
 mod view;
 

@@ -158,7 +158,7 @@ def rule_until(clock, until, floating_to_utc=False):
     return f"{clock.utc(wall):%Y%m%dT%H%M%SZ}" if clock.name or clock.kind == "utc" else f"{wall:%Y%m%dT%H%M%S}"
 
 
-def rule_exrule(rule, start, clock):
+def rule_exrule(rule, start):
     """RFC 2445, 4.8.5.2: EXRULE excludes what its rule gives. RFC 5545 has done away with it, and so has the library."""
     return list(itertools.takewhile(lambda wall: wall.year < 2028, rrulestr(rule, dtstart=start)))
 
@@ -177,7 +177,7 @@ def rule_length(start, end, component):
 def make_rule(rng, start, clock):
     """A rule with its last time left open, whether it has several times a day, and its largest number of occurrences."""
     freq = rng.choice(["YEARLY", "MONTHLY", "MONTHLY", "WEEKLY", "WEEKLY", "WEEKLY", "DAILY", "DAILY", "HOURLY"])
-    if freq == "HOURLY" and clock.is_day:
+    if freq == "HOURLY" and (clock.is_day or clock.rules):
         freq = "DAILY"
     parts, several = [f"FREQ={freq}"], False
     if rng.random() < 0.4:
@@ -237,9 +237,11 @@ class Event:
         self.rng, self.number, self.calendar_zone = rng, number, calendar_zone
         self.clock = Clock(rng)
         day = date(2024, 1, 1) + timedelta(days=rng.randrange(900))
-        hour = rng.choice([0, 2, 2, 3, 9, 12, 18, 23])
+        # RFC 5545, 3.3.5: a time that the clock skips is as much later. The library has that of a zone with rules of its own
+        # earlier, so there is none.
+        hour = rng.choice([0, 9, 12, 18, 23] if self.clock.rules else [0, 2, 2, 3, 9, 12, 18, 23])
         self.start = datetime.combine(day, time(0 if self.clock.is_day else hour, 0 if self.clock.is_day else rng.choice([0, 30])))
-        if rng.random() < 0.1 and not self.clock.is_day:
+        if rng.random() < 0.1 and not self.clock.is_day and not self.clock.rules:
             # Around the nights on which Berlin's clock changes.
             self.start = datetime.combine(rng.choice([date(2026, 3, 27), date(2025, 10, 24), date(2026, 3, 29)]), time(2, 30))
         self.notes, self.several = [], False
@@ -347,8 +349,10 @@ class Event:
         if rng.random() < 0.06 and not self.several:
             rule = rng.choice(["FREQ=MONTHLY;BYMONTHDAY=1,2,3,4,5", "FREQ=WEEKLY;BYDAY=MO", "FREQ=DAILY;INTERVAL=5"])
             both.ours.append(f"EXRULE:{rule}")
-            for wall in rule_exrule(rule, self.start, clock):
-                both.theirs.append(clock.both("EXDATE", wall)[1])
+            excluded = rule_exrule(rule, self.start)
+            both.theirs += [clock.both("EXDATE", wall)[1] for wall in excluded]
+            # A change of what a rule excludes is shown here, one of what a list excludes is not.
+            self.occurrences = [wall for wall in self.occurrences if wall not in excluded] or [self.start]
 
     def until(self, ours, theirs):
         rng, clock = self.rng, self.clock

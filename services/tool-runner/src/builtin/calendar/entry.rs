@@ -144,6 +144,8 @@ pub struct Change {
     pub of: Moment,
     /// Whether all later ones differ in the same way.
     pub onward: bool,
+    /// Whether it is older than the entry and has rules of its own: without the occurrence that it changes it is none.
+    pub stale: bool,
     pub start: Moment,
     pub length: Length,
     pub details: Arc<Details>,

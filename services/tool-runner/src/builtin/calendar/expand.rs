@@ -68,7 +68,7 @@ pub fn occurrences(entry: &Entry, within: &Span, max: usize) -> (Vec<Occurrence>
     let recurring = !entry.rules.is_empty() || !entry.also.is_empty();
     let kept = starts.iter().enumerate().filter(|(at, _)| !excepted.contains(at) && !changed.contains(at));
     let exceptions = Exceptions::of(entry);
-    let changes = entry.changes.iter().filter(|change| !exceptions.contain(&change.of));
+    let changes = entry.changes.iter().filter(|change| !exceptions.contain(&change.of) && belongs(change, entry));
     let mut found: Vec<Occurrence> = kept
         .map(|(_, start)| at(entry, start, recurring))
         .chain(changes.filter_map(|change| instead(change, recurring)))
@@ -203,6 +203,16 @@ fn of_series(moment: &Moment, entry: &Entry) -> Moment {
     }
     let here = moment.zoned().map(|moment| moment.with_time_zone(entry.start.zone.clone()).datetime());
     here.map_or_else(|| moment.clone(), |civil| Moment { civil, ..entry.start.clone() })
+}
+
+/// Whether what a change changes is there, should that matter.
+fn belongs(change: &Change, entry: &Entry) -> bool {
+    let is_there = || {
+        let of = replaced(&change.of, &entry.start).zoned()?;
+        let within = Span::new(of.clone(), of.checked_add(1.second()).ok()?);
+        Some(starts(entry, &within, MAX_FOLLOWED).0.iter().any(|start| start.at == of))
+    };
+    !change.stale || is_there().unwrap_or(false)
 }
 
 fn at(entry: &Entry, start: &Start, recurring: bool) -> Occurrence {

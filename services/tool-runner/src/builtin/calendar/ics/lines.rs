@@ -142,6 +142,8 @@ fn unfold(text: &str) -> Vec<String> {
                 line.pop();
                 line.push_str(part);
             }
+            // Some programs write each end of a line twice.
+            _ if part.is_empty() => {}
             _ => lines.push(part.to_owned()),
         }
     }
@@ -258,6 +260,7 @@ mod tests {
         for (text, expected) in [
             ("SUMMARY:a\\, b\\; c\\nd\\\\n", "a, b; c\nd\\n"),
             ("SUMMARY:one\r\n  two\r\n\tthree", "one twothree"),
+            ("SUMMARY\r\r\n\r\n :one\r\n\r\n  two", "one two"),
             ("SUMMARY;ENCODING=QUOTED-PRINTABLE;CHARSET=UTF-8:gr=C3=BC=\r\n=C3=9Fe", "grüße"),
         ] {
             let lines = Lines::parse(&format!("BEGIN:VEVENT\r\n{text}\r\nEND:VEVENT\r\n"));

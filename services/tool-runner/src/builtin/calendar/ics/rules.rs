@@ -26,7 +26,8 @@ pub struct Reading {
 /// # Errors
 /// What cannot be followed, for a rule that is followed in half would give wrong times.
 pub fn read(text: &str) -> Result<Reading, String> {
-    let text = text.trim().to_ascii_uppercase();
+    // Some programs escape what separates the parts, as if the rule were a text.
+    let text = text.trim().to_ascii_uppercase().replace('\\', "");
     let mut parts: Vec<(&str, &str)> = Vec::new();
     for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is no part of a rule"))?;
@@ -197,6 +198,7 @@ mod tests {
             ("FREQ=DAILY;COUNT=0", Some(0), 1),
             ("freq=weekly;byday=1mo;interval=0;", None, 2),
             ("FREQ=MONTHLY;BYDAY=+1MO,-1FR;WKST=SU;COUNT=3", Some(3), 0),
+            ("FREQ=DAILY\\;COUNT=2\\;BYDAY=MO\\, TU", Some(2), 0),
         ] {
             let reading = read(text).unwrap();
             assert_eq!((reading.rule.count, reading.notes.len()), (count, notes), "{text}: {reading:?}");

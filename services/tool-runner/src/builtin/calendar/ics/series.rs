@@ -47,8 +47,9 @@ pub fn gather(versions: Vec<Version>, notes: &mut Notes) -> Vec<Entry> {
 
 fn series(group: Vec<Version>, notes: &mut Notes) -> Vec<Entry> {
     let (changes, masters): (Vec<Version>, Vec<Version>) = group.into_iter().partition(|version| version.of.is_some());
+    let sequence = masters.iter().map(|version| version.sequence).max();
     let mut entries = newest(masters, notes);
-    let changes = changed(changes, entries.first());
+    let changes = changed(changes, entries.first(), sequence);
     let Some(master) = entries.first_mut() else {
         // An invitation to one occurrence comes without the entry that it belongs to.
         return changes.into_iter().filter(|change| !change.details.canceled).map(alone).collect();
@@ -80,7 +81,7 @@ fn newest(masters: Vec<Version>, notes: &mut Notes) -> Vec<Entry> {
 }
 
 /// The changes, for each occurrence that which counts.
-fn changed(changes: Vec<Version>, master: Option<&Entry>) -> Vec<Change> {
+fn changed(changes: Vec<Version>, master: Option<&Entry>, sequence: Option<i64>) -> Vec<Change> {
     let (mut kept, mut places): (Vec<Version>, HashMap<(bool, i64), usize>) = (Vec::new(), HashMap::new());
     for version in changes {
         let Some((of, _)) = &version.of else { continue };
@@ -95,8 +96,10 @@ fn changed(changes: Vec<Version>, master: Option<&Entry>) -> Vec<Change> {
     }
     let change = |version: Version| {
         let (of, onward) = version.of?;
-        let Entry { start, length, details, .. } = version.entry;
-        Some(Change { of, onward, start, length, details })
+        let entry = version.entry;
+        let has_rules = !(entry.rules.is_empty() && entry.also.is_empty() && entry.except.is_empty());
+        let stale = has_rules && sequence.is_some_and(|sequence| version.sequence < sequence);
+        Some(Change { of, onward, stale, start: entry.start, length: entry.length, details: entry.details })
     };
     kept.into_iter().filter_map(change).collect()
 }
