@@ -36,7 +36,7 @@ const DEFAULT_RESULTS: usize = 50;
 pub const TOOLS: [About; 4] = [
     About {
         name: "calendar.check",
-        description: "What is in the calendar on a date or within a range, recurring entries included, in order. Default today. Returns events (uid, title, start, end, all_day, busy and what else is known), total, unreadable files and whether limits left something out (incomplete).",
+        description: "What is in the calendar on a date or within a range, recurring entries included, in order. Default today. Returns events (uid, title, start, end, all_day, busy and what else is known), total, unreadable files, whether limits left something out (incomplete), and notes on what in the files was not understood.",
         schema: check_schema,
         work: check,
         outside: nobody,

@@ -420,7 +420,8 @@ class Event:
             elif form == "utc" and clock.name and clock.rules is None:
                 both.add(f"EXDATE:{clock.utc(wall):%Y%m%dT%H%M%SZ}")
             elif form == "floating" and clock.name:
-                both.add(f"EXDATE:{wall:%Y%m%dT%H%M%S}")
+                # RFC 5545, 3.8.5.1: it is of the type of DTSTART, and has its zone.
+                both.add(f"EXDATE:{wall:%Y%m%dT%H%M%S}", clock.both("EXDATE", wall)[1])
             elif form == "date" and not self.several and clock.name:
                 both.add(f"EXDATE;VALUE=DATE:{wall:%Y%m%d}")
             elif form == "list":
@@ -530,10 +531,11 @@ def shown(component):
             end = end.date()
         return [start.isoformat(), max(end, start + timedelta(days=1)).isoformat(), title]
     home = ZoneInfo(HOME)
+    # Without a zone the length is what clocks show.
+    exact = rule_length(start, end, component) if start.tzinfo else end.replace(tzinfo=home)
     start = start if start.tzinfo else start.replace(tzinfo=home)
-    end = end if end.tzinfo else end.replace(tzinfo=home)
-    exact = rule_length(start, end, component)
-    return [int(start.timestamp()), int(exact.timestamp()), title]
+    # RFC 5545, 3.3.5: a start that the clock skips is as much later, which may be behind the end.
+    return [int(start.timestamp()), max(int(start.timestamp()), int(exact.timestamp())), title]
 
 
 def occurrences(text, begin, until):

@@ -31,6 +31,8 @@ impl Moment {
 pub struct Length {
     days: i64,
     seconds: i64,
+    /// Whether the seconds are those that clocks show, not those that pass.
+    on_the_wall: bool,
 }
 
 /// Longest length of an entry, in days; what is said to take longer is a mistake.
@@ -40,7 +42,12 @@ impl Length {
     /// None for what is no length of an entry.
     pub fn new(days: i64, seconds: i64) -> Option<Self> {
         let fits = (0..=MAX_LENGTH_DAYS).contains(&days) && (0..=MAX_LENGTH_DAYS * 86_400).contains(&seconds);
-        fits.then_some(Self { days, seconds })
+        fits.then_some(Self { days, seconds, on_the_wall: false })
+    }
+
+    /// Of a time without a zone, whose end is as little bound to one.
+    pub fn on_the_wall(self, on_the_wall: bool) -> Self {
+        Self { on_the_wall, ..self }
     }
 
     /// With days of 24 hours.
@@ -51,6 +58,10 @@ impl Length {
     /// The end of what begins at `start`, when the wall clock shows `civil`: days by the clock, then seconds as they pass.
     /// The start itself beyond the calendar's years.
     pub fn after(self, civil: DateTime, start: &Zoned) -> Zoned {
+        if self.on_the_wall {
+            let end = civil.checked_add(self.as_duration()).and_then(|end| end.to_zoned(start.time_zone().clone()));
+            return end.map_or_else(|_| start.clone(), |end| end.max(start.clone()));
+        }
         let days = civil.checked_add(self.days.days()).and_then(|civil| civil.to_zoned(start.time_zone().clone()));
         let begins = if self.days == 0 { Ok(start.clone()) } else { days };
         begins.and_then(|begins| begins.checked_add(self.seconds.seconds())).unwrap_or_else(|_| start.clone())

@@ -68,7 +68,10 @@ pub fn occurrences(entry: &Entry, within: &Span, max: usize) -> (Vec<Occurrence>
     let recurring = !entry.rules.is_empty() || !entry.also.is_empty();
     let kept = starts.iter().enumerate().filter(|(at, _)| !excepted.contains(at) && !changed.contains(at));
     let exceptions = Exceptions::of(entry);
-    let changes = entry.changes.iter().filter(|change| !exceptions.contain(&change.of) && belongs(change, entry));
+    let changes = entry
+        .changes
+        .iter()
+        .filter(|change| !exceptions.contain(&replaced(&change.of, &entry.start)) && belongs(change, entry));
     let mut found: Vec<Occurrence> = kept
         .map(|(_, start)| at(entry, start, recurring))
         .chain(changes.filter_map(|change| instead(change, recurring)))

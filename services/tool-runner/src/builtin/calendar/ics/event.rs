@@ -32,6 +32,8 @@ struct About {
     title: String,
     /// The zone that the calendar names for times without one (`X-WR-TIMEZONE`), and for recurring ones of Greenwich.
     calendar_zone: Option<TimeZone>,
+    /// Whether it is on no particular clock.
+    floats: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -42,7 +44,9 @@ impl<'a> Reader<'a> {
     /// None when it says nothing that can be shown, which a note says then.
     pub fn version(&mut self, event: &Component) -> Option<Version> {
         let title = event.text("SUMMARY").unwrap_or_else(|| UNTITLED.to_owned());
-        let about = About { title, calendar_zone: self.calendar_zone(event) };
+        let calendar_zone = self.calendar_zone(event);
+        let floats = calendar_zone.is_none() && event.property("DTSTART").is_some_and(floats);
+        let about = About { title, calendar_zone, floats };
         for name in ["DTSTART", "DTEND", "DURATION", "RECURRENCE-ID"] {
             if event.all(name).nth(1).is_some() {
                 self.note(&about, name, "it is there more than once; the first one counts");
@@ -120,16 +124,12 @@ impl<'a> Reader<'a> {
     }
 
     fn rules(&mut self, about: &About, event: &Component, name: &str, start: &Moment) -> Vec<Rule> {
-        let floats = event.property("DTSTART").is_some_and(|property| {
-            let is_wall = values::stamp(&property.value).is_some_and(|stamp| stamp.clock == Clock::Wall);
-            is_wall && property.parameter("TZID").is_none() && about.calendar_zone.is_none()
-        });
         let mut found = Vec::new();
         for property in event.all(name) {
             match rules::read(&property.value) {
                 Ok(reading) if expand::is_valid(&reading.rule, start.civil) => {
                     reading.notes.iter().for_each(|note| self.note(about, name, note));
-                    let until = reading.until.and_then(|until| last(until, start, floats));
+                    let until = reading.until.and_then(|until| last(until, start, about.floats));
                     found.push(Rule { rule: reading.rule, until });
                 }
                 Ok(_) => self.not_followed(about, property, "it gives too many occurrences or contradicts itself"),
@@ -160,7 +160,9 @@ impl<'a> Reader<'a> {
                 let begins = self.of_stamp(about, property, stamp, Some(start));
                 let length = period.map(|(_, end)| match end {
                     PeriodEnd::After(length) => Length::new(length.days, length.seconds),
-                    PeriodEnd::At(end) => between(&begins, &self.of_stamp(about, property, end, Some(start))),
+                    PeriodEnd::At(end) => {
+                        between(&begins, &self.of_stamp(about, property, end, Some(start)), about.floats)
+                    }
                 });
                 if length == Some(None) {
                     self.note(
@@ -169,7 +171,8 @@ impl<'a> Reader<'a> {
                         &format!("{text:?} ends before it begins; the length of the entry is taken"),
                     );
                 }
-                further.push(Further { start: begins, length: length.flatten() });
+                let length = length.flatten().map(|length| length.on_the_wall(about.floats));
+                further.push(Further { start: begins, length });
             }
         }
         further
@@ -256,14 +259,14 @@ impl<'a> Reader<'a> {
                     "one of DTSTART and DTEND is a date, the other a time; DTSTART says which it is",
                 );
             }
-            let (start, end) = if ends_before(&start, &end) {
+            let (start, end) = if ends_before(&start, &end, about.floats) {
                 self.note(about, "DTEND", "it is before DTSTART; the two are taken the other way round");
                 (Moment { civil: on_clock_of(&end, &start), ..start.clone() }, start)
             } else {
                 (start, end)
             };
-            let length = between(&start, &end);
-            return length.map(|length| (start, length)).or_else(|| too_long(self, "DTEND"));
+            let length = between(&start, &end, about.floats);
+            return length.map(|length| (start, length.on_the_wall(about.floats))).or_else(|| too_long(self, "DTEND"));
         }
         let Some(property) = event.property("DURATION") else { return Some((start, default)) };
         let Some(length) = values::duration(&property.value) else {
@@ -278,6 +281,7 @@ impl<'a> Reader<'a> {
         }
         let backwards = length.days < 0 || length.seconds < 0;
         let Some(length) = Length::new(days, seconds) else { return too_long(self, "DURATION") };
+        let length = length.on_the_wall(about.floats);
         if !backwards {
             return Some((start, if start_needs_a_day(days, seconds, default) { default } else { length }));
         }
@@ -327,15 +331,21 @@ fn on_clock_of(moment: &Moment, like: &Moment) -> DateTime {
     moved(moment, &like.zone).map_or(moment.civil, |moment| moment.civil)
 }
 
-fn ends_before(start: &Moment, end: &Moment) -> bool {
-    if start.all_day || end.all_day {
+/// Whether a time is of no particular clock.
+fn floats(property: &Property) -> bool {
+    let of_the_wall = |stamp: Stamp| !stamp.is_date && stamp.clock == Clock::Wall;
+    property.parameter("TZID").is_none() && values::stamp(&property.value).is_some_and(of_the_wall)
+}
+
+fn ends_before(start: &Moment, end: &Moment, floats: bool) -> bool {
+    if start.all_day || end.all_day || (floats && start.zone == end.zone) {
         return if start.all_day { end.civil.date() < start.civil.date() } else { end.civil < start.civil };
     }
     matches!((start.zoned(), end.zoned()), (Some(start), Some(end)) if end < start)
 }
 
 /// The length of what is given by start and end: of days whole days, of anything else the seconds that pass.
-fn between(start: &Moment, end: &Moment) -> Option<Length> {
+fn between(start: &Moment, end: &Moment, floats: bool) -> Option<Length> {
     if start.all_day {
         let end_day =
             if end.civil.time() == Time::midnight() { end.civil.date() } else { end.civil.date().tomorrow().ok()? };
@@ -344,6 +354,9 @@ fn between(start: &Moment, end: &Moment) -> Option<Length> {
         return Length::new(i64::from(days).max(1), 0);
     }
     let end = Moment { zone: if end.all_day { start.zone.clone() } else { end.zone.clone() }, ..end.clone() };
+    if floats && end.zone == start.zone {
+        return Length::new(0, start.civil.duration_until(end.civil).as_secs());
+    }
     let seconds = start.zoned()?.timestamp().until(end.zoned()?.timestamp()).ok()?.get_seconds();
     Length::new(0, seconds)
 }
