@@ -51,17 +51,6 @@ impl Cases {
             differences.extend(judge(&case));
         }
         assert!(self.process.wait().expect("it ends").success());
-        if let Some(p) = std::env::var_os("DUMP") {
-            std::fs::write(
-                format!("{}-{}", p.display(), self.kind),
-                differences.join(
-                    "
-=====
-",
-                ),
-            )
-            .unwrap();
-        }
         let few: Vec<&str> = differences.iter().take(3).map(String::as_str).collect();
         assert!(
             differences.is_empty(),

@@ -1,9 +1,10 @@
 //! What is in a message, whatever its encoding.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
-use mail_parser::{Address, HeaderName, Message, MessageParser, MimeHeaders as _};
+use mail_parser::{Address, ContentType, HeaderName, Message, MessageParser, MimeHeaders as _};
 
 use super::bounds;
 use crate::builtin::workspace::matches_words;
@@ -154,7 +155,11 @@ fn people(address: Option<&Address<'_>>) -> Vec<Person> {
 
 /// The parts that are meant to be read, HTML turned into text.
 fn text(message: &Message<'_>) -> String {
-    let parts = (0..message.text_body_count()).filter_map(|part| message.body_text(part));
+    let bodies = (0..message.text_body_count()).filter_map(|part| message.body_text(part));
+    // A text with a name may be meant to be read as well (RFC 2183, section 2.1).
+    let named = message.attachments().filter(|part| part.content_disposition().is_some_and(ContentType::is_inline));
+    let named = named.filter_map(|part| part.is_text().then(|| part.text_contents()).flatten().map(Cow::Borrowed));
+    let parts = bodies.chain(named);
     let mut text = String::new();
     for part in parts {
         for line in part.lines() {
@@ -224,6 +229,31 @@ mod tests {
         assert_eq!(mail.attachments, ["Übersicht.pdf"]);
         let head = Mail::head(multipart.as_bytes()).unwrap();
         assert_eq!((&head.from, &head.subject, head.date), (&mail.from, &mail.subject, mail.date));
+    }
+
+    #[test]
+    fn attached_mails_and_texts_to_be_read_are_read() {
+        let attached = |subject: &str, text: &str| {
+            format!(
+                "Content-Type: message/rfc822\r\n\r\nFrom: Ann <a@example.org>\r\nSubject: {subject}\r\n\r\n{text}\r\n--b\r\n"
+            )
+        };
+        let mail = format!(
+            "From: b@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n--b\r\n{}{}\
+             Content-Type: text/plain; name=n.txt\r\nContent-Disposition: inline\r\n\r\nInline.\r\n--b--\r\n",
+            attached("One", "First."),
+            attached("Two", "Second."),
+        );
+        let mail = Mail::whole(mail.as_bytes()).unwrap();
+        assert_eq!(mail.attachments, ["One.eml", "Two.eml", "n.txt"]);
+        let places = ["See below.", "Inline.", "From: Ann", "Subject: One", "First.", "Subject: Two", "Second."];
+        let places: Vec<usize> = places.iter().map(|text| mail.text.find(text).expect(text)).collect();
+        assert!(places.is_sorted(), "{}", mail.text);
+        let nested = (0..20).fold("Subject: x\r\n\r\nInnermost.\r\n".to_owned(), |inner, _| {
+            format!("Subject: x\r\nContent-Type: message/rfc822\r\n\r\n{inner}")
+        });
+        let deep = Mail::whole(nested.as_bytes()).unwrap();
+        assert!(deep.cut && !deep.text.contains("Innermost."), "{}", deep.text);
     }
 
     #[test]

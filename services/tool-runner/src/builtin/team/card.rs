@@ -222,6 +222,21 @@ mod tests {
     }
 
     #[test]
+    fn whoever_has_no_name_goes_by_something_else() {
+        for (lines, name) in [
+            ("N:;;;;\nEMAIL:a@example.org\nTEL:1", "a@example.org"),
+            ("TEL:+49 30 1234", "+49 30 1234"),
+            ("ORG:Acme;Sales\nEMAIL:a@example.org", "Acme"),
+            ("NICKNAME:Jo\nEMAIL:a@example.org", "Jo"),
+            ("ADR:;;Quay 7;Hamburg;;;", "Quay 7 Hamburg"),
+            ("N:Lee;Sarah;;Dr.;", "Dr. Sarah Lee"),
+        ] {
+            let (cards, whole) = read(&format!("BEGIN:VCARD\nVERSION:3.0\n{lines}\nEND:VCARD\n"));
+            assert_eq!((cards[0].name.as_str(), whole), (name, true), "{lines}");
+        }
+    }
+
+    #[test]
     fn teams_by_department_category_and_group() {
         let cards = cards();
         let names = |team: &str| of_team(&cards, team).iter().map(|card| card.name.clone()).collect::<Vec<_>>();
