@@ -7,6 +7,8 @@ pub mod http_get;
 pub mod mail;
 pub mod memory;
 pub mod now;
+#[cfg(test)]
+mod reference;
 mod team;
 pub mod web_search;
 pub mod workspace;

@@ -2,6 +2,8 @@
 
 mod availability;
 mod create;
+#[cfg(test)]
+mod differential;
 mod draft;
 mod entry;
 mod expand;
@@ -9,9 +11,10 @@ mod free;
 mod gather;
 mod ics;
 #[cfg(test)]
+mod kinds;
+#[cfg(test)]
 mod tests;
 mod view;
-mod zone;
 
 use std::num::NonZeroUsize;
 
@@ -33,7 +36,7 @@ const DEFAULT_RESULTS: usize = 50;
 pub const TOOLS: [About; 4] = [
     About {
         name: "calendar.check",
-        description: "What is in the calendar on a date or within a range, recurring entries included, in order. Default today. Returns events (uid, title, start, end, all_day, busy and what else is known), total, unreadable files and whether limits left something out (incomplete).",
+        description: "What is in the calendar on a date or within a range, recurring entries included, in order. Default today. Returns events (uid, title, start, end, all_day, busy and what else is known), total, unreadable files, whether limits left something out (incomplete), and notes on what in the files was not understood.",
         schema: check_schema,
         work: check,
         outside: nobody,

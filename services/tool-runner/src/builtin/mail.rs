@@ -3,6 +3,8 @@
 mod bounds;
 mod compose;
 mod config;
+#[cfg(test)]
+mod differential;
 mod filter;
 mod maildir;
 mod message;
@@ -45,7 +47,7 @@ pub const TOOLS: [About; 2] = [
     },
     About {
         name: "email.read",
-        description: "Reads one message by the id that email.search returned: headers, text (HTML is turned into text) and the names of attachments. truncated says that a limit cut it off.",
+        description: "Reads one message by the id that email.search returned: headers, text (HTML is turned into text, attached mails come last) and the names of attachments. truncated says that a limit cut it off.",
         schema: read_schema,
         work: read,
         outside: senders,

@@ -1,6 +1,8 @@
 //! `team.members`: the people in the agent's contacts.
 
 mod card;
+#[cfg(test)]
+mod differential;
 
 use std::num::NonZeroUsize;
 

@@ -194,7 +194,8 @@ fn own_occurrences(text: &str, desk: &Desk<'_>, draft: &Draft) -> Result<Vec<Occ
     let until = draft.end.checked_add(days.days()).unwrap_or_else(|_| draft.end.clone());
     let calendar = ics::read(text, FOLDER, draft.start.time_zone(), &|| true);
     if calendar.broken {
-        return Err(ToolError::invalid_arguments("/recurrence: this rule cannot be followed; correct it"));
+        let why = calendar.notes.first().unwrap_or("this rule cannot be followed");
+        return Err(ToolError::invalid_arguments(format!("/recurrence: correct it ({why})")));
     }
     let within = Span::new(draft.start.clone(), until);
     let found = calendar.entries.iter().flat_map(|entry| occurrences(entry, &within, desk.limits.max_occurrences).0);

@@ -1,6 +1,6 @@
 //! Writing a new entry as an iCalendar file.
 
-use calcard::common::{IanaString as _, PartialDateTime};
+use calcard::common::PartialDateTime;
 use calcard::icalendar::{
     ICalendar, ICalendarComponent, ICalendarComponentType, ICalendarEntry, ICalendarParameter, ICalendarProperty,
     ICalendarRecurrenceRule, ICalendarValue, ICalendarValueType, Uri,
@@ -11,7 +11,7 @@ use jiff::{Timestamp, Zoned};
 
 use super::entry::Guest;
 use super::expand::partial;
-use super::ics::recurrence;
+use super::ics::{Clock, read_rule};
 
 /// Years for which the rules of a time zone are written into the file of an entry that recurs.
 const RECURRING_ZONE_YEARS: i64 = 10;
@@ -114,19 +114,25 @@ pub fn parse_rule(text: &str) -> Option<ICalendarRecurrenceRule> {
         "yearly" | "every year" => "FREQ=YEARLY".to_owned(),
         _ => text.to_uppercase().trim_start_matches("RRULE:").to_owned(),
     };
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "=;,+-".contains(c);
-    let parts = || rule.split(';').filter_map(|part| part.split_once('='));
-    if !rule.chars().all(allowed)
-        || !parts().any(|(name, _)| name == "FREQ")
-        || rule.split(';').count() != parts().count()
-    {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "=;,+-:".contains(c);
+    let reading = read_rule(&rule).ok().filter(|reading| reading.notes.is_empty())?;
+    // A semicolon at the end is a sign that something was cut off.
+    if !rule.chars().all(allowed) || rule.ends_with(';') {
         return None;
     }
-    let event = format!("BEGIN:VEVENT\r\nRRULE:{rule}\r\nEND:VEVENT\r\n");
-    let read = recurrence(ICalendar::parse(event).ok()?.components.first()?).cloned()?;
-    // The parser passes over values it does not know, and a rule without its frequency would be a daily one.
-    let known = parts().all(|(name, value)| name != "FREQ" || read.freq.as_str() == value);
-    known.then_some(read)
+    let until = match reading.until {
+        None => None,
+        Some(until) if until.is_date => {
+            let day = partial(until.civil)?;
+            Some(PartialDateTime { hour: None, minute: None, second: None, ..day })
+        }
+        Some(until) if until.clock == Clock::Wall => Some(partial(until.civil)?),
+        Some(until) => {
+            let moment = until.civil.to_zoned(TimeZone::fixed(until.clock.offset()?)).ok()?;
+            Some(PartialDateTime::from_utc_timestamp(moment.timestamp().as_second()))
+        }
+    };
+    Some(ICalendarRecurrenceRule { until, ..reading.rule })
 }
 
 /// The time on the wall that `text` names, should it name one without an offset.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use calcard::icalendar::ICalendarRecurrenceRule;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Span, ToSpan as _, Zoned};
+use jiff::{SignedDuration, ToSpan as _, Zoned};
 
 use crate::builtin::workspace::matches_words;
 
@@ -24,15 +24,6 @@ impl Moment {
     pub fn zoned(&self) -> Option<Zoned> {
         self.civil.to_zoned(self.zone.clone()).ok()
     }
-
-    /// Whether an exception given as this moment means the occurrence at `start`. Some programs give a date for it.
-    pub fn means(&self, start: &Zoned) -> bool {
-        if self.all_day {
-            self.civil.date() == start.date()
-        } else {
-            self.zoned().is_some_and(|moment| moment == *start)
-        }
-    }
 }
 
 /// How long an entry takes: days of the calendar, then seconds.
@@ -40,6 +31,8 @@ impl Moment {
 pub struct Length {
     days: i64,
     seconds: i64,
+    /// Whether the seconds are those that clocks show, not those that pass.
+    on_the_wall: bool,
 }
 
 /// Longest length of an entry, in days; what is said to take longer is a mistake.
@@ -49,16 +42,29 @@ impl Length {
     /// None for what is no length of an entry.
     pub fn new(days: i64, seconds: i64) -> Option<Self> {
         let fits = (0..=MAX_LENGTH_DAYS).contains(&days) && (0..=MAX_LENGTH_DAYS * 86_400).contains(&seconds);
-        fits.then_some(Self { days, seconds })
+        fits.then_some(Self { days, seconds, on_the_wall: false })
     }
 
-    pub fn as_span(self) -> Span {
-        self.days.days().seconds(self.seconds)
+    /// Of a time without a zone, whose end is as little bound to one.
+    pub fn on_the_wall(self, on_the_wall: bool) -> Self {
+        Self { on_the_wall, ..self }
     }
 
-    /// The end of what begins at `start`; the start itself beyond the calendar's years.
-    pub fn after(self, start: &Zoned) -> Zoned {
-        start.checked_add(self.as_span()).unwrap_or_else(|_| start.clone())
+    /// With days of 24 hours.
+    pub fn as_duration(self) -> SignedDuration {
+        SignedDuration::from_secs(self.days * 86_400 + self.seconds)
+    }
+
+    /// The end of what begins at `start`, when the wall clock shows `civil`: days by the clock, then seconds as they pass.
+    /// The start itself beyond the calendar's years.
+    pub fn after(self, civil: DateTime, start: &Zoned) -> Zoned {
+        if self.on_the_wall {
+            let end = civil.checked_add(self.as_duration()).and_then(|end| end.to_zoned(start.time_zone().clone()));
+            return end.map_or_else(|_| start.clone(), |end| end.max(start.clone()));
+        }
+        let days = civil.checked_add(self.days.days()).and_then(|civil| civil.to_zoned(start.time_zone().clone()));
+        let begins = if self.days == 0 { Ok(start.clone()) } else { days };
+        begins.and_then(|begins| begins.checked_add(self.seconds.seconds())).unwrap_or_else(|_| start.clone())
     }
 }
 
@@ -109,15 +115,34 @@ impl Details {
     }
 }
 
+/// A rule by which an entry recurs.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Without its last time.
+    pub rule: ICalendarRecurrenceRule,
+    /// Up to and including, on the wall clock of the entry.
+    pub until: Option<DateTime>,
+}
+
+/// A further occurrence of an entry.
+#[derive(Debug, Clone)]
+pub struct Further {
+    pub start: Moment,
+    /// Should it take longer or shorter than the entry.
+    pub length: Option<Length>,
+}
+
 /// One entry of a calendar with all its recurrences.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub start: Moment,
     pub length: Length,
     pub details: Arc<Details>,
-    pub rule: Option<ICalendarRecurrenceRule>,
+    pub rules: Vec<Rule>,
+    /// Rules by which it does not take place.
+    pub except_rules: Vec<Rule>,
     /// Further occurrences.
-    pub also: Vec<Moment>,
+    pub also: Vec<Further>,
     /// Occurrences that do not take place.
     pub except: Vec<Moment>,
     pub changes: Vec<Change>,
@@ -130,6 +155,8 @@ pub struct Change {
     pub of: Moment,
     /// Whether all later ones differ in the same way.
     pub onward: bool,
+    /// Whether it is older than the entry and has rules of its own: without the occurrence that it changes it is none.
+    pub stale: bool,
     pub start: Moment,
     pub length: Length,
     pub details: Arc<Details>,

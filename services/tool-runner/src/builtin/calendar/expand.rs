@@ -1,5 +1,6 @@
 //! When an entry takes place.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use calcard::common::PartialDateTime;
@@ -10,12 +11,11 @@ use calcard::icalendar::{
     ICalendar, ICalendarComponent, ICalendarComponentType, ICalendarFrequency, ICalendarProperty,
     ICalendarRecurrenceRule,
 };
-use jiff::civil::{DateTime, Time};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _, Zoned};
+use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
 
-use super::entry::{Change, Details, Entry, Moment};
-use super::ics::civil;
+use super::entry::{Change, Details, Entry, Length, Moment, Rule};
 use crate::builtin::workspace::Span;
 
 /// One time that an entry takes place.
@@ -30,11 +30,12 @@ pub struct Occurrence {
 
 /// Most occurrences of one step of a rule, such as a year: they are held in memory together.
 const MAX_AT_ONCE: usize = 20_000;
+/// Most occurrences that a rule is followed through which must be followed from its beginning.
+const MAX_FOLLOWED: usize = 100_000;
 
-/// Whether the rule of an entry can be followed.
-pub fn is_valid(entry: &Entry) -> bool {
-    let rule = entry.rule.as_ref().filter(|rule| at_once(rule) <= MAX_AT_ONCE);
-    rule.is_some_and(|rule| follow(rule, entry.start.civil, 1).is_ok())
+/// Whether a rule can be followed.
+pub fn is_valid(rule: &ICalendarRecurrenceRule, start: DateTime) -> bool {
+    at_once(rule) <= MAX_AT_ONCE && follow(rule, start, None, 1).is_ok()
 }
 
 /// How often something may take place in one step of its rule.
@@ -49,50 +50,207 @@ fn at_once(rule: &ICalendarRecurrenceRule) -> usize {
     times.into_iter().fold(days, usize::saturating_mul)
 }
 
-/// The occurrences within a stretch of time in order, at most `max` of those the rule gives, and whether there are
+/// When an entry would begin if no occurrence were changed, and how long that would take.
+#[derive(Clone)]
+struct Start {
+    civil: DateTime,
+    at: Zoned,
+    length: Option<Length>,
+}
+
+/// The occurrences within a stretch of time in order, at most `max` of those each rule gives, and whether there are
 /// more.
 pub fn occurrences(entry: &Entry, within: &Span, max: usize) -> (Vec<Occurrence>, bool) {
     let (starts, more) = starts(entry, within, max);
-    let recurring = entry.rule.is_some() || !entry.also.is_empty();
-    let changed = |start: &Zoned| entry.changes.iter().any(|change| change.of.means(start));
-    let mut found: Vec<Occurrence> = starts
+    let index = Index::of(entry, &starts);
+    let excepted: BTreeSet<usize> = entry.except.iter().flat_map(|except| index.all(except)).collect();
+    let changed: BTreeSet<usize> = entry.changes.iter().filter_map(|change| index.first(&change.of)).collect();
+    let recurring = !entry.rules.is_empty() || !entry.also.is_empty();
+    let kept = starts.iter().enumerate().filter(|(at, _)| !excepted.contains(at) && !changed.contains(at));
+    let exceptions = Exceptions::of(entry);
+    let changes = entry
+        .changes
         .iter()
-        .filter(|start| !entry.except.iter().any(|except| except.means(start)) && !changed(start))
-        .map(|start| at(entry, start, recurring))
-        .chain(entry.changes.iter().filter_map(|change| instead(change, recurring)))
+        .filter(|change| !exceptions.contain(&replaced(&change.of, &entry.start)) && belongs(change, entry));
+    let mut found: Vec<Occurrence> = kept
+        .map(|(_, start)| at(entry, start, recurring))
+        .chain(changes.filter_map(|change| instead(change, recurring)))
         .filter(|one| !one.details.canceled && within.overlaps(&one.start, &one.end))
         .collect();
     found.sort_by(|a, b| a.start.cmp(&b.start));
     (found, more)
 }
 
+/// The starts by what an exception or a change may call them.
+struct Index<'a> {
+    all_day: bool,
+    zone: &'a TimeZone,
+    instants: HashMap<i64, usize>,
+    walls: HashMap<DateTime, usize>,
+    days: HashMap<Date, Vec<usize>>,
+}
+
+impl<'a> Index<'a> {
+    fn of(entry: &'a Entry, starts: &[Start]) -> Self {
+        let mut days: HashMap<Date, Vec<usize>> = HashMap::new();
+        for (at, start) in starts.iter().enumerate() {
+            days.entry(start.civil.date()).or_default().push(at);
+        }
+        let each = || starts.iter().enumerate().rev();
+        Self {
+            all_day: entry.start.all_day,
+            zone: &entry.start.zone,
+            instants: each().map(|(at, start)| (start.at.timestamp().as_second(), at)).collect(),
+            walls: each().map(|(at, start)| (start.civil, at)).collect(),
+            days,
+        }
+    }
+
+    /// What is meant by a moment. Some programs give a date for a time, a time for a date, or a time without its zone or in
+    /// another.
+    fn all(&self, moment: &Moment) -> Vec<usize> {
+        let on = |date: Date| self.days.get(&date).cloned().unwrap_or_default();
+        if self.all_day {
+            return on(day(moment, self.zone));
+        }
+        if moment.all_day {
+            return on(moment.civil.date());
+        }
+        let exact = moment.zoned().and_then(|moment| self.instants.get(&moment.timestamp().as_second()));
+        exact.or_else(|| self.walls.get(&moment.civil)).copied().into_iter().collect()
+    }
+
+    fn first(&self, moment: &Moment) -> Option<usize> {
+        self.all(moment).into_iter().min()
+    }
+}
+
+/// The day that a moment means in a series of days: where it is a midnight of the agent's zone, the day that begins then.
+fn day(moment: &Moment, zone: &TimeZone) -> Date {
+    let here = moment.zoned().map(|moment| moment.with_time_zone(zone.clone()).datetime());
+    let midnight = here.filter(|here| !moment.all_day && here.time() == Time::midnight());
+    midnight.unwrap_or(moment.civil).date()
+}
+
+/// The exceptions of an entry, by which a change of what does not take place is none.
+struct Exceptions {
+    instants: BTreeSet<i64>,
+    walls: BTreeSet<DateTime>,
+    /// Of a series of days.
+    days: Option<BTreeSet<Date>>,
+    zone: TimeZone,
+}
+
+impl Exceptions {
+    fn of(entry: &Entry) -> Self {
+        let zone = entry.start.zone.clone();
+        let days = entry.start.all_day.then(|| entry.except.iter().map(|except| day(except, &zone)).collect());
+        let instants = entry.except.iter().filter(|except| !except.all_day).filter_map(Moment::zoned);
+        Self {
+            instants: instants.map(|except| except.timestamp().as_second()).collect(),
+            walls: entry.except.iter().map(|except| except.civil).collect(),
+            days,
+            zone,
+        }
+    }
+
+    fn contain(&self, moment: &Moment) -> bool {
+        if let Some(days) = &self.days {
+            return days.contains(&day(moment, &self.zone));
+        }
+        let exact = || moment.zoned().is_some_and(|at| self.instants.contains(&at.timestamp().as_second()));
+        self.walls.contains(&moment.civil) || (!moment.all_day && exact())
+    }
+}
+
 /// When it would begin by rule, changed or not.
-fn starts(entry: &Entry, within: &Span, max: usize) -> (Vec<Zoned>, bool) {
-    let (civil, more) = match &entry.rule {
-        Some(rule) => by_rule(entry, rule, within, max),
-        None => (vec![entry.start.civil], false),
+fn starts(entry: &Entry, within: &Span, max: usize) -> (Vec<Start>, bool) {
+    let (mut civil, mut more) = (Vec::new(), false);
+    for rule in &entry.rules {
+        let (found, cut) = by_rule(entry, rule, within, max);
+        civil.extend(found);
+        more |= cut;
+    }
+    // The entry itself is the first of its series (RFC 5545, section 3.8.5.3), unless all of that lies before it.
+    let last = entry.rules.iter().filter_map(|rule| rule.until).max();
+    if last.is_none_or(|last| entry.start.civil <= last) {
+        civil.push(entry.start.civil);
+    }
+    let start = |civil: DateTime| {
+        let moment = Moment { civil, ..entry.start.clone() };
+        Some(Start { civil, at: moment.zoned()?, length: None })
     };
-    let by_rule = civil.into_iter().map(|civil| Moment { civil, ..entry.start.clone() });
-    let mut starts: Vec<Zoned> = by_rule.chain(entry.also.iter().cloned()).filter_map(|start| start.zoned()).collect();
-    starts.sort();
-    starts.dedup();
+    let mut starts: Vec<Start> = civil.into_iter().filter_map(start).collect();
+    starts.extend(entry.also.iter().filter_map(|further| {
+        let moment = of_series(&further.start, entry);
+        Some(Start { civil: moment.civil, at: moment.zoned()?, length: further.length })
+    }));
+    let mut left_out: BTreeSet<DateTime> = BTreeSet::new();
+    for rule in &entry.except_rules {
+        let (found, cut) = by_rule(entry, rule, within, max);
+        left_out.extend(found);
+        more |= cut;
+    }
+    starts.retain(|start| !left_out.contains(&start.civil));
+    // Of two at once, that with a length of its own.
+    starts.sort_by(|a, b| a.at.cmp(&b.at).then(b.length.is_some().cmp(&a.length.is_some())));
+    starts.dedup_by(|later, earlier| later.at == earlier.at);
     (starts, more)
 }
 
-fn at(entry: &Entry, start: &Zoned, recurring: bool) -> Occurrence {
-    let onward = |change: &&Change| change.onward && change.of.zoned().is_some_and(|of| of < *start);
-    let Some(change) = entry.changes.iter().filter(onward).max_by_key(|change| change.of.civil) else {
-        return occurrence(start.clone(), entry.length.after(start), &entry.start, &entry.details, recurring);
+/// A further occurrence as the series has its times: a day within days, a time on the clock of the series within times.
+fn of_series(moment: &Moment, entry: &Entry) -> Moment {
+    if entry.start.all_day || moment.all_day {
+        let civil = if entry.start.all_day { moment.civil.date().to_datetime(Time::midnight()) } else { moment.civil };
+        return Moment { civil, ..entry.start.clone() };
+    }
+    let here = moment.zoned().map(|moment| moment.with_time_zone(entry.start.zone.clone()).datetime());
+    here.map_or_else(|| moment.clone(), |civil| Moment { civil, ..entry.start.clone() })
+}
+
+/// Whether what a change changes is there, should that matter.
+fn belongs(change: &Change, entry: &Entry) -> bool {
+    let is_there = || {
+        let of = replaced(&change.of, &entry.start).zoned()?;
+        let within = Span::new(of.clone(), of.checked_add(1.second()).ok()?);
+        Some(starts(entry, &within, MAX_FOLLOWED).0.iter().any(|start| start.at == of))
     };
-    let moved = change.of.civil.until(change.start.civil).and_then(|by| start.checked_add(by));
-    let start = moved.unwrap_or_else(|_| start.clone());
-    let end = change.length.after(&start);
-    occurrence(start, end, &change.start, &change.details, recurring)
+    !change.stale || is_there().unwrap_or(false)
+}
+
+fn at(entry: &Entry, start: &Start, recurring: bool) -> Occurrence {
+    let onward =
+        |change: &&Change| change.onward && replaced(&change.of, &entry.start).zoned().is_some_and(|of| of < start.at);
+    let Some(change) = entry.changes.iter().filter(onward).max_by_key(|change| change.of.civil) else {
+        let end = start.length.unwrap_or(entry.length).after(start.civil, &start.at);
+        return occurrence(start.at.clone(), end, &entry.start, &entry.details, recurring);
+    };
+    let civil = shift(change, entry).and_then(|by| start.civil.checked_add(by).ok()).unwrap_or(start.civil);
+    let begins = civil.to_zoned(start.at.time_zone().clone()).unwrap_or_else(|_| start.at.clone());
+    let end = start.length.unwrap_or(change.length).after(civil, &begins);
+    occurrence(begins, end, &change.start, &change.details, recurring)
+}
+
+/// When what is changed would have begun: of a day in a series of times, at the time of the series.
+pub fn replaced(of: &Moment, series: &Moment) -> Moment {
+    match (of.all_day, series.all_day) {
+        (true, false) => Moment { civil: of.civil.date().to_datetime(series.civil.time()), ..series.clone() },
+        (false, true) => Moment { civil: day(of, &series.zone).to_datetime(Time::midnight()), ..series.clone() },
+        _ => of.clone(),
+    }
+}
+
+/// By how much a change moves what it changes, on the wall clock.
+fn shift(change: &Change, entry: &Entry) -> Option<SignedDuration> {
+    let of = replaced(&change.of, &entry.start);
+    let here = change.start.zoned()?.with_time_zone(of.zone.clone()).datetime();
+    let start = if change.start.all_day || of.all_day { change.start.civil } else { here };
+    Some(of.civil.duration_until(start))
 }
 
 fn instead(change: &Change, recurring: bool) -> Option<Occurrence> {
     let start = change.start.zoned()?;
-    let end = change.length.after(&start);
+    let end = change.length.after(change.start.civil, &start);
     Some(occurrence(start, end, &change.start, &change.details, recurring))
 }
 
@@ -101,39 +259,35 @@ fn occurrence(start: Zoned, end: Zoned, like: &Moment, details: &Arc<Details>, r
 }
 
 /// The rule is followed on the wall clock, from shortly before `within` until its end.
-fn by_rule(entry: &Entry, rule: &ICalendarRecurrenceRule, within: &Span, max: usize) -> (Vec<DateTime>, bool) {
+fn by_rule(entry: &Entry, rule: &Rule, within: &Span, max: usize) -> (Vec<DateTime>, bool) {
     let wall = |moment: &Zoned| moment.with_time_zone(entry.start.zone.clone()).datetime();
-    let first = entry.start.civil;
+    // How far before or behind `within` something may begin that is moved or lasts into it.
+    let shifts = entry.changes.iter().filter(|change| change.onward).filter_map(|change| shift(change, entry));
+    let moved = shifts.map(SignedDuration::abs).max();
+    let moved = moved.unwrap_or_default();
+    let lengths =
+        entry.changes.iter().map(|change| change.length).chain(entry.also.iter().filter_map(|one| one.length));
+    let length = lengths.chain([entry.length]).map(Length::as_duration).max().unwrap_or_default();
     // A change of the clock may lie in between.
-    let (Ok(last), Ok(earliest)) = (wall(&within.end).checked_add(1.day()), wall(&within.start).checked_sub(2.days()))
+    let day = SignedDuration::from_hours(24);
+    let (Ok(last), Ok(earliest)) =
+        (wall(&within.end).checked_add(day + moved), wall(&within.start).checked_sub(day + day + moved))
     else {
         return (Vec::new(), false);
     };
-    let earliest = earliest.checked_sub(entry.length.as_span()).unwrap_or(earliest);
-    let last = until(rule, &entry.start).map_or(last, |until| last.min(until));
-    let first = skip(first, earliest, rule);
+    let earliest = earliest.checked_sub(length).unwrap_or(earliest);
+    let last = rule.until.map_or(last, |until| last.min(until));
+    let first = skip(entry.start.civil, earliest, &rule.rule);
     if last < first {
         return (Vec::new(), false);
     }
-    let rule = ICalendarRecurrenceRule { until: partial(last), ..rule.clone() };
-    let starts = follow(&rule, first, max.saturating_add(1)).unwrap_or_default();
-    let more = starts.len() > max;
-    (starts.into_iter().take(max).collect(), more)
-}
-
-/// The last moment of a rule on the wall clock of the entry's zone; of a date, the whole day. Some programs give a time
-/// for the last day of days.
-fn until(rule: &ICalendarRecurrenceRule, start: &Moment) -> Option<DateTime> {
-    let until = rule.until.as_ref()?;
-    let wall = civil(until)?;
-    if until.hour.is_none() || start.all_day {
-        let midnight = wall.date().to_datetime(Time::midnight());
-        return midnight.checked_add(1.day()).and_then(|next| next.checked_sub(1.second())).ok();
-    }
-    if until.tz_hour.is_none() {
-        return Some(wall);
-    }
-    Some(wall.to_zoned(TimeZone::UTC).ok()?.with_time_zone(start.zone.clone()).datetime())
+    let most = if first > entry.start.civil { max.saturating_add(1) } else { MAX_FOLLOWED.max(max) };
+    let mut starts = follow(&rule.rule, first, Some(last), most).unwrap_or_default();
+    let cut = starts.len() == most;
+    starts.retain(|start| *start >= earliest);
+    let more = starts.len() > max || cut;
+    starts.truncate(max);
+    (starts, more)
 }
 
 /// A later first occurrence from which a rule without a count goes on in the same way, so that the years before need
@@ -161,11 +315,20 @@ fn seconds(wall: DateTime) -> i64 {
     wall.to_zoned(TimeZone::UTC).map_or(0, |moment| moment.timestamp().as_second())
 }
 
-/// At most `max` occurrences on the wall clock.
-fn follow(rule: &ICalendarRecurrenceRule, first: DateTime, max: usize) -> Result<Vec<DateTime>, ()> {
+/// At most `max` occurrences on the wall clock, none behind `last`.
+///
+/// # Errors
+/// None but that the rule cannot be followed.
+pub fn follow(
+    rule: &ICalendarRecurrenceRule,
+    first: DateTime,
+    last: Option<DateTime>,
+    max: usize,
+) -> Result<Vec<DateTime>, ()> {
+    let rule = ICalendarRecurrenceRule { until: last.and_then(partial), ..rule.clone() };
     let mut event = ICalendarComponent::new(ICalendarComponentType::VEvent);
     event.add_property(ICalendarProperty::Dtstart, partial(first).ok_or(())?);
-    event.add_property(ICalendarProperty::Rrule, rule.clone());
+    event.add_property(ICalendarProperty::Rrule, rule);
     // Without any zone: those of the file's names are known better here than there.
     let expanded = ICalendar { components: vec![event] }.expand_dates(Tz::Floating, max);
     let wrong = |error: &CalendarErrorType| {

@@ -17,6 +17,8 @@ const MAX_HELD: usize = 20_000;
 /// Names of unknown time zones that are told, and the longest of them, in bytes.
 const MAX_ZONES: usize = 10;
 const MAX_ZONE_BYTES: usize = 100;
+/// Notes on what was not understood that are told.
+const MAX_NOTES: usize = 20;
 
 /// What was found.
 pub struct Gathered {
@@ -24,11 +26,13 @@ pub struct Gathered {
     pub occurrences: Vec<Occurrence>,
     read: Read,
     unknown_zones: BTreeSet<String>,
+    /// "file: title: PROPERTY: what was not understood".
+    notes: Vec<String>,
 }
 
 /// Goes through the files and keeps what `wanted` says.
 pub fn gather(desk: &Desk<'_>, within: &Span, wanted: impl Fn(&Occurrence) -> bool) -> Result<Gathered, ToolError> {
-    let (mut found, mut cut, mut unknown_zones) = (Vec::new(), false, BTreeSet::new());
+    let (mut found, mut cut, mut unknown_zones, mut notes) = (Vec::new(), false, BTreeSet::new(), Vec::new());
     let mut read = desk.each_file(FOLDER, ".ics", |name, file| {
         let name = name.strip_suffix(".ics").unwrap_or(name);
         let go_on = || desk.go_on().is_ok();
@@ -38,11 +42,13 @@ pub fn gather(desk: &Desk<'_>, within: &Span, wanted: impl Fn(&Occurrence) -> bo
         }
         let unknown = calendar.unknown_zones.iter().map(|zone| beginning(zone, MAX_ZONE_BYTES).0.to_owned());
         unknown_zones.extend(unknown.take(MAX_ZONES - unknown_zones.len()));
+        let room = MAX_NOTES.saturating_sub(notes.len());
+        notes.extend(calendar.notes.iter().take(room).map(|note| format!("{name}: {note}")));
         !calendar.broken
     })?;
     read.incomplete |= cut;
     found.sort_by(|a, b| (&a.start, &a.details.title).cmp(&(&b.start, &b.details.title)));
-    Ok(Gathered { occurrences: found, read, unknown_zones })
+    Ok(Gathered { occurrences: found, read, unknown_zones, notes })
 }
 
 /// Returns whether a limit kept something out.
@@ -66,6 +72,9 @@ impl Gathered {
         self.read.say_what_is_missing(result);
         if !self.unknown_zones.is_empty() {
             add(result, "unknown_zones", json!(self.unknown_zones));
+        }
+        if !self.notes.is_empty() {
+            add(result, "notes", json!(self.notes));
         }
     }
 }

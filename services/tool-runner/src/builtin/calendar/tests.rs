@@ -136,14 +136,15 @@ fn only_what_lies_within_is_found_also_years_later() {
 #[test]
 fn rules_of_many_kinds() {
     for (rule, expected) in [
-        ("FREQ=MONTHLY;BYDAY=-1FR;COUNT=2", vec!["03-27", "04-24"]),
-        ("FREQ=MONTHLY;BYMONTHDAY=31", vec!["03-31"]),
+        // An entry is always the first of its series.
+        ("FREQ=MONTHLY;BYDAY=-1FR;COUNT=2", vec!["03-02", "03-27", "04-24"]),
+        ("FREQ=MONTHLY;BYMONTHDAY=31", vec!["03-02", "03-31"]),
         ("FREQ=WEEKLY;UNTIL=20260310", vec!["03-02", "03-09"]),
         ("FREQ=WEEKLY;UNTIL=20260309T080000Z", vec!["03-02", "03-09"]),
         ("FREQ=WEEKLY;UNTIL=20260309T075959Z", vec!["03-02"]),
         ("FREQ=WEEKLY;UNTIL=20200101", vec![]),
-        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", vec![]),
-        ("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;COUNT=2", vec!["03-31", "04-30"]),
+        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", vec!["03-02"]),
+        ("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;COUNT=2", vec!["03-02", "03-31", "04-30"]),
     ] {
         let found = shown(&event("20260302T090000", &format!("DURATION:PT1H\r\nRRULE:{rule}")), &march());
         let days: Vec<&str> = found.iter().map(|one| &one[..5]).collect();

@@ -1,9 +1,10 @@
 //! What is in a message, whatever its encoding.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use jiff::Timestamp;
-use mail_parser::{Address, HeaderName, Message, MessageParser, MimeHeaders as _};
+use mail_parser::{Address, ContentType, HeaderName, Message, MessageParser, MimeHeaders as _};
 
 use super::bounds;
 use crate::builtin::workspace::matches_words;
@@ -14,6 +15,8 @@ const MAX_PEOPLE: usize = 50;
 const MAX_ATTACHMENTS: usize = 50;
 /// Longest name, address or subject, in characters.
 const MAX_HEADER_CHARS: usize = 500;
+/// Mails within mails, one in the other, that are read.
+const MAX_DEPTH: usize = 8;
 /// Ids of the mails before in a conversation that are kept: the newest ones.
 const MAX_REFERENCES: usize = 20;
 
@@ -75,9 +78,35 @@ impl Mail {
         let message = MessageParser::default().parse(bounded)?;
         let mut mail = Self::of(&message)?;
         mail.cut = bounded.len() < bytes.len();
-        mail.text = text(&message);
-        mail.attachments = attachments(&message);
+        (mail.text, mail.attachments) = (text(&message), attachments(&message));
+        mail.cut |= mail.add_mails_within(&message, 1);
         Some(mail)
+    }
+
+    /// Adds what attached mails say, and their attachments. Whether there are too many, one in the other.
+    fn add_mails_within(&mut self, message: &Message<'_>, depth: usize) -> bool {
+        let mut cut = false;
+        for mail in message.attachments().filter_map(mail_parser::MessagePart::message) {
+            if depth > MAX_DEPTH {
+                return true;
+            }
+            let about = [
+                ("From", people(mail.from()).iter().map(Person::to_string).collect::<Vec<_>>().join(", ")),
+                ("Date", mail.date().map(mail_parser::DateTime::to_rfc3339).unwrap_or_default()),
+                ("Subject", line(mail.subject().unwrap_or_default())),
+            ];
+            self.text.push_str("\n\n--- Attached message ---\n");
+            for (name, value) in about.iter().filter(|(_, value)| !value.is_empty()) {
+                self.text.push_str(&format!("{name}: {value}\n"));
+            }
+            self.text.push('\n');
+            self.text.push_str(&text(mail));
+            let room = MAX_ATTACHMENTS.saturating_sub(self.attachments.len());
+            self.attachments.extend(attachments(mail).into_iter().take(room));
+            cut |= self.add_mails_within(mail, depth + 1);
+        }
+        self.text = self.text.trim().to_owned();
+        cut
     }
 
     fn of(message: &Message<'_>) -> Option<Self> {
@@ -126,7 +155,11 @@ fn people(address: Option<&Address<'_>>) -> Vec<Person> {
 
 /// The parts that are meant to be read, HTML turned into text.
 fn text(message: &Message<'_>) -> String {
-    let parts = (0..message.text_body_count()).filter_map(|part| message.body_text(part));
+    let bodies = (0..message.text_body_count()).filter_map(|part| message.body_text(part));
+    // A text with a name may be meant to be read as well (RFC 2183, section 2.1).
+    let named = message.attachments().filter(|part| part.content_disposition().is_some_and(ContentType::is_inline));
+    let named = named.filter_map(|part| part.is_text().then(|| part.text_contents()).flatten().map(Cow::Borrowed));
+    let parts = bodies.chain(named);
     let mut text = String::new();
     for part in parts {
         for line in part.lines() {
@@ -143,9 +176,11 @@ fn text(message: &Message<'_>) -> String {
 }
 
 fn attachments(message: &Message<'_>) -> Vec<String> {
-    let name = |(number, part): (usize, &mail_parser::MessagePart<'_>)| match part.attachment_name() {
-        Some(name) => line(name),
-        None => format!("attachment {}", number + 1),
+    let name = |(number, part): (usize, &mail_parser::MessagePart<'_>)| {
+        // Without a name of its own an attached mail has its subject's.
+        let subject = || Some(format!("{}.eml", line(part.message()?.subject()?)));
+        let named = part.attachment_name().map(line).filter(|name| !name.is_empty());
+        named.or_else(subject).unwrap_or_else(|| format!("attachment {}", number + 1))
     };
     message.attachments().enumerate().take(MAX_ATTACHMENTS).map(name).collect()
 }
@@ -194,6 +229,31 @@ mod tests {
         assert_eq!(mail.attachments, ["Übersicht.pdf"]);
         let head = Mail::head(multipart.as_bytes()).unwrap();
         assert_eq!((&head.from, &head.subject, head.date), (&mail.from, &mail.subject, mail.date));
+    }
+
+    #[test]
+    fn attached_mails_and_texts_to_be_read_are_read() {
+        let attached = |subject: &str, text: &str| {
+            format!(
+                "Content-Type: message/rfc822\r\n\r\nFrom: Ann <a@example.org>\r\nSubject: {subject}\r\n\r\n{text}\r\n--b\r\n"
+            )
+        };
+        let mail = format!(
+            "From: b@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee below.\r\n--b\r\n{}{}\
+             Content-Type: text/plain; name=n.txt\r\nContent-Disposition: inline\r\n\r\nInline.\r\n--b--\r\n",
+            attached("One", "First."),
+            attached("Two", "Second."),
+        );
+        let mail = Mail::whole(mail.as_bytes()).unwrap();
+        assert_eq!(mail.attachments, ["One.eml", "Two.eml", "n.txt"]);
+        let places = ["See below.", "Inline.", "From: Ann", "Subject: One", "First.", "Subject: Two", "Second."];
+        let places: Vec<usize> = places.iter().map(|text| mail.text.find(text).expect(text)).collect();
+        assert!(places.is_sorted(), "{}", mail.text);
+        let nested = (0..20).fold("Subject: x\r\n\r\nInnermost.\r\n".to_owned(), |inner, _| {
+            format!("Subject: x\r\nContent-Type: message/rfc822\r\n\r\n{inner}")
+        });
+        let deep = Mail::whole(nested.as_bytes()).unwrap();
+        assert!(deep.cut && !deep.text.contains("Innermost."), "{}", deep.text);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::builtin::workspace::{beginning, matches_words};
 
 /// Longest text of a field that is kept, in bytes.
 const MAX_TEXT_BYTES: usize = 1000;
+/// Longest name that is made of something else, in bytes.
+const MAX_NAME_BYTES: usize = 100;
 /// Addresses or numbers of one person that are kept.
 const MAX_VALUES: usize = 10;
 
@@ -72,15 +74,26 @@ impl Card {
         let mut organization = parts(VCardProperty::Org).into_iter();
         let organization_name = organization.next();
         let name = one(VCardProperty::Fn)
-            .or_else(|| Some(full_name(&parts(VCardProperty::N))).filter(|name| !name.is_empty()))
-            .or_else(|| organization_name.clone())?;
+            .or_else(|| Some(full_name(card)).filter(|name| !name.is_empty()))
+            .or_else(|| organization_name.clone())
+            .or_else(|| one(VCardProperty::Nickname));
         let is_group = one(VCardProperty::Kind).is_some_and(|kind| kind.eq_ignore_ascii_case("group"))
             || card.entries.iter().any(|entry| is_other(&entry.name, "X-ADDRESSBOOKSERVER-KIND"));
+        let emails = texts(VCardProperty::Email);
+        let phones: Vec<String> =
+            texts(VCardProperty::Tel).iter().map(|phone| phone.trim_start_matches("tel:").to_owned()).collect();
+        let role = one(VCardProperty::Role).or_else(|| one(VCardProperty::Title));
+        // Somebody without a name goes by an address or a number.
+        let name = name.or_else(|| emails.first().or(phones.first()).or(role.as_ref()).cloned()).or_else(|| {
+            let place =
+                one(VCardProperty::Adr).or_else(|| one(VCardProperty::Note)).or_else(|| one(VCardProperty::Uid));
+            place.map(|text| line(&text))
+        })?;
         Some(Self {
             name,
-            role: one(VCardProperty::Role).or_else(|| one(VCardProperty::Title)),
-            emails: texts(VCardProperty::Email),
-            phones: texts(VCardProperty::Tel).iter().map(|phone| phone.trim_start_matches("tel:").to_owned()).collect(),
+            role,
+            emails,
+            phones,
             teams: organization.chain(parts(VCardProperty::Categories)).collect(),
             organization: organization_name,
             note: one(VCardProperty::Note),
@@ -129,10 +142,11 @@ fn is_other(property: &VCardProperty, name: &str) -> bool {
 }
 
 /// "Family;Given;Middle;Prefix;Suffix" in the order it is said in.
-fn full_name(parts: &[String]) -> String {
-    let part = |index: usize| parts.get(index).map(String::as_str);
+fn full_name(card: &VCard) -> String {
+    let values = card.property(&VCardProperty::N).map(|entry| entry.values.as_slice()).unwrap_or_default();
+    let part = |index: usize| values.get(index).and_then(text);
     let said = [part(3), part(1), part(2), part(0), part(4)];
-    said.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    said.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 fn components(value: &VCardValue) -> Vec<String> {
@@ -148,6 +162,11 @@ fn text(value: &VCardValue) -> Option<String> {
         other => clean(other.as_text()?),
     };
     (!text.is_empty()).then_some(text)
+}
+
+/// The beginning of a text on one line.
+fn line(text: &str) -> String {
+    beginning(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_NAME_BYTES).0.to_owned()
 }
 
 fn clean(text: &str) -> String {
@@ -200,6 +219,21 @@ mod tests {
             (vec!["+86-10-5555".to_owned()], vec!["Engineering".into(), "Berlin".into()])
         );
         assert!(!group.is_person());
+    }
+
+    #[test]
+    fn whoever_has_no_name_goes_by_something_else() {
+        for (lines, name) in [
+            ("N:;;;;\nEMAIL:a@example.org\nTEL:1", "a@example.org"),
+            ("TEL:+49 30 1234", "+49 30 1234"),
+            ("ORG:Acme;Sales\nEMAIL:a@example.org", "Acme"),
+            ("NICKNAME:Jo\nEMAIL:a@example.org", "Jo"),
+            ("ADR:;;Quay 7;Hamburg;;;", "Quay 7 Hamburg"),
+            ("N:Lee;Sarah;;Dr.;", "Dr. Sarah Lee"),
+        ] {
+            let (cards, whole) = read(&format!("BEGIN:VCARD\nVERSION:3.0\n{lines}\nEND:VCARD\n"));
+            assert_eq!((cards[0].name.as_str(), whole), (name, true), "{lines}");
+        }
     }
 
     #[test]
