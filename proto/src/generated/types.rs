@@ -518,6 +518,8 @@ mapped! {
     McpSignInBegin,
     McpSignInFinish,
     McpSignInEnd,
+    McpSignInList,
+    McpSignInForget,
     McpSignInAnswer,
     QuestionsRequest,
     QuestionsList,

@@ -13,6 +13,7 @@ mod handle;
 mod health;
 mod listing;
 pub mod oauth;
+mod reach;
 mod reader;
 mod resource;
 pub mod roots;
