@@ -26,6 +26,7 @@ mod transport;
 use std::sync::Arc;
 
 pub use self::health::{Health, HealthState};
+pub(crate) use self::reader::shortened;
 pub use self::server::{McpServer, OnTools, start};
 use crate::questions::Questions;
 

@@ -109,12 +109,7 @@ fn is_of_all(caller: &Caller) -> Result<(), Problem> {
     caller.act_on_agent(None)
 }
 
-async fn ask(
-    gateway: &Gateway,
-    server: String,
-    user: Option<Name>,
-    ask: Ask,
-) -> Result<McpSignInAnswer, Problem> {
+async fn ask(gateway: &Gateway, server: String, user: Option<Name>, ask: Ask) -> Result<McpSignInAnswer, Problem> {
     let user = user.map(|user| user.to_string()).unwrap_or_default();
     let request = McpSignInRequest { server, user, ask: Some(ask) };
     let answer = gateway.bus.request(MCP_SIGN_IN, request.encode_to_vec(), PATIENCE).await.map_err(|error| {

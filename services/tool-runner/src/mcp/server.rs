@@ -166,7 +166,8 @@ impl Keeper {
     /// Waits the whole delay, or until a call wants the server, but never less than the shortest
     /// one, so that a server that cannot start is not started in a circle.
     async fn wait_before_restart(&self, failures: u32) {
-        let rest = restart_delay(failures, self.limits.restart_min, self.limits.restart_max).saturating_sub(self.limits.restart_min);
+        let rest = restart_delay(failures, self.limits.restart_min, self.limits.restart_max)
+            .saturating_sub(self.limits.restart_min);
         let wait = async {
             sleep(self.limits.restart_min).await;
             tokio::select! {

@@ -348,3 +348,13 @@ async fn nothing_answered_to_a_notification_is_a_reason_to_give_up() {
         within_deadline(toolbox.stop()).await;
     }
 }
+
+#[tokio::test]
+async fn a_program_that_dies_of_the_newest_handshake_is_asked_for_the_older_one() {
+    let odd = Odd::new(json!({
+        "dies_of": "server/discover", "pages": [listed(&[tool("t")])], "calls": {"t": result(r#"{"content":"a"}"#)},
+    }));
+    let toolbox = start(vec![odd.config()]).await;
+    assert_ends(&toolbox, "odd.t", &Ok(json!("a"))).await;
+    within_deadline(toolbox.stop()).await;
+}

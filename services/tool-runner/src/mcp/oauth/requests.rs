@@ -107,7 +107,8 @@ async fn at_server(
     user: Option<&Name>,
     ask: Ask,
 ) -> Result<McpSignInAnswer, String> {
-    let sign_in = of_server.of(user).map_err(|reason| format!("the MCP server {server} cannot be signed in at so: {reason}"))?;
+    let sign_in =
+        of_server.of(user).map_err(|reason| format!("the MCP server {server} cannot be signed in at so: {reason}"))?;
     let answer = match ask {
         Ask::Begin(McpSignInBegin { redirect_uri }) => {
             let address = sign_in.begin(&redirect_uri).await?;

@@ -126,8 +126,9 @@ impl BucketVault {
 
     async fn read_users(&self, server: &str) -> Result<Vec<(String, Record)>, VaultError> {
         let entries = self.0.values(SIGN_INS_BUCKET, &format!("{server}.*")).await.map_err(other)?;
-        let of_server =
-            entries.into_iter().filter_map(|entry| Some((user_of(&entry.key, server)?, self.opened(&entry.key, &entry.value))));
+        let of_server = entries
+            .into_iter()
+            .filter_map(|entry| Some((user_of(&entry.key, server)?, self.opened(&entry.key, &entry.value))));
         Ok(of_server.collect())
     }
 

@@ -91,7 +91,8 @@ impl Keeper {
     fn resource_read(&self, peer: &Peer<RoleClient>, tools: &[McpToolInfo]) -> Option<Arc<dyn Tool>> {
         let has_any = peer.peer_info()?.capabilities.resources.is_some();
         let is_free = tools.iter().all(|tool| tool.name != resource::NAME);
-        let reading = || ResourceRead::new(&self.server, self.limits.call_timeout, self.limits.max_result_bytes, self.reach());
+        let reading =
+            || ResourceRead::new(&self.server, self.limits.call_timeout, self.limits.max_result_bytes, self.reach());
         (has_any && is_free).then(|| Arc::new(reading()) as Arc<dyn Tool>)
     }
 }

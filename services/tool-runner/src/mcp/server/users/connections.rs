@@ -107,7 +107,9 @@ impl Connections {
         })?;
         let sign_in = self.sign_ins.of(&user);
         let is_granted = sign_in.is_granted().await.map_err(|error| {
-            ToolError::failed(format!("it could not be read whether {user} is signed in at the MCP server {name}: {error}"))
+            ToolError::failed(format!(
+                "it could not be read whether {user} is signed in at the MCP server {name}: {error}"
+            ))
         })?;
         if !is_granted {
             return Err(ToolError::failed(format!(
@@ -135,7 +137,9 @@ impl Connections {
             let oldest = free.min_by_key(|(_, entry)| *entry.usage.last()).map(|(user, _)| user.clone());
             let oldest = oldest.ok_or_else(|| {
                 let most = self.most;
-                ToolError::failed(format!("all {most} connections to the MCP server {name} are in use; nothing was sent, try again later"))
+                ToolError::failed(format!(
+                    "all {most} connections to the MCP server {name} are in use; nothing was sent, try again later"
+                ))
             })?;
             end(open.of_users.remove(&oldest));
         }
