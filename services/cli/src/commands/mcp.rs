@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use self::callback::Callback;
-use super::Session;
+use super::{Session, name};
 use crate::{Error, event_lines::printable, table::table, terminal};
 
 const LOGIN: &str = "\
@@ -71,14 +71,14 @@ enum Command {
         #[arg(value_name = "SERVER")]
         server: String,
         /// Who signs out, where each user signs in
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_parser = name, value_name = "NAME")]
         user: Option<Name>,
     },
     /// Who is signed in
     #[command(name = "sign-ins", after_help = SIGN_INS)]
     SignIns {
         /// Only the sign-ins of this user
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_parser = name, value_name = "NAME")]
         user: Option<Name>,
     },
 }
@@ -89,7 +89,7 @@ struct Login {
     #[arg(value_name = "SERVER")]
     server: String,
     /// Who signs in, where each user does
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
     /// Where the browser comes back to, on this machine; port 0 for any that is free
     #[arg(long, value_name = "URI", default_value = REDIRECT_URI)]
