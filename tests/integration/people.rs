@@ -185,11 +185,16 @@ async fn a_user_answers_what_an_mcp_server_asks_in_a_call() {
     let message = json!({ "user": "ann", "agent": "default", "text": "ask me" });
     let sent = world.send_as(&message).await;
     let asks = |event: &EventJson| event.type_name == v1::ToolProgress::TYPE;
-    world.log.wait(move |event| asks(event) && event.payload.to_string().contains("kairo inbox")).await;
+    let told = world.log.wait(move |event| asks(event) && event.payload.get("question").is_some()).await;
+    assert!(told.text().contains("kairo inbox"), "{told:?}");
 
     let (_, inbox) = world.get("/v1/inbox?user=ann").await;
     let id = inbox["questions"][0]["question_id"].as_str().unwrap().to_owned();
     assert_eq!(inbox["questions"][0]["server"], "all", "{inbox}");
+    assert_eq!(
+        (&told.payload["question"]["question_id"], &told.payload["question"]["user"]),
+        (&json!(id), &json!("ann"))
+    );
     assert_eq!(world.get("/v1/inbox?user=bob").await.1["questions"], json!([]));
     let path = format!("/v1/questions/{id}");
     let unfit = json!({ "user": "ann", "action": "accept", "content": { "integer": 1000 } });
@@ -200,5 +205,26 @@ async fn a_user_answers_what_an_mcp_server_asks_in_a_call() {
     assert_eq!(answered.status.code(), Some(0), "{answered:?}");
     let reply = world.reply(&sent).await;
     assert!(reply.contains("Ann Lee"), "{reply}");
+    let ended = world.log.wait(move |event| asks(event) && event.payload.get("question_ended").is_some()).await;
+    assert_eq!(ended.payload["question_ended"], json!({ "question_id": id, "action": "accept" }));
+    assert!(!ended.payload.to_string().contains("Ann Lee"), "{ended:?}");
     assert_eq!(world.post(&path, &json!({ "user": "ann", "action": "decline" })).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_chat_client_is_asked_in_the_conversation_what_an_mcp_server_asks() {
+    let everything = Tools::of_this_checkout().unwrap().mcp_everything().expect("Node is needed").to_owned();
+    let world = start(wanted(json!({ "name": "all", "command": everything }))).await;
+    let said = async |answer: Value| answer["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
+    let question = json!({ "model": "default", "user": "eve", "messages": [{ "role": "user", "content": "ask me" }] });
+    let asked = said(world.post("/v1/chat/completions", &question).await.1).await;
+    let (_, inbox) = world.get("/v1/inbox?user=eve").await;
+    let id = inbox["questions"][0]["question_id"].as_str().unwrap().to_owned();
+    assert!(asked.contains("all asks in a call of all.trigger-elicitation-request"), "{asked}");
+    assert!(asked.contains(&format!("kairo answer {id} --decline --user eve")), "{asked}");
+    let declined = world.post(&format!("/v1/questions/{id}"), &json!({ "user": "eve", "action": "decline" })).await;
+    assert_eq!(declined.0, 200, "{}", declined.1);
+    let answered = said(world.post("/v1/chat/completions", &question).await.1).await;
+    assert!(answered.to_lowercase().contains("decline"), "{answered}");
+    world.end().await;
 }

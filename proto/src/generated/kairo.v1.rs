@@ -566,6 +566,12 @@ pub struct ToolProgress {
     /// As in ToolResult, for what it says.
     #[prost(string, repeated, tag = "6")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What the tool's server asks the user while the call waits. It comes at once, also within the second.
+    #[prost(message, optional, tag = "16")]
+    pub question: ::core::option::Option<ToolQuestion>,
+    /// A question of this call that has ended before the call did. The result of the call ends all of its questions.
+    #[prost(message, optional, tag = "17")]
+    pub question_ended: ::core::option::Option<ToolQuestionEnd>,
 }
 impl ::prost::Name for ToolProgress {
     const NAME: &'static str = "ToolProgress";
@@ -575,6 +581,59 @@ impl ::prost::Name for ToolProgress {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ToolProgress".into()
+    }
+}
+/// What an MCP server asks a user while a call waits: answered with POST /v1/questions/{question_id}. The fields of the answer
+/// go to the server alone, and stand in no event.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolQuestion {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub server: ::prost::alloc::string::String,
+    /// In the server's words.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// The JSON Schema of the fields that it asks for, as text; empty where it asks for a visit.
+    #[prost(string, tag = "4")]
+    pub schema: ::prost::alloc::string::String,
+    /// The address that the user is to visit; empty where it asks for fields.
+    #[prost(string, tag = "5")]
+    pub url: ::prost::alloc::string::String,
+    /// When it counts as not answered.
+    #[prost(message, optional, tag = "6")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Who is asked.
+    #[prost(string, tag = "7")]
+    pub user: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolQuestion {
+    const NAME: &'static str = "ToolQuestion";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolQuestion".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolQuestion".into()
+    }
+}
+/// How a question ended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolQuestionEnd {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+    /// What the user said; cancel also where nobody answered in time, or the call ended.
+    #[prost(string, tag = "2")]
+    pub action: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolQuestionEnd {
+    const NAME: &'static str = "ToolQuestionEnd";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolQuestionEnd".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolQuestionEnd".into()
     }
 }
 /// How an action ended; every tool_call has exactly one, and perhaps one that came late.

@@ -424,6 +424,8 @@ mapped! {
     ToolInvoke,
     ToolInvocation,
     ToolProgress,
+    ToolQuestion,
+    ToolQuestionEnd,
     ToolResult,
     ToolError,
     AgentDefined,
