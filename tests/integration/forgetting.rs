@@ -46,7 +46,12 @@ rules:
 "#;
 
 pub fn wanted() -> Wanted {
-    Wanted::new(SCENARIO)
+    wanted_with(SCENARIO)
+}
+
+/// One in which users can be forgotten, soon.
+pub fn wanted_with(scenario: &str) -> Wanted {
+    Wanted::new(scenario)
         .env_of_all("KAIRO_PRIVACY__MASTER_KEY", "07".repeat(32))
         .env_of_all("KAIRO_PRIVACY__KEY_AGE_MS", "300")
         // As long as a gateway that was killed is waited for, four times over.

@@ -22,7 +22,7 @@ use crate::{
 pub const ADMIN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
 const PAGE: &str = "https://app.example.com";
 
-fn guarded() -> Wanted {
+pub fn guarded() -> Wanted {
     Wanted::new(USUAL).env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always").env(
         Service::Gateway,
         "KAIRO_GATEWAY__ADMIN_KEY",

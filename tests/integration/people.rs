@@ -5,6 +5,7 @@ use std::process::Stdio;
 use kairo_core::event_json::EventJson;
 use kairo_local::{Service, StackOptions, Tools};
 use kairo_proto::v1;
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -14,6 +15,8 @@ use tokio::{
 
 use crate::{
     command_line::{kairo, lines},
+    forgetting,
+    keys::{self, Caller},
     provider::Provider,
     world::{DEADLINE, Wanted, World},
 };
@@ -45,9 +48,12 @@ async fn start(wanted: Wanted) -> World {
 }
 
 /// Runs `kairo mcp login` and does what a browser does with the address that it shows.
-async fn log_in(world: &World) -> std::process::Output {
+async fn log_in(world: &World, user: Option<&str>) -> std::process::Output {
     let mut command = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
     command.arg("--url").arg(world.url("")).args(["mcp", "login", "bank", "--no-browser"]);
+    if let Some(user) = user {
+        command.args(["--user", user]);
+    }
     let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
     let address = loop {
@@ -57,7 +63,8 @@ async fn log_in(world: &World) -> std::process::Output {
         }
     };
     // It follows the redirect, to where the command waits.
-    let page = reqwest::get(address).await.unwrap();
+    let person = user.map(|user| format!("&as={user}")).unwrap_or_default();
+    let page = reqwest::get(format!("{address}{person}")).await.unwrap();
     assert!(page.status().is_success(), "{page:?}");
     running.wait_with_output().await.unwrap()
 }
@@ -72,7 +79,7 @@ async fn a_person_signs_in_at_an_mcp_server_and_out_again() {
     let (status, problem) = world.delete("/v1/mcp/nowhere/login").await;
     assert_eq!(status, 404, "{problem}");
 
-    let signed_in = timeout(DEADLINE, log_in(&world)).await.unwrap();
+    let signed_in = timeout(DEADLINE, log_in(&world, None)).await.unwrap();
     assert_eq!((signed_in.status.code(), lines(&signed_in)), (Some(0), vec!["signed in at bank with read"]));
     let is_offered = |event: &EventJson| event.payload.to_string().contains("bank.pay");
     world.log.wait(|event| event.type_name == v1::ToolCatalogue::TYPE && is_offered(event)).await;
@@ -95,17 +102,99 @@ async fn a_person_signs_in_at_an_mcp_server_and_out_again() {
 }
 
 #[tokio::test]
+async fn users_sign_in_each_for_themselves_and_who_is_forgotten_is_signed_out() {
+    let provider = Provider::start().await;
+    let server = json!({ "name": "bank", "url": format!("{}/mcp", provider.url), "oauth": { "per": "user" } });
+    let wanted = forgetting::wanted_with(SCENARIO)
+        .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__MCP", json!([server]).to_string())
+        .replicas(Service::ToolRunner, 2);
+    let mut world = start(wanted).await;
+    for user in ["ann", "bob"] {
+        let signed_in = timeout(DEADLINE, log_in(&world, Some(user))).await.unwrap();
+        assert_eq!(lines(&signed_in), [format!("{user} is signed in at bank with read")], "{signed_in:?}");
+    }
+    let is_offered = |event: &EventJson| event.payload.to_string().contains("bank.pay");
+    world.log.wait(|event| event.type_name == v1::ToolCatalogue::TYPE && is_offered(event)).await;
+    for user in ["ann", "bob"] {
+        let reply = world.ask_as(user, "default", "pay it").await;
+        assert!(reply.ends_with(&format!(" by {user}")), "{reply}");
+    }
+    let lost = world.ask_as("cid", "default", "pay it").await;
+    assert!(lost.contains("kairo mcp login bank --user cid"), "{lost}");
+    assert_eq!(world.delete("/v1/mcp/bank/login").await.0, 409);
+
+    // Those who come after know who is signed in.
+    for index in 0..2 {
+        world.stack.kill9(Service::ToolRunner, index).await.unwrap();
+    }
+    for index in 0..2 {
+        world.stack.restart(Service::ToolRunner, index).await.unwrap();
+    }
+    provider.expire();
+    let (ann, bob) = tokio::join!(world.ask_as("ann", "default", "pay it"), world.ask_as("bob", "default", "pay it"));
+    assert!(ann.ends_with(" by ann") && bob.ends_with(" by bob"), "{ann}, {bob}");
+
+    assert_eq!(world.post("/v1/users/ann/forget", &json!({})).await.0, 202);
+    timeout(DEADLINE, world.forgotten("ann")).await.unwrap();
+    assert_eq!(provider.knobs().revoked, 1);
+    let (_, signed_in) = world.get("/v1/mcp/sign-ins").await;
+    let users: Vec<_> = signed_in["sign_ins"].as_array().unwrap().iter().map(|row| row["user"].clone()).collect();
+    assert_eq!(users, ["bob"], "{signed_in}");
+    let bob = world.ask_as("bob", "default", "pay it").await;
+    assert!(bob.ends_with(" by bob"), "{bob}");
+}
+
+#[tokio::test]
+async fn a_users_key_signs_in_its_user_alone() {
+    let provider = Provider::start().await;
+    let server = json!({ "name": "bank", "url": format!("{}/mcp", provider.url), "oauth": { "per": "user" } });
+    let world = keys::guarded()
+        .env_of_all("KAIRO_PRIVACY__MASTER_KEY", "07".repeat(32))
+        .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__MCP", json!([server]).to_string())
+        .start()
+        .await;
+    let operator = Caller::new(&world, 0, Some(keys::ADMIN));
+    let (_, key) = operator.make(json!({ "name": "phone", "scopes": ["read", "write"], "user": "ann" })).await;
+    let phone = Caller::new(&world, 0, Some(&key));
+    let (_, key) = operator.make(json!({ "name": "shop", "scopes": ["write"], "agents": ["bob"] })).await;
+    let shop = Caller::new(&world, 0, Some(&key));
+    let login = |user: &str| json!({ "redirect_uri": "http://127.0.0.1:7/callback", "user": user });
+    let path = "/v1/mcp/bank/login";
+    assert_eq!(phone.post(path, login("bob")).await.0, 403);
+    assert_eq!(phone.post(path, json!({ "redirect_uri": "http://127.0.0.1:7/callback" })).await.0, 403);
+    assert_eq!(shop.post(path, login("ann")).await.0, 403);
+    for (method, path) in [
+        (Method::DELETE, "/v1/mcp/bank/login?user=bob"),
+        (Method::DELETE, path),
+        (Method::GET, "/v1/mcp/sign-ins?user=bob"),
+        (Method::GET, "/v1/mcp/sign-ins"),
+    ] {
+        assert_eq!(phone.send(method.clone(), path, None).await.0, 403, "{method} {path}");
+    }
+    let (status, begun) = phone.post(path, login("ann")).await;
+    assert_eq!(status, 200, "{begun}");
+    assert_eq!(phone.get("/v1/mcp/sign-ins?user=ann").await, (200, json!({ "sign_ins": [] })));
+    assert_eq!(operator.get("/v1/mcp/sign-ins").await.0, 200);
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_user_answers_what_an_mcp_server_asks_in_a_call() {
     let everything = Tools::of_this_checkout().unwrap().mcp_everything().expect("Node is needed").to_owned();
     let world = start(wanted(json!({ "name": "all", "command": everything }))).await;
     let message = json!({ "user": "ann", "agent": "default", "text": "ask me" });
     let sent = world.send_as(&message).await;
     let asks = |event: &EventJson| event.type_name == v1::ToolProgress::TYPE;
-    world.log.wait(move |event| asks(event) && event.payload.to_string().contains("kairo inbox")).await;
+    let told = world.log.wait(move |event| asks(event) && event.payload.get("question").is_some()).await;
+    assert!(told.text().contains("kairo inbox"), "{told:?}");
 
     let (_, inbox) = world.get("/v1/inbox?user=ann").await;
     let id = inbox["questions"][0]["question_id"].as_str().unwrap().to_owned();
     assert_eq!(inbox["questions"][0]["server"], "all", "{inbox}");
+    assert_eq!(
+        (&told.payload["question"]["question_id"], &told.payload["question"]["user"]),
+        (&json!(id), &json!("ann"))
+    );
     assert_eq!(world.get("/v1/inbox?user=bob").await.1["questions"], json!([]));
     let path = format!("/v1/questions/{id}");
     let unfit = json!({ "user": "ann", "action": "accept", "content": { "integer": 1000 } });
@@ -116,5 +205,26 @@ async fn a_user_answers_what_an_mcp_server_asks_in_a_call() {
     assert_eq!(answered.status.code(), Some(0), "{answered:?}");
     let reply = world.reply(&sent).await;
     assert!(reply.contains("Ann Lee"), "{reply}");
+    let ended = world.log.wait(move |event| asks(event) && event.payload.get("question_ended").is_some()).await;
+    assert_eq!(ended.payload["question_ended"], json!({ "question_id": id, "action": "accept" }));
+    assert!(!ended.payload.to_string().contains("Ann Lee"), "{ended:?}");
     assert_eq!(world.post(&path, &json!({ "user": "ann", "action": "decline" })).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_chat_client_is_asked_in_the_conversation_what_an_mcp_server_asks() {
+    let everything = Tools::of_this_checkout().unwrap().mcp_everything().expect("Node is needed").to_owned();
+    let world = start(wanted(json!({ "name": "all", "command": everything }))).await;
+    let said = async |answer: Value| answer["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
+    let question = json!({ "model": "default", "user": "eve", "messages": [{ "role": "user", "content": "ask me" }] });
+    let asked = said(world.post("/v1/chat/completions", &question).await.1).await;
+    let (_, inbox) = world.get("/v1/inbox?user=eve").await;
+    let id = inbox["questions"][0]["question_id"].as_str().unwrap().to_owned();
+    assert!(asked.contains("all asks in a call of all.trigger-elicitation-request"), "{asked}");
+    assert!(asked.contains(&format!("kairo answer {id} --decline --user eve")), "{asked}");
+    let declined = world.post(&format!("/v1/questions/{id}"), &json!({ "user": "eve", "action": "decline" })).await;
+    assert_eq!(declined.0, 200, "{}", declined.1);
+    let answered = said(world.post("/v1/chat/completions", &question).await.1).await;
+    assert!(answered.to_lowercase().contains("decline"), "{answered}");
+    world.end().await;
 }

@@ -569,6 +569,12 @@ pub struct ToolProgress {
     /// As in ToolResult, for what it says.
     #[prost(string, repeated, tag = "6")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What the tool's server asks the user while the call waits. It comes at once, also within the second.
+    #[prost(message, optional, tag = "16")]
+    pub question: ::core::option::Option<ToolQuestion>,
+    /// A question of this call that has ended before the call did. The result of the call ends all of its questions.
+    #[prost(message, optional, tag = "17")]
+    pub question_ended: ::core::option::Option<ToolQuestionEnd>,
 }
 impl ::prost::Name for ToolProgress {
     const NAME: &'static str = "ToolProgress";
@@ -578,6 +584,59 @@ impl ::prost::Name for ToolProgress {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ToolProgress".into()
+    }
+}
+/// What an MCP server asks a user while a call waits: answered with POST /v1/questions/{question_id}. The fields of the answer
+/// go to the server alone, and stand in no event.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolQuestion {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub server: ::prost::alloc::string::String,
+    /// In the server's words.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// The JSON Schema of the fields that it asks for, as text; empty where it asks for a visit.
+    #[prost(string, tag = "4")]
+    pub schema: ::prost::alloc::string::String,
+    /// The address that the user is to visit; empty where it asks for fields.
+    #[prost(string, tag = "5")]
+    pub url: ::prost::alloc::string::String,
+    /// When it counts as not answered.
+    #[prost(message, optional, tag = "6")]
+    pub until: ::core::option::Option<::prost_types::Timestamp>,
+    /// Who is asked.
+    #[prost(string, tag = "7")]
+    pub user: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolQuestion {
+    const NAME: &'static str = "ToolQuestion";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolQuestion".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolQuestion".into()
+    }
+}
+/// How a question ended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolQuestionEnd {
+    #[prost(string, tag = "1")]
+    pub question_id: ::prost::alloc::string::String,
+    /// What the user said; cancel also where nobody answered in time, or the call ended.
+    #[prost(string, tag = "2")]
+    pub action: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ToolQuestionEnd {
+    const NAME: &'static str = "ToolQuestionEnd";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolQuestionEnd".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolQuestionEnd".into()
     }
 }
 /// How an action ended; every tool_call has exactly one, and perhaps one that came late.
@@ -5631,6 +5690,35 @@ impl ::prost::Name for QuestionRow {
         "/kairo.v1.QuestionRow".into()
     }
 }
+/// A sign-in at an MCP server. Tokens stand in no answer.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInRow {
+    /// The server's name in tool_runner.mcp.
+    #[prost(string, tag = "1")]
+    pub server: ::prost::alloc::string::String,
+    /// Who is signed in; absent for the one sign-in that a server has for all users.
+    #[prost(string, optional, tag = "2")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
+    /// What was granted.
+    #[prost(string, repeated, tag = "3")]
+    pub scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// When the person signed in; absent where that is not known.
+    #[prost(message, optional, tag = "4")]
+    #[serde(with = "crate::json::time")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+}
+impl ::prost::Name for McpSignInRow {
+    const NAME: &'static str = "McpSignInRow";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInRow".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInRow".into()
+    }
+}
 /// A call that a human was asked about, and what was said to it.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
@@ -7789,6 +7877,10 @@ pub struct BeginMcpLoginRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub redirect_uri: ::prost::alloc::string::String,
+    /// Who signs in, at a server where each user does; absent at others.
+    #[prost(string, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for BeginMcpLoginRequest {
     const NAME: &'static str = "BeginMcpLoginRequest";
@@ -7830,6 +7922,10 @@ pub struct FinishMcpLoginRequest {
     #[prost(string, tag = "2")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub address: ::prost::alloc::string::String,
+    /// Who began to sign in, at a server where each user does; absent at others.
+    #[prost(string, optional, tag = "3")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for FinishMcpLoginRequest {
     const NAME: &'static str = "FinishMcpLoginRequest";
@@ -7867,6 +7963,10 @@ pub struct McpLogoutRequest {
     #[prost(string, tag = "1")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub server: ::prost::alloc::string::String,
+    /// Who signs out, at a server where each user does; absent at others.
+    #[prost(string, optional, tag = "2")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for McpLogoutRequest {
     const NAME: &'static str = "McpLogoutRequest";
@@ -7876,6 +7976,43 @@ impl ::prost::Name for McpLogoutRequest {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.McpLogoutRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListMcpSignInsRequest {
+    /// Whose; absent for all.
+    #[prost(string, optional, tag = "1")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ListMcpSignInsRequest {
+    const NAME: &'static str = "ListMcpSignInsRequest";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListMcpSignInsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListMcpSignInsRequest".into()
+    }
+}
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListMcpSignInsResponse {
+    /// By server and user; at most 1 024 of each server.
+    #[prost(message, repeated, tag = "1")]
+    pub sign_ins: ::prost::alloc::vec::Vec<McpSignInRow>,
+}
+impl ::prost::Name for ListMcpSignInsResponse {
+    const NAME: &'static str = "ListMcpSignInsResponse";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ListMcpSignInsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ListMcpSignInsResponse".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -8316,9 +8453,13 @@ impl ::prost::Name for TailRequest {
 /// A question about signing in at an MCP server, to any tool-runner: a request on kairo.live.tool-runner.sign-in. Never stored.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct McpSignInRequest {
+    /// Empty for all servers.
     #[prost(string, tag = "1")]
     pub server: ::prost::alloc::string::String,
-    #[prost(oneof = "mcp_sign_in_request::Ask", tags = "10, 11, 12")]
+    /// Who signs in, where each user does; empty at other servers, and for all users.
+    #[prost(string, tag = "2")]
+    pub user: ::prost::alloc::string::String,
+    #[prost(oneof = "mcp_sign_in_request::Ask", tags = "10, 11, 12, 13, 14")]
     pub ask: ::core::option::Option<mcp_sign_in_request::Ask>,
 }
 /// Nested message and enum types in `McpSignInRequest`.
@@ -8331,6 +8472,10 @@ pub mod mcp_sign_in_request {
         Finish(super::McpSignInFinish),
         #[prost(message, tag = "12")]
         End(super::McpSignInEnd),
+        #[prost(message, tag = "13")]
+        List(super::McpSignInList),
+        #[prost(message, tag = "14")]
+        Forget(super::McpSignInForget),
     }
 }
 impl ::prost::Name for McpSignInRequest {
@@ -8388,8 +8533,34 @@ impl ::prost::Name for McpSignInEnd {
         "/kairo.v1.McpSignInEnd".into()
     }
 }
+/// Who is signed in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInList {}
+impl ::prost::Name for McpSignInList {
+    const NAME: &'static str = "McpSignInList";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInList".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInList".into()
+    }
+}
+/// Sign a user out at all servers, of whom nothing is to be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct McpSignInForget {}
+impl ::prost::Name for McpSignInForget {
+    const NAME: &'static str = "McpSignInForget";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.McpSignInForget".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.McpSignInForget".into()
+    }
+}
 /// The answer to an McpSignInRequest.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct McpSignInAnswer {
     #[prost(string, tag = "1")]
     pub outcome: ::prost::alloc::string::String,
@@ -8407,6 +8578,9 @@ pub struct McpSignInAnswer {
     pub forgotten: bool,
     #[prost(bool, tag = "6")]
     pub revoked: bool,
+    /// Who is signed in.
+    #[prost(message, repeated, tag = "7")]
+    pub sign_ins: ::prost::alloc::vec::Vec<McpSignInRow>,
 }
 impl ::prost::Name for McpSignInAnswer {
     const NAME: &'static str = "McpSignInAnswer";

@@ -88,6 +88,15 @@ impl Personal for v1::ToolProgress {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.message));
         self.outside.iter_mut().for_each(|it| visit(Value::Text(it)));
+        self.question.iter_mut().for_each(|it| it.personal(visit));
+    }
+}
+
+impl Personal for v1::ToolQuestion {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.message));
+        visit(Value::Text(&mut self.schema));
+        visit(Value::Text(&mut self.url));
     }
 }
 

@@ -548,6 +548,7 @@ fields! {
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
     UserCommand.command as command_word: OrderedCommand,
+    ToolQuestionEnd.action as action_word: QuestionAnswered,
     ToolError.kind as kind_word: ToolErrorKind,
     AgentProfile.interjection as interjection_word: Interjection,
     AgentProfile.planning as planning_word: Planning,

@@ -125,7 +125,8 @@ fn of_service(service: Service) -> Permissions {
             .hears([HOLDING])
             .answers([Service::ToolRunner])
             .hears([MCP_SIGN_IN, QUESTIONS])
-            .writes(SIGN_INS_BUCKET, &["*"])
+            // Of servers, and of users at servers.
+            .writes(SIGN_INS_BUCKET, &["*", "*.*"])
             .reads(&bucket(SIGN_INS_BUCKET))
             .asks([workers::HELLOS, workers::VERDICTS, workers::CALLS, workers::ORDERS])
             .hears([workers::ANNOUNCEMENTS, workers::SAYINGS])
@@ -148,6 +149,8 @@ fn gateway(own: Permissions) -> Permissions {
     own.publishes(looks)
         .reads(DLQ_STREAM)
         .asks([STATUS_PING, TAILS, MCP_SIGN_IN, QUESTIONS])
+        // Whether somebody who is to be forgotten is signed in anywhere.
+        .reads(&bucket(SIGN_INS_BUCKET))
         .hears([LIVE_TOKEN.filter(), LIVE_OUTPUT.filter(), format!("$KV.{CONGESTION_BUCKET}.>")])
         .reads(&bucket(CONGESTION_BUCKET))
         .reads(&bucket(SNAPSHOTS_BUCKET))

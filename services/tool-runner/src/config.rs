@@ -20,7 +20,7 @@ use crate::catalogue::CatalogueLimits;
 use crate::consent::{Consent, is_pattern};
 pub use crate::custom::CustomToolsConfig;
 pub use crate::late::LateAnswersConfig;
-pub use crate::mcp::oauth::{Grant as OAuthGrant, OAuthConfig};
+pub use crate::mcp::oauth::{Grant as OAuthGrant, OAuthConfig, Per as OAuthPer};
 use crate::mcp::roots;
 use crate::tool_name;
 pub use crate::workers::config::WorkerLifecycleConfig;

@@ -13,6 +13,7 @@ mod handle;
 mod health;
 mod listing;
 pub mod oauth;
+mod reach;
 mod reader;
 mod resource;
 pub mod roots;
@@ -25,6 +26,7 @@ mod transport;
 use std::sync::Arc;
 
 pub use self::health::{Health, HealthState};
+pub(crate) use self::reader::shortened;
 pub use self::server::{McpServer, OnTools, start};
 use crate::questions::Questions;
 

@@ -1,6 +1,10 @@
 //! Telling the log how far a call is.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use kairo_core::{
     bus::{Bus, append::Outgoing},
@@ -11,10 +15,13 @@ use kairo_core::{
     subjects::{Service, TOOL_PROGRESS},
 };
 use kairo_proto::v1::ToolProgress;
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep_until},
+};
 use uuid::Uuid;
 
-use crate::tool::Progress;
+use crate::tool::{Progress, QuestionChange};
 
 /// Between two events about one action.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -33,50 +40,96 @@ pub struct Telling<'c> {
     pub user: &'c str,
     /// Where its words come from that nobody here wrote.
     pub outside: Vec<String>,
+    /// Events that were told of it.
+    pub number: AtomicU64,
 }
 
 impl Telling<'_> {
     /// Tells what is newest and waits for the pause to pass, for as long as it is polled. What is reported meanwhile
     /// replaces what was reported before it. Progress that cannot be written is let go: the next replaces it.
-    pub async fn tell(&self, mut reports: watch::Receiver<Option<Progress>>) -> Infallible {
-        let mut number = 0;
-        while reports.changed().await.is_ok() {
-            let newest = reports.borrow_and_update().clone();
-            let Some(event) = newest.and_then(|progress| self.event(number, progress)) else { continue };
-            if let Err(error) = self.bus.publish(&event).await {
-                tracing::debug!(action = %self.action, %error, "progress not written");
+    pub async fn tell(
+        &self,
+        mut reports: watch::Receiver<Option<Progress>>,
+        questions: &mut mpsc::Receiver<QuestionChange>,
+    ) -> Infallible {
+        let (mut next, mut is_reported) = (Instant::now(), false);
+        loop {
+            // Questions are told at once, each of them.
+            let body = tokio::select! {
+                biased;
+                Some(change) = questions.recv() => Some(of_question(self.empty(), change)),
+                Ok(()) = reports.changed(), if !is_reported => {
+                    is_reported = true;
+                    continue;
+                }
+                () = sleep_until(next), if is_reported => {
+                    is_reported = false;
+                    next = Instant::now() + PAUSE;
+                    let newest = reports.borrow_and_update().clone();
+                    newest.and_then(|progress| with_progress(self.empty(), progress))
+                }
+                // Nobody reports any more, but the call has not ended.
+                else => std::future::pending().await,
+            };
+            if let Some(body) = body {
+                self.publish(body).await;
             }
-            number += 1;
-            sleep(PAUSE).await;
         }
-        // Nobody reports any more, but the call has not ended.
-        std::future::pending().await
     }
 
-    fn event(&self, number: u64, progress: Progress) -> Option<Outgoing> {
-        let body = body(self.action, self.tool, self.bus.instance.as_str(), progress)?;
-        let body = ToolProgress { outside: self.outside.clone(), ..body };
+    /// Tells what became of questions and was not told before the call ended.
+    pub async fn tell_rest(&self, questions: &mut mpsc::Receiver<QuestionChange>) {
+        while let Ok(change) = questions.try_recv() {
+            self.publish(of_question(self.empty(), change)).await;
+        }
+    }
+
+    async fn publish(&self, body: ToolProgress) {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = self.bus.publish(&self.event(number, body)).await {
+            tracing::debug!(action = %self.action, %error, "progress not written");
+        }
+    }
+
+    fn empty(&self) -> ToolProgress {
+        ToolProgress {
+            action_id: self.action.to_string(),
+            tool: self.tool.to_owned(),
+            runner: self.bus.instance.to_string(),
+            outside: self.outside.clone(),
+            ..Default::default()
+        }
+    }
+
+    fn event(&self, number: u64, body: ToolProgress) -> Outgoing {
         // Counted by each replica for itself: a call that is repeated reports again.
         let id = ids::derived(self.action, &format!("progress/{}/{number}", self.bus.instance));
         let envelope = Envelope {
             causation_id: Some(invocation_id(self.action)),
             ..self.cause.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now())
         };
-        Some(Outgoing::new(&TOOL_PROGRESS, self.agent, envelope, body).whose(Whose::user(self.user)))
+        Outgoing::new(&TOOL_PROGRESS, self.agent, envelope, body).whose(Whose::user(self.user))
     }
 }
 
 /// None for a report that says nothing.
-fn body(action: Uuid, tool: &str, runner: &str, progress: Progress) -> Option<ToolProgress> {
+fn with_progress(body: ToolProgress, progress: Progress) -> Option<ToolProgress> {
     let message: String = progress.message.unwrap_or_default().chars().take(MAX_MESSAGE_CHARS).collect();
-    (progress.fraction.is_some() || !message.is_empty()).then(|| ToolProgress {
-        action_id: action.to_string(),
-        tool: tool.to_owned(),
-        runner: runner.to_owned(),
-        fraction: progress.fraction,
-        message,
-        outside: Vec::new(),
-    })
+    let is_anything = progress.fraction.is_some() || !message.is_empty();
+    is_anything.then(|| ToolProgress { fraction: progress.fraction, message, ..body })
+}
+
+fn of_question(body: ToolProgress, change: QuestionChange) -> ToolProgress {
+    match change {
+        QuestionChange::Asked { words, question } => {
+            let message = words.chars().take(MAX_MESSAGE_CHARS).collect();
+            ToolProgress { message, question: Some(*question), ..body }
+        }
+        QuestionChange::Ended(end) => {
+            let message = format!("the question was answered: {}", end.action);
+            ToolProgress { message, question_ended: Some(end), ..body }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -85,7 +138,7 @@ mod tests {
 
     fn told(fraction: Option<f64>, message: &str) -> Option<ToolProgress> {
         let message = (!message.is_empty()).then(|| message.to_owned());
-        body(Uuid::nil(), "t", "r", Progress { fraction, message })
+        with_progress(ToolProgress::default(), Progress { fraction, message })
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A question lives as long as the call that waits for it, in the memory of the runner that carries the call out. The gateway
 //! shows people the questions that are open and brings the answers ([`requests`]); what they say is checked and goes to the
-//! server, into no event and no log.
+//! server, into no event and no log. That there is a question, and how it ended, is progress of the call in the log.
 
 mod form;
 mod requests;
@@ -102,6 +102,15 @@ pub struct Opened<'q> {
 }
 
 impl Opened<'_> {
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// The question, as long as it is open.
+    pub fn question(&self) -> Option<Question> {
+        self.questions.open().get(&self.id).map(|open| open.question.clone())
+    }
+
     /// Waits for the answer.
     pub async fn answer(mut self) -> Answer {
         let answered = timeout(self.questions.patience, &mut self.answered).await;

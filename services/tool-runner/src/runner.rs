@@ -12,7 +12,11 @@
 
 mod doubt;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use futures::{
     FutureExt,
@@ -389,7 +393,7 @@ impl Runner {
     }
 
     async fn run(&self, job: &Job<'_>, asked: &Asked, room: Admission<'_>, stop: CancellationToken) -> Outcome {
-        let (progress, reports) = ProgressReporter::watched();
+        let (progress, reports, mut questions) = ProgressReporter::watched_with_questions();
         let context = self.context(job, asked, stop, progress);
         let telling = Telling {
             bus: &self.bus,
@@ -399,6 +403,7 @@ impl Runner {
             tool: &asked.tool,
             user: asked.user.as_deref().unwrap_or_default(),
             outside: room.outside(),
+            number: AtomicU64::new(0),
         };
         let span = span(asked);
         let calling = self.toolbox.carry_out(room, context).instrument(span.clone());
@@ -406,8 +411,9 @@ impl Runner {
         let outcome = tokio::select! {
             biased;
             outcome = calling => outcome,
-            never = telling.tell(reports) => match never {},
+            never = telling.tell(reports, &mut questions) => match never {},
         };
+        telling.tell_rest(&mut questions).await;
         if let Err(error) = &outcome.result {
             span.record("error.type", error.kind.as_str());
         }

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kairo_proto::v1::{self, ToolArgument};
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -139,14 +139,47 @@ pub struct Progress {
 #[derive(Debug, Clone, Default)]
 pub struct ProgressReporter {
     newest: Option<Arc<watch::Sender<Option<Progress>>>>,
+    questions: Option<mpsc::Sender<QuestionChange>>,
     waiting: Waiting,
 }
+
+/// What becomes of a question to the user of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QuestionChange {
+    /// It is open, and told in these words.
+    Asked {
+        words: String,
+        question: Box<v1::ToolQuestion>,
+    },
+    Ended(v1::ToolQuestionEnd),
+}
+
+/// What becomes of questions that is kept until it is told, of one call; more is let go.
+const MAX_QUESTION_CHANGES: usize = 64;
 
 impl ProgressReporter {
     /// A reporter, and where its newest report is.
     pub fn watched() -> (Self, watch::Receiver<Option<Progress>>) {
         let (sender, newest) = watch::channel(None);
-        (Self { newest: Some(Arc::new(sender)), waiting: Waiting::default() }, newest)
+        (Self { newest: Some(Arc::new(sender)), questions: None, waiting: Waiting::default() }, newest)
+    }
+
+    /// The same, and where questions to the user are told, each of them.
+    pub fn watched_with_questions() -> (Self, watch::Receiver<Option<Progress>>, mpsc::Receiver<QuestionChange>) {
+        let (reporter, newest) = Self::watched();
+        let (questions, changes) = mpsc::channel(MAX_QUESTION_CHANGES);
+        (Self { questions: Some(questions), ..reporter }, newest, changes)
+    }
+
+    /// Tells of a question; in a report where questions are told to nobody. Never blocks.
+    pub fn tell_question(&self, change: QuestionChange) {
+        match (&self.questions, change) {
+            (Some(questions), change) => drop(questions.try_send(change)),
+            (None, QuestionChange::Asked { words, .. }) => {
+                self.report(Progress { fraction: None, message: Some(words) })
+            }
+            (None, QuestionChange::Ended(_)) => {}
+        }
     }
 
     /// For callers that do not want to know.

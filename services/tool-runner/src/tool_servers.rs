@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::ToolsConfig,
-    mcp::{Health, HealthState},
+    mcp::{Health, HealthState, shortened},
     published_catalogue::PublishedCatalogue,
     redaction::Redaction,
     toolbox::Toolbox,
@@ -104,7 +104,7 @@ impl ToolServers {
             let of_row = withheld.iter().filter_map(|(tool, reason)| Some((tool.strip_prefix(&prefix)?, reason)));
             for (name, reason) in of_row {
                 if !row.left_out.iter().any(|left_out| left_out.name == name) {
-                    row.left_out.push(WithheldToolRow { name: name.to_owned(), reason: shortened(reason) });
+                    row.left_out.push(WithheldToolRow { name: name.to_owned(), reason: shortened(reason, TEXT_CHARS) });
                 }
             }
             if let Some(catalogue) = &catalogue {
@@ -125,7 +125,7 @@ impl ToolServers {
         let since = self.note(name, &health);
         let Health { protocol, left_out, notes, last_error, stderr_end, .. } = health;
         let redaction = self.redactions.get(name).cloned().unwrap_or_default();
-        let redacted = |text: &str| shortened(&redaction.redact(text));
+        let redacted = |text: &str| shortened(&redaction.redact(text), TEXT_CHARS);
         let left_out =
             left_out.iter().map(|(name, reason)| WithheldToolRow { name: redacted(name), reason: redacted(reason) });
         let newest = notes.iter().skip(notes.len().saturating_sub(NOTES));
@@ -171,8 +171,4 @@ impl ToolServers {
         }
         (state, Some(*since))
     }
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(TEXT_CHARS).collect()
 }

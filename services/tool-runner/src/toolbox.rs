@@ -21,7 +21,7 @@ use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_searc
 use crate::catalogue::{Catalogue, Rejection};
 use crate::config::ToolsConfig;
 use crate::late::{LateAnswer, LateAnswers, Running};
-use crate::mcp::{self, Health, McpServer, People, oauth::SignIn};
+use crate::mcp::{self, Health, McpServer, People, oauth::SignIns};
 use crate::outcome::{Exchange, Missing, without_answer};
 use crate::plan::NOT_BEGUN;
 use crate::registry::Registry;
@@ -201,8 +201,8 @@ impl Toolbox {
     }
 
     /// How each MCP server is signed in at, by its name; none where that is not configured.
-    pub fn sign_ins(&self) -> impl Iterator<Item = (String, Option<Arc<SignIn>>)> {
-        self.servers.iter().map(|server| (server.name().to_owned(), server.sign_in()))
+    pub fn sign_ins(&self) -> impl Iterator<Item = (String, Option<SignIns>)> {
+        self.servers.iter().map(|server| (server.name().to_owned(), server.sign_ins()))
     }
 
     /// Checks the arguments, and waits for a free place, first come first served, and for what the tool itself waits for.

@@ -11,6 +11,9 @@ mod conformance;
 #[path = "mcp/oauth.rs"]
 mod oauth;
 #[cfg(test)]
+#[path = "mcp/oauth_users.rs"]
+mod oauth_users;
+#[cfg(test)]
 mod odd;
 #[cfg(test)]
 #[path = "mcp/provider.rs"]

@@ -2,7 +2,7 @@
 
 use std::{future::pending, process::ExitCode};
 
-use jiff::tz::TimeZone;
+use jiff::{Timestamp, tz::TimeZone};
 use kairo_core::{event_json::EventJson, ids::Name};
 use tokio::time::{Instant, timeout_at};
 
@@ -124,6 +124,12 @@ impl Screen {
 
     /// Completes words said on the way. What the agent takes up by itself, later, is another matter.
     fn event(&mut self, event: Option<&EventJson>) -> Result<(), Error> {
+        if let Some(asked) = event.and_then(super::question::of_event) {
+            self.end_line()?;
+            return super::question::lines(&asked, Timestamp::now())
+                .into_iter()
+                .try_for_each(|line| Ok(terminal::line(line)?));
+        }
         let on_the_way = |event: &&EventJson| {
             turn::is_say(event) && (!turn::is_unasked(event) || !self.aside && !event.is_final_reply())
         };

@@ -5,31 +5,46 @@ mod callback;
 use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
 use clap::{Args, Subcommand};
-use kairo_proto::v1::{BeginMcpLoginResponse, FinishMcpLoginResponse, McpLogoutResponse};
+use kairo_core::ids::Name;
+use kairo_proto::{
+    time,
+    v1::{BeginMcpLoginResponse, FinishMcpLoginResponse, ListMcpSignInsResponse, McpLogoutResponse},
+};
 use serde_json::{Value, json};
 use url::Url;
 
 use self::callback::Callback;
-use super::Session;
-use crate::{Error, event_lines::printable, terminal};
+use super::{Session, name};
+use crate::{Error, event_lines::printable, table::table, terminal};
 
 const LOGIN: &str = "\
 Examples:
   kairo mcp login linear
+  kairo mcp login linear --user ann  where each user signs in
   kairo mcp login linear --paste     on a machine without a browser
   kairo mcp login linear --redirect-uri http://localhost:3118/callback     where the client was registered with it
 
 The server must have an oauth table with the grant authorization_code in tool_runner.mcp. The command opens a browser, in
 which you sign in at the server's authorization server; it waits for up to 15 minutes until the browser comes back. Tokens
-are kept by tool-runner, sealed under privacy.master_key, and renewed by it; whoever calls tools of the server acts with
-what you granted.
+are kept by tool-runner, sealed under privacy.master_key, and renewed by it. Whoever calls tools of the server acts with what
+you granted; with --user, the calls of that user alone do.
+
+Without --user it takes a key of the scope admin; with it, one of the scope write that may act as that user.
 
 Exit status: 0 if you are signed in, else 1.";
 const LOGOUT: &str = "\
-Example:
+Examples:
   kairo mcp logout linear
+  kairo mcp logout linear --user ann
 
 The tokens are forgotten, and revoked where the authorization server takes that.";
+
+const SIGN_INS: &str = "\
+Examples:
+  kairo mcp sign-ins
+  kairo mcp sign-ins --user ann
+
+Without --user it takes a key of the scope admin.";
 
 /// So long a person may take.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -55,6 +70,16 @@ enum Command {
         /// The server's name in tool_runner.mcp
         #[arg(value_name = "SERVER")]
         server: String,
+        /// Who signs out, where each user signs in
+        #[arg(long, value_parser = name, value_name = "NAME")]
+        user: Option<Name>,
+    },
+    /// Who is signed in
+    #[command(name = "sign-ins", after_help = SIGN_INS)]
+    SignIns {
+        /// Only the sign-ins of this user
+        #[arg(long, value_parser = name, value_name = "NAME")]
+        user: Option<Name>,
     },
 }
 
@@ -63,6 +88,9 @@ struct Login {
     /// The server's name in tool_runner.mcp
     #[arg(value_name = "SERVER")]
     server: String,
+    /// Who signs in, where each user does
+    #[arg(long, value_parser = name, value_name = "NAME")]
+    user: Option<Name>,
     /// Where the browser comes back to, on this machine; port 0 for any that is free
     #[arg(long, value_name = "URI", default_value = REDIRECT_URI)]
     redirect_uri: Url,
@@ -77,12 +105,13 @@ struct Login {
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         Command::Login(arguments) => login(arguments, session).await,
-        Command::Logout { server } => logout(&server, session).await,
+        Command::Logout { server, user } => logout(&server, user.as_ref(), session).await,
+        Command::SignIns { user } => sign_ins(user.as_ref(), session).await,
     }
 }
 
 async fn login(arguments: Login, session: &Session) -> Result<ExitCode, Error> {
-    let Login { server, mut redirect_uri, no_browser, paste } = arguments;
+    let Login { server, user, mut redirect_uri, no_browser, paste } = arguments;
     let callback = match paste {
         true => None,
         false => Some(Callback::listen(&mut redirect_uri).await?),
@@ -91,7 +120,7 @@ async fn login(arguments: Login, session: &Session) -> Result<ExitCode, Error> {
         let _ = redirect_uri.set_port(Some(NO_PORT));
     }
     let path = path(&server);
-    let body = json!({ "redirect_uri": redirect_uri.as_str() });
+    let body = with_user(json!({ "redirect_uri": redirect_uri.as_str() }), user.as_ref());
     let begun: BeginMcpLoginResponse = session.read(session.client.post::<Value>(&path, &body).await?)?;
     // Not to standard output, which is the command's answer.
     eprintln!("Sign in at {server} with a browser:\n\n  {}\n", printable(&begun.address));
@@ -104,7 +133,7 @@ async fn login(arguments: Login, session: &Session) -> Result<ExitCode, Error> {
         })?,
         None => pasted().await?,
     };
-    let body = json!({ "address": address });
+    let body = with_user(json!({ "address": address }), user.as_ref());
     let answer: Value = session.client.post(&format!("{path}/finish"), &body).await?;
     if session.json {
         terminal::json(&answer)?;
@@ -112,7 +141,8 @@ async fn login(arguments: Login, session: &Session) -> Result<ExitCode, Error> {
     }
     let FinishMcpLoginResponse { scopes } = session.read(answer)?;
     let granted = if scopes.is_empty() { String::new() } else { format!(" with {}", printable(&scopes.join(", "))) };
-    terminal::line(format!("signed in at {server}{granted}"))?;
+    let whom = user.map(|user| format!("{user} is ")).unwrap_or_default();
+    terminal::line(format!("{whom}signed in at {server}{granted}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -125,14 +155,25 @@ async fn pasted() -> Result<String, Error> {
     }
 }
 
-async fn logout(server: &str, session: &Session) -> Result<ExitCode, Error> {
-    let answer: Value = session.client.delete(&path(server)).await?;
+fn with_user(mut body: Value, user: Option<&Name>) -> Value {
+    if let (Some(user), Value::Object(fields)) = (user, &mut body) {
+        fields.insert("user".to_owned(), json!(user.as_str()));
+    }
+    body
+}
+
+async fn logout(server: &str, user: Option<&Name>, session: &Session) -> Result<ExitCode, Error> {
+    let of_user = user.map(|user| format!("?user={user}")).unwrap_or_default();
+    let answer: Value = session.client.delete(&format!("{}{of_user}", path(server))).await?;
     if session.json {
         terminal::json(&answer)?;
         return Ok(ExitCode::SUCCESS);
     }
     let told = match session.read(answer)? {
-        McpLogoutResponse { forgotten: false, .. } => format!("nobody was signed in at {server}"),
+        McpLogoutResponse { forgotten: false, .. } => match user {
+            Some(user) => format!("{user} was not signed in at {server}"),
+            None => format!("nobody was signed in at {server}"),
+        },
         McpLogoutResponse { revoked: true, .. } => format!("signed out at {server}; the tokens are revoked"),
         McpLogoutResponse { .. } => {
             format!(
@@ -141,6 +182,30 @@ async fn logout(server: &str, session: &Session) -> Result<ExitCode, Error> {
         }
     };
     terminal::line(told)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn sign_ins(user: Option<&Name>, session: &Session) -> Result<ExitCode, Error> {
+    let query: Vec<_> = user.map(|user| ("user", user.to_string())).into_iter().collect();
+    let answer: Value = session.client.get("v1/mcp/sign-ins", &query).await?;
+    if session.json {
+        terminal::json(&answer)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let ListMcpSignInsResponse { sign_ins } = session.read(answer)?;
+    if sign_ins.is_empty() {
+        terminal::line("nobody is signed in".to_owned())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows = sign_ins.into_iter().map(|row| {
+        let since = row.since.as_ref().and_then(time::read);
+        let since = since.map_or_else(|| "-".to_owned(), |since| since.strftime("%Y-%m-%d %H:%M:%SZ").to_string());
+        let user = row.user.unwrap_or_else(|| "all users".to_owned());
+        [printable(&row.server), printable(&user), since, printable(&row.scopes.join(", "))]
+    });
+    for line in table(["server", "user", "since", "scopes"], rows) {
+        terminal::line(line)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

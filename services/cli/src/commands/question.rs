@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
-use kairo_core::ids::Name;
+use kairo_core::{event_json::EventJson, ids::Name};
 use kairo_proto::{
-    v1::{GetInboxResponse, QuestionRow},
+    v1::{GetInboxResponse, Json, QuestionRow},
     words::QuestionAnswered,
 };
 use serde_json::{Map, Value, json};
@@ -99,6 +99,23 @@ fn content(schema: &Value, fields: Vec<(String, String)>) -> Result<Value, Error
         content.insert(name, value);
     }
     Ok(Value::Object(content))
+}
+
+/// What an MCP server asks in a call, as an event tells it.
+pub(super) fn of_event(event: &EventJson) -> Option<QuestionRow> {
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let asked = event.payload.get("question").filter(|asked| asked.is_object())?;
+    let schema = Some(text(asked, "schema")).filter(|schema| !schema.is_empty());
+    Some(QuestionRow {
+        question_id: text(asked, "question_id"),
+        agent: event.subject.split('.').nth(2).unwrap_or_default().to_owned(),
+        user: text(asked, "user"),
+        server: text(asked, "server"),
+        message: text(asked, "message"),
+        schema: schema.map(|text| Json { text }),
+        url: Some(text(asked, "url")).filter(|url| !url.is_empty()),
+        ..QuestionRow::default()
+    })
 }
 
 /// A question, for people.

@@ -30,6 +30,7 @@ pub struct Mark {
 
 /// What the server marks an entry with that was deleted or has expired.
 const OPERATION: &str = "KV-Operation";
+const DELETED: &str = "DEL";
 const EXPIRED: &str = "Nats-Marker-Reason";
 const READING: &str = "reading a bucket";
 
@@ -51,6 +52,17 @@ impl Bus {
         expected: u64,
     ) -> Result<u64, BusError> {
         self.write_value(message(bucket, key, value).guarded(expected), expected).await
+    }
+
+    /// Deletes a value only if `expected` is still the revision of the key.
+    ///
+    /// # Errors
+    /// [`BusError::Conflict`] if it is not.
+    pub async fn delete_value(&self, bucket: &'static str, key: &str, expected: u64) -> Result<(), BusError> {
+        let mut headers = Headers::new();
+        headers.insert(OPERATION, DELETED);
+        let message = Message::new(subject_of(bucket, key), headers, Bytes::new()).guarded(expected);
+        self.write_value(message, expected).await.map(drop)
     }
 
     /// The value of a key as the leader has it.

@@ -7,7 +7,7 @@ use kairo_core::{
     bus::{BusError, append::Outgoing, data_keys::Holder},
     envelope::{Envelope, Origin},
     ids::{self, Name},
-    subjects::{AGENT_FORGOTTEN, Service, USER_FORGOTTEN},
+    subjects::{AGENT_FORGOTTEN, SIGN_INS_BUCKET, Service, USER_FORGOTTEN},
 };
 use kairo_proto::{
     v1::{AgentForgotten, UserForgotten},
@@ -17,7 +17,7 @@ use kairo_read_model::{Projection, READ_MODEL, SEARCH};
 use tokio::time::{Instant, sleep};
 
 use super::{Kept, Order, at_each, keep, order_of, told_id, write};
-use crate::{objects::sweep, problem::Problem, state::Gateway};
+use crate::{http::mcp_login, objects::sweep, problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -165,8 +165,22 @@ async fn wait(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
 
 /// Nobody can read it any more.
 async fn destroy(gateway: &Gateway, order: &Order) -> Result<ForgettingStep, Stuck> {
+    end_sign_ins(gateway, &order.user).await?;
     gateway.bus.destroy_data_keys(Holder::User(order.user.as_str()), order.generation).await?;
     Ok(ForgettingStep::Destroyed)
+}
+
+/// Nobody acts in the user's name at MCP servers any more.
+async fn end_sign_ins(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
+    let of_user = format!("*.{user}");
+    if gateway.bus.values(SIGN_INS_BUCKET, &of_user).await?.is_empty() {
+        return Ok(());
+    }
+    mcp_login::forget(gateway, user).await?;
+    match gateway.bus.values(SIGN_INS_BUCKET, &of_user).await?.is_empty() {
+        true => Ok(()),
+        false => Err(Stuck::Problem(format!("{user} is still signed in at MCP servers"))),
+    }
 }
 
 async fn tell(gateway: &Gateway, order: &Order) -> Result<ForgettingStep, Stuck> {

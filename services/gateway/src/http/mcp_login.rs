@@ -1,13 +1,17 @@
-//! `/v1/mcp/{server}/login`: signing in and out at an MCP server, which tool-runner does.
+//! `/v1/mcp`: signing in and out at an MCP server, which tool-runner does, and who is signed in.
 
 use std::time::Duration;
 
-use axum::extract::{Path, State, rejection::PathRejection};
-use kairo_core::{bus::port::NoAnswer, subjects::MCP_SIGN_IN};
+use axum::{
+    Extension,
+    extract::{Path, RawQuery, State, rejection::PathRejection},
+};
+use kairo_core::{bus::port::NoAnswer, ids::Name, subjects::MCP_SIGN_IN};
 use kairo_proto::{
     v1::{
-        BeginMcpLoginResponse, FinishMcpLoginResponse, McpLogoutResponse, McpSignInAnswer, McpSignInBegin,
-        McpSignInEnd, McpSignInFinish, McpSignInRequest, mcp_sign_in_request::Ask,
+        BeginMcpLoginResponse, FinishMcpLoginResponse, ListMcpSignInsResponse, McpLogoutResponse, McpSignInAnswer,
+        McpSignInBegin, McpSignInEnd, McpSignInFinish, McpSignInForget, McpSignInList, McpSignInRequest,
+        mcp_sign_in_request::Ask,
     },
     words::McpSignInAnswered,
 };
@@ -15,7 +19,8 @@ use prost::Message as _;
 
 use super::{Gateway, answer::Told, body::JsonBody};
 use crate::{
-    fields::{Fields, at_most, text},
+    auth::{Caller, Scope},
+    fields::{Fields, NAME, at_most, name, text, value},
     problem::{FieldError, Problem},
 };
 
@@ -29,37 +34,84 @@ const MAX_NAME: usize = 32;
 /// Begins to sign in.
 pub async fn begin(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     JsonBody(body): JsonBody,
 ) -> Result<Told<BeginMcpLoginResponse>, Problem> {
-    let redirect_uri = read(&body, "redirect_uri")?;
-    let answer = ask(&gateway, server(path)?, Ask::Begin(McpSignInBegin { redirect_uri })).await?;
+    let (redirect_uri, user) = read(&body, "redirect_uri")?;
+    may_sign_in(&caller, user.as_ref())?;
+    let answer = ask(&gateway, server(path)?, user, Ask::Begin(McpSignInBegin { redirect_uri })).await?;
     Ok(Told(BeginMcpLoginResponse { address: answer.address }))
 }
 
 /// Ends that.
 pub async fn finish(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     JsonBody(body): JsonBody,
 ) -> Result<Told<FinishMcpLoginResponse>, Problem> {
-    let address = read(&body, "address")?;
-    let answer = ask(&gateway, server(path)?, Ask::Finish(McpSignInFinish { address })).await?;
+    let (address, user) = read(&body, "address")?;
+    may_sign_in(&caller, user.as_ref())?;
+    let answer = ask(&gateway, server(path)?, user, Ask::Finish(McpSignInFinish { address })).await?;
     Ok(Told(FinishMcpLoginResponse { scopes: answer.scopes }))
 }
 
 /// Signs out.
 pub async fn end(
     State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
 ) -> Result<Told<McpLogoutResponse>, Problem> {
-    let McpSignInAnswer { forgotten, revoked, .. } =
-        ask(&gateway, server(path)?, Ask::End(McpSignInEnd::default())).await?;
+    let user = whose(query.as_deref())?;
+    may_sign_in(&caller, user.as_ref())?;
+    let answer = ask(&gateway, server(path)?, user, Ask::End(McpSignInEnd::default())).await?;
+    let McpSignInAnswer { forgotten, revoked, .. } = answer;
     Ok(Told(McpLogoutResponse { forgotten, revoked }))
 }
 
-async fn ask(gateway: &Gateway, server: String, ask: Ask) -> Result<McpSignInAnswer, Problem> {
-    let request = McpSignInRequest { server, ask: Some(ask) };
+/// Who is signed in.
+pub async fn list(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Told<ListMcpSignInsResponse>, Problem> {
+    let user = whose(query.as_deref())?;
+    match &user {
+        Some(user) => caller.act_as_user(Some(user.as_str()))?,
+        None => is_of_all(&caller)?,
+    }
+    let answer = ask(&gateway, String::new(), user, Ask::List(McpSignInList::default())).await?;
+    Ok(Told(ListMcpSignInsResponse { sign_ins: answer.sign_ins }))
+}
+
+/// Signs a user out at all servers, as far as there is a tool-runner to do so.
+///
+/// # Errors
+/// When one is there and did not do it.
+pub async fn forget(gateway: &Gateway, user: &Name) -> Result<(), Problem> {
+    ask(gateway, String::new(), Some(user.clone()), Ask::Forget(McpSignInForget::default())).await.map(drop)
+}
+
+/// Refuses to sign in for others than the key may act as.
+fn may_sign_in(caller: &Caller, user: Option<&Name>) -> Result<(), Problem> {
+    let Some(user) = user else { return is_of_all(caller) };
+    caller.act_as_user(Some(user.as_str()))?;
+    // What was granted serves all agents.
+    if caller.user().is_none() { caller.act_on_agent(None) } else { Ok(()) }
+}
+
+/// Refuses what concerns all users to whoever may not do everything.
+fn is_of_all(caller: &Caller) -> Result<(), Problem> {
+    caller.require(Scope::Admin)?;
+    caller.act_as_user(None)?;
+    caller.act_on_agent(None)
+}
+
+async fn ask(gateway: &Gateway, server: String, user: Option<Name>, ask: Ask) -> Result<McpSignInAnswer, Problem> {
+    let user = user.map(|user| user.to_string()).unwrap_or_default();
+    let request = McpSignInRequest { server, user, ask: Some(ask) };
     let answer = gateway.bus.request(MCP_SIGN_IN, request.encode_to_vec(), PATIENCE).await.map_err(|error| {
         Problem::unavailable(match error {
             NoAnswer::Nobody => "no tool-runner is there to sign in".to_owned(),
@@ -75,12 +127,19 @@ async fn ask(gateway: &Gateway, server: String, ask: Ask) -> Result<McpSignInAns
     }
 }
 
-/// The address in this field.
-pub fn read(body: &[u8], field: &'static str) -> Result<String, Problem> {
+/// The address in this field, and who signs in.
+pub fn read(body: &[u8], field: &'static str) -> Result<(String, Option<Name>), Problem> {
     let mut fields = Fields::from_json(body)?;
     let expected = format!("an address of at most {MAX_ADDRESS} bytes");
     let address = fields.required(field, expected, text(at_most(MAX_ADDRESS)));
-    fields.complete(|| address)
+    let user = fields.optional("user", NAME, text(name));
+    fields.complete(|| Some((address?, user)))
+}
+
+fn whose(query: Option<&str>) -> Result<Option<Name>, Problem> {
+    let mut fields = Fields::from_query(query);
+    let user = fields.optional("user", NAME, value(name));
+    fields.complete(|| Some(user))
 }
 
 fn server(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {

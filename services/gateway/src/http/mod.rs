@@ -38,7 +38,7 @@ mod inner_state;
 mod interactions;
 mod keys;
 mod log;
-mod mcp_login;
+pub mod mcp_login;
 mod memories;
 mod messages;
 mod objects;
@@ -186,6 +186,7 @@ fn rpcs() -> Router<Gateway> {
         begin_mcp_login: post(mcp_login::begin),
         finish_mcp_login: post(mcp_login::finish),
         mcp_logout: delete(mcp_login::end),
+        list_mcp_sign_ins: get(mcp_login::list),
         list_dead_letters: get(dead_letters::get),
         retry_dead_letter: post(dead_letters::retry),
         get_agent_log: get(log::get),

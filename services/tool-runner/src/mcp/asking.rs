@@ -3,17 +3,34 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kairo_proto::time;
+use kairo_proto::v1::{ToolQuestion, ToolQuestionEnd};
+use kairo_proto::words::QuestionAnswered;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::questions::{Answer, Questions, Subject, Wanted};
-use crate::tool::{CallContext, Progress, ProgressReporter};
+use crate::questions::{Answer, Question, Questions, Subject, Wanted};
+use crate::tool::{CallContext, ProgressReporter, QuestionChange};
 
 /// Longest question that is put to a person, in characters; longer ones are cut.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 /// Largest schema of the fields of a question, in bytes; larger ones are declined.
 const MAX_SCHEMA_BYTES: usize = 16 * 1024;
+
+/// Parts of names of fields that no form may have: who is asked for a secret is asked at the server's own address.
+const SECRETS: [&str; 9] = [
+    "password",
+    "passphrase",
+    "secret",
+    "apikey",
+    "accesstoken",
+    "refreshtoken",
+    "privatekey",
+    "creditcard",
+    "cardnumber",
+];
 
 /// Where a server's questions go.
 #[derive(Debug, Clone)]
@@ -106,9 +123,22 @@ impl Asking {
             return ElicitResult::new(ElicitationAction::Decline);
         };
         let _wait = progress.waiting().begin();
-        progress.report(Progress { fraction: None, message: Some(told) });
-        let asked = over.run_until_cancelled(opened.answer()).await;
-        match asked.unwrap_or(Answer::Cancel) {
+        let question = opened.question().map(|question| Box::new(told_of(question)));
+        let id = opened.id();
+        if let Some(question) = question {
+            progress.tell_question(QuestionChange::Asked { words: told, question });
+        }
+        let asked = over.run_until_cancelled(opened.answer()).await.unwrap_or(Answer::Cancel);
+        let action = match &asked {
+            Answer::Accept(_) => QuestionAnswered::Accept,
+            Answer::Decline => QuestionAnswered::Decline,
+            Answer::Cancel => QuestionAnswered::Cancel,
+        };
+        progress.tell_question(QuestionChange::Ended(ToolQuestionEnd {
+            question_id: id.to_string(),
+            action: action.as_str().to_owned(),
+        }));
+        match asked {
             Answer::Accept(content) if content.is_null() => ElicitResult::new(ElicitationAction::Accept),
             Answer::Accept(content) => ElicitResult::new(ElicitationAction::Accept).with_content(content),
             Answer::Decline => ElicitResult::new(ElicitationAction::Decline),
@@ -132,11 +162,38 @@ impl Asking {
     }
 }
 
+/// A question as the log tells it.
+fn told_of(question: Question) -> ToolQuestion {
+    let (schema, url) = match question.wanted {
+        Wanted::Form(schema) => (schema.to_string(), String::new()),
+        Wanted::Visit(url) => (String::new(), url),
+    };
+    let until = Some(time::message(question.until));
+    let Question { id, subject, message, .. } = question;
+    let Subject { user, server, .. } = subject;
+    ToolQuestion { question_id: id.to_string(), server, message, schema, url, until, user }
+}
+
+/// Whether a form asks for what only the server itself may be told, at an address of its own: the protocol forbids that.
+fn asks_for_secret(schema: &Value) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().any(|(name, property)| {
+        let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        let is_hidden = property.get("format").and_then(Value::as_str) == Some("password");
+        is_hidden
+            || property.get("writeOnly") == Some(&Value::Bool(true))
+            || SECRETS.iter().any(|secret| name.contains(secret))
+    })
+}
+
 /// What is asked; none for what cannot be put to a person.
 fn read(params: ElicitRequestParams) -> Option<(String, Wanted)> {
     let (message, wanted) = match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
             let schema = serde_json::to_value(requested_schema).ok()?;
+            if asks_for_secret(&schema) {
+                return None;
+            }
             (schema.to_string().len() <= MAX_SCHEMA_BYTES).then_some((message, Wanted::Form(schema)))?
         }
         ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
@@ -150,7 +207,7 @@ fn read(params: ElicitRequestParams) -> Option<(String, Wanted)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -165,6 +222,10 @@ mod tests {
         assert!(matches!(form, Some(Wanted::Form(asked)) if asked["properties"]["seat"]["type"] == "string"));
         let visit = |url: &str| asked(json!({"mode": "url", "message": "Pay", "url": url, "elicitationId": "1"}));
         assert_eq!(visit("https://pay.example/1"), Some(Wanted::Visit("https://pay.example/1".into())));
+        for name in ["password", "API key", "client_secret", "cardNumber"] {
+            let schema = json!({"type": "object", "properties": {name: {"type": "string"}}});
+            assert_eq!(asked(json!({"message": "?", "requestedSchema": schema})), None, "{name}");
+        }
         for url in ["javascript:alert(1)", "file:///etc/passwd", "pay"] {
             assert_eq!(visit(url), None, "{url}");
         }

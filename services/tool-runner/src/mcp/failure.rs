@@ -7,7 +7,7 @@ use rmcp::model::ErrorCode;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::oauth;
-use super::reader::Unreadable;
+use super::reader::{Unreadable, shortened};
 use crate::tool::ToolError;
 
 /// Longest text of a server that is repeated in an error, in characters.
@@ -73,10 +73,10 @@ pub fn classify(error: &ServiceError) -> Failure {
     match error {
         // The library's own words: the call went out in a session that the server does not know any more.
         ServiceError::McpError(error) if error.message.starts_with(LOST_SESSION) => {
-            Failure::Lost(shortened(&error.message))
+            Failure::Lost(shortened(&error.message, MAX_REASON_CHARS))
         }
         ServiceError::McpError(error) => {
-            let message = shortened(&error.message);
+            let message = shortened(&error.message, MAX_REASON_CHARS);
             Failure::Refused(if error.code == ErrorCode::INVALID_PARAMS {
                 ToolError::invalid_arguments(message)
             } else {
@@ -123,16 +123,12 @@ pub fn innermost(error: &(dyn Error + 'static)) -> String {
     match cause.downcast_ref::<reqwest::Error>() {
         Some(error) if error.is_timeout() => "the HTTP request timed out".to_owned(),
         Some(_) => "the HTTP request failed".to_owned(),
-        None => shortened(&cause.to_string()),
+        None => shortened(&cause.to_string(), MAX_REASON_CHARS),
     }
 }
 
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| (*error).source())
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(MAX_REASON_CHARS).collect()
 }
 
 #[cfg(test)]

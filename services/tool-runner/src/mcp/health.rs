@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kairo_proto::words::ToolServerState;
 use tokio::sync::watch;
 
+use super::reader::shortened;
+
 /// Notes kept of one server; the oldest goes first.
 const MAX_NOTES: usize = 20;
-/// Longest note, name or reason, in characters.
+/// Longest note, name or reason, in characters, besides the mark of what is missing.
 const MAX_NOTE_CHARS: usize = 300;
 /// Tools of one server whose names are kept because they were left out.
 const MAX_LEFT_OUT: usize = 64;
@@ -84,7 +86,7 @@ impl Default for Notes {
 impl Notes {
     /// Notes what the server did; a note that is there already becomes the newest.
     pub fn note(&self, text: &str) {
-        let text = shortened(text);
+        let text = shortened(text, MAX_NOTE_CHARS);
         tracing::debug!(note = text, "MCP server");
         let mut record = self.lock();
         record.notes.retain(|note| *note != text);
@@ -109,7 +111,7 @@ impl Notes {
 
     /// Notes a tool that cannot be offered.
     pub fn leave_out(&self, name: &str, reason: &str) {
-        let entry = (shortened(name), shortened(reason));
+        let entry = (shortened(name, MAX_NOTE_CHARS), shortened(reason, MAX_NOTE_CHARS));
         let mut record = self.lock();
         if record.left_out.len() < MAX_LEFT_OUT && !record.left_out.contains(&entry) {
             record.left_out.push(entry);
@@ -126,7 +128,7 @@ impl Notes {
 
     /// Notes why the server is down.
     pub fn fail(&self, reason: &str) {
-        self.lock().last_error = Some(shortened(reason));
+        self.lock().last_error = Some(shortened(reason, MAX_NOTE_CHARS));
         self.announce();
     }
 
@@ -170,10 +172,6 @@ impl Notes {
     }
 }
 
-fn shortened(text: &str) -> String {
-    text.chars().take(MAX_NOTE_CHARS).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,7 +190,7 @@ mod tests {
         assert_eq!(health.notes.last().map(String::as_str), Some("note 40"));
         assert_eq!(health.notes.iter().filter(|note| *note == "note 40").count(), 1);
         assert_eq!(health.left_out.len(), MAX_LEFT_OUT);
-        assert!(health.left_out.iter().all(|(_, reason)| reason.chars().count() <= MAX_NOTE_CHARS));
+        assert!(health.left_out.iter().all(|(_, reason)| reason.chars().count() <= MAX_NOTE_CHARS + 1));
         notes.begin_list();
         assert!(notes.health(HealthState::Up, None).left_out.is_empty());
     }

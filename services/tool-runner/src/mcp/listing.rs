@@ -8,6 +8,7 @@ use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 
 use super::failure::innermost;
 use super::health::Notes;
+use super::oauth;
 
 /// Asks for all pages, up to the number of tools that a catalogue can hold. `timeout` is that of one page.
 ///
@@ -26,7 +27,7 @@ pub async fn list(
         let is_first = cursor.is_none();
         match page(peer, timeout, cursor).await {
             Ok(page) => cursor = pages.take(page, notes),
-            Err(error) if is_first || peer.is_transport_closed() => return Err(innermost(&error)),
+            Err(error) if is_first || peer.is_transport_closed() => return Err(why(&error)),
             Err(error) => {
                 notes.note(&format!("a page of its list of tools is missing: {}", innermost(&error)));
                 cursor = None;
@@ -36,6 +37,15 @@ pub async fn list(
             return Ok(pages.tools);
         }
     }
+}
+
+/// Why there is no list. The library hides what its transport says.
+fn why(error: &ServiceError) -> String {
+    let refusal = match error {
+        ServiceError::TransportSend(error) => oauth::refusal(error),
+        _ => None,
+    };
+    refusal.unwrap_or_else(|| innermost(error))
 }
 
 async fn page(

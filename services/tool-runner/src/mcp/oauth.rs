@@ -4,6 +4,7 @@
 //! ([`sign_in`]): a token that is refused is renewed, a scope that lacks is asked for, and where only a person can help, the
 //! server is down until somebody ran `kairo mcp login`, whose two steps are [`login`]. Discovery, PKCE and the token requests
 //! are those of the library `rmcp` ([`authority`]). What a person granted is a [`record`] in a [`vault`] that all replicas share.
+//! Where each user signs in, each has a sign-in and a record of their own ([`users`]).
 
 mod authority;
 mod config;
@@ -12,13 +13,15 @@ mod login;
 mod record;
 mod requests;
 mod sign_in;
+mod users;
 mod vault;
 
-pub use self::config::{Grant, OAuthConfig};
+pub use self::config::{Grant, OAuthConfig, Per};
 pub use self::http::Authorized;
 pub use self::login::SignedOut;
 pub use self::requests::Answering;
 pub use self::sign_in::SignIn;
+pub use self::users::{SignIns, SignedIn, UserSignIns};
 pub use self::vault::{BucketVault, MemoryVault, Vault};
 
 use std::error::Error;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::attached::Attached;
 use super::convert;
 use super::failure::{Failure, classify};
-use super::handle::Handle;
+use super::reach::Reach;
 use super::reader::{Unreadable, shortened};
 use crate::attachments::MAX_ATTACHMENTS;
 use crate::config::McpServerConfig;
@@ -32,13 +32,13 @@ pub struct ResourceRead {
     spec: ToolSpec,
     trusts_content: bool,
     max_chars: usize,
-    server: Handle,
+    reach: Reach,
     attached: Attached,
 }
 
 impl ResourceRead {
     /// `max_result_bytes` is the size of the largest result of any tool.
-    pub fn new(config: &McpServerConfig, timeout: Duration, max_result_bytes: usize, server: Handle) -> Self {
+    pub fn new(config: &McpServerConfig, timeout: Duration, max_result_bytes: usize, reach: Reach) -> Self {
         let spec = ToolSpec {
             name: format!("{}.{NAME}", config.name),
             description: format!(
@@ -62,17 +62,19 @@ impl ResourceRead {
         };
         // A character takes at most six bytes of JSON.
         let max_chars = MAX_TEXT_CHARS.min(max_result_bytes / 6);
-        Self { spec, trusts_content: config.trust_content, max_chars, server, attached: Attached::default() }
+        Self { spec, trusts_content: config.trust_content, max_chars, reach, attached: Attached::default() }
     }
 
     async fn read(&self, args: &Value, ctx: &CallContext) -> CallResult {
         let uri = args.get("uri").and_then(Value::as_str).unwrap_or_default();
+        let route = self.reach.route(ctx).await?;
+        let server = &route.handle;
         let (mut generation, mut tries) = (0, 0);
         loop {
             tries += 1;
             let connection = ctx
                 .cancel
-                .run_until_cancelled(self.server.connection(generation))
+                .run_until_cancelled(server.connection(generation))
                 .await
                 .unwrap_or_else(|| Err(ToolError::canceled("nothing was begun")))?;
             generation = connection.generation;
@@ -87,10 +89,10 @@ impl ResourceRead {
             };
             let is_gone = matches!(failure, Failure::NotSent(_) | Failure::Lost(_));
             if is_gone || failure == Failure::Canceled {
-                self.server.suspected.notify_one();
+                server.suspected.notify_one();
             }
             if !is_gone || tries >= MAX_TRIES {
-                return Err(failure.into_error(&self.server.name, self.spec.idempotent));
+                return Err(failure.into_error(&server.name, self.spec.idempotent));
             }
         }
     }
@@ -154,7 +156,7 @@ impl Tool for ResourceRead {
     }
 
     fn outside(&self, _: &Value, _: &CallResult) -> Vec<String> {
-        (!self.trusts_content).then(|| outside::mark(outside::Kind::Mcp, &self.server.name)).into_iter().collect()
+        (!self.trusts_content).then(|| outside::mark(outside::Kind::Mcp, self.reach.server())).into_iter().collect()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
@@ -166,7 +168,7 @@ impl Tool for ResourceRead {
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
-        Box::pin(async { self.server.connection(0).await.map(drop) })
+        Box::pin(self.reach.ready())
     }
 }
 

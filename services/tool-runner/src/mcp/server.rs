@@ -2,6 +2,9 @@
 //! when it died or fell silent. Every server has a task of its own, so none disturbs another.
 
 mod connecting;
+mod offering;
+mod running;
+pub(super) mod users;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,23 +12,23 @@ use std::time::Duration;
 use rmcp::model::{ServerNotification, SubscriptionFilter, Tool as McpToolInfo};
 use rmcp::service::{Peer, RoleClient, RunningService, Subscription};
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::offering::Offering;
+use self::running::Limits;
+pub use self::running::McpServer;
 use super::People;
 use super::asking::Asking;
 use super::client::Client;
-use super::convert;
 use super::failure::innermost;
 use super::handle::{Connection, Handle, State};
-use super::health::{Health, HealthState, Notes};
+use super::health::Notes;
 use super::listing;
-use super::oauth::{self, SignIn};
-use super::resource::{self, ResourceRead};
-use super::tool::McpTool;
+use super::oauth::{self, Per, SignIn, SignIns, UserSignIns};
 use crate::catalogue::Rejection;
 use crate::config::{McpServerConfig, ToolsConfig};
+use crate::questions::Questions;
 use crate::tool::Tool;
 
 /// Told all tools of a server whenever they may have changed; says which of all tools are left out.
@@ -36,68 +39,6 @@ const SIGN_IN_POLL: Duration = Duration::from_secs(2);
 
 type Running = RunningService<RoleClient, Client>;
 
-/// A server that is being kept running until it is stopped.
-#[derive(Debug)]
-pub struct McpServer {
-    name: Arc<str>,
-    state: watch::Receiver<State>,
-    notes: Notes,
-    sign_in: Option<Arc<SignIn>>,
-    task: JoinHandle<()>,
-}
-
-impl McpServer {
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Waits until the first start succeeded or failed.
-    pub async fn first_start(&self) {
-        let mut state = self.state.clone();
-        // An error means that the task is gone, which is an outcome too.
-        let _ = state.wait_for(|state| !matches!(state, State::Starting)).await;
-    }
-
-    /// The version of the protocol that is spoken with it; none while it is down.
-    pub fn protocol(&self) -> Option<String> {
-        match &*self.state.borrow() {
-            State::Up(connection) => {
-                let info = connection.peer.peer_info()?;
-                Some(info.protocol_version.to_string())
-            }
-            State::Starting | State::Down { .. } | State::Stopped => None,
-        }
-    }
-
-    /// How it is now.
-    pub fn health(&self) -> Health {
-        let state = match &*self.state.borrow() {
-            State::Starting => HealthState::Starting,
-            State::Up(_) => HealthState::Up,
-            State::Down { .. } => HealthState::Down,
-            State::Stopped => HealthState::Stopped,
-        };
-        self.notes.health(state, self.protocol())
-    }
-
-    /// Tells when its health changed, except for its standard error.
-    pub fn health_changes(&self) -> watch::Receiver<u64> {
-        self.notes.changes()
-    }
-
-    /// How it is signed in at; none where that is not configured.
-    pub fn sign_in(&self) -> Option<Arc<SignIn>> {
-        self.sign_in.clone()
-    }
-
-    /// Waits until the server has ended; to be called after its token was canceled.
-    pub async fn stopped(self) {
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "the task of an MCP server ended badly");
-        }
-    }
-}
-
 /// Begins to keep a server running until `stop` is canceled.
 pub fn start(
     server: McpServerConfig,
@@ -106,56 +47,47 @@ pub fn start(
     stop: CancellationToken,
     on_tools: OnTools,
 ) -> McpServer {
+    let (name, limits, notes) = (Arc::<str>::from(server.name.as_str()), Limits::of(config), Notes::default());
     let oauth = server.oauth.as_ref().zip(server.url.as_deref());
     let sign_in =
         oauth.and_then(|(oauth, url)| SignIn::new(&server.name, url, oauth, people.vault.clone())).map(Arc::new);
-    let asking = Asking::new(server.name.as_str().into(), people.questions.clone());
-    let (state, observer) = watch::channel(State::Starting);
-    let notes = Notes::default();
-    let keeper = Keeper {
-        handle: Handle {
-            name: server.name.as_str().into(),
-            state: observer.clone(),
-            wanted: Arc::new(Notify::new()),
-            suspected: Arc::new(Notify::new()),
-        },
-        server,
-        sign_in: sign_in.clone(),
-        asking,
-        start_timeout: Duration::from_millis(config.mcp_lifecycle.start_timeout_ms),
-        probe_timeout: Duration::from_millis(config.mcp_lifecycle.probe_timeout_ms),
-        restart_min: Duration::from_millis(config.mcp_lifecycle.restart_min_ms),
-        restart_max: Duration::from_millis(config.mcp_lifecycle.restart_max_ms),
-        call_timeout: config.call_timeout(),
-        parallel: config.parallel,
-        max_tools: config.max_tools,
-        max_result_bytes: config.max_result_bytes,
-        state,
-        notes: notes.clone(),
-        stop,
-        on_tools,
-    };
-    let name = Arc::clone(&keeper.handle.name);
-    McpServer { name, state: observer, notes, sign_in, task: tokio::spawn(keeper.run()) }
+    let questions = people.questions.clone();
+    let per_user = server.oauth.as_ref().is_some_and(|oauth| oauth.per == Per::User);
+    if let Some(common) = sign_in.clone().filter(|_| per_user) {
+        let sign_ins = Arc::new(UserSignIns::new(common));
+        let (users, state) = users::Users::new(server, limits, questions, notes.clone(), sign_ins.clone(), on_tools);
+        let task = tokio::spawn(users.run(stop));
+        return McpServer { name, state, notes, sign_ins: Some(SignIns::Users(sign_ins)), task };
+    }
+    let offering = Offering::of_server(on_tools);
+    let sign_ins = sign_in.clone().map(SignIns::Server);
+    let parts = Parts { server, limits, sign_in, questions, notes: notes.clone(), stop, offering };
+    let (keeper, handle) = Keeper::new(parts);
+    McpServer { name, state: handle.state, notes, sign_ins, task: tokio::spawn(keeper.run()) }
 }
 
-struct Keeper {
+/// Keeps one connection to a server.
+pub(super) struct Keeper {
     server: McpServerConfig,
     sign_in: Option<Arc<SignIn>>,
     asking: Asking,
     handle: Handle,
-    start_timeout: Duration,
-    probe_timeout: Duration,
-    restart_min: Duration,
-    restart_max: Duration,
-    call_timeout: Duration,
-    parallel: usize,
-    max_tools: usize,
-    max_result_bytes: usize,
+    limits: Limits,
     state: watch::Sender<State>,
     notes: Notes,
     stop: CancellationToken,
-    on_tools: OnTools,
+    offering: Offering,
+}
+
+/// What a keeper is made of.
+pub(super) struct Parts {
+    pub server: McpServerConfig,
+    pub limits: Limits,
+    pub sign_in: Option<Arc<SignIn>>,
+    pub questions: Option<Arc<Questions>>,
+    pub notes: Notes,
+    pub stop: CancellationToken,
+    pub offering: Offering,
 }
 
 /// How attending a running server ended.
@@ -165,7 +97,21 @@ enum Ended {
 }
 
 impl Keeper {
-    async fn run(self) {
+    /// One that has not begun, and what calls see of it.
+    pub(super) fn new(parts: Parts) -> (Self, Handle) {
+        let Parts { server, limits, sign_in, questions, notes, stop, offering } = parts;
+        let (state, observer) = watch::channel(State::Starting);
+        let handle = Handle {
+            name: server.name.as_str().into(),
+            state: observer,
+            wanted: Arc::new(Notify::new()),
+            suspected: Arc::new(Notify::new()),
+        };
+        let asking = Asking::new(handle.name.clone(), questions);
+        (Self { server, sign_in, asking, handle: handle.clone(), limits, state, notes, stop, offering }, handle)
+    }
+
+    pub(super) async fn run(self) {
         let mut attempts = 0;
         let mut failures = 0;
         let mut generation = 0;
@@ -174,6 +120,8 @@ impl Keeper {
                 None => break,
                 Some(Err(reason)) => {
                     attempts += 1;
+                    // Only a person can grant what lacks: to start it again before is in vain.
+                    self.sign_in.as_ref().map(|sign_in| sign_in.is_scope_needed());
                     reason
                 }
                 Some(Ok((service, tools))) => {
@@ -181,7 +129,7 @@ impl Keeper {
                     let since = Instant::now();
                     let ended = self.attend(service, tools, generation).await;
                     // One that lived for a while has proved that it can.
-                    if since.elapsed() >= self.restart_max {
+                    if since.elapsed() >= self.limits.restart_max {
                         failures = 0;
                     }
                     match ended {
@@ -192,9 +140,15 @@ impl Keeper {
             };
             failures += 1;
             let needed = self.sign_in.as_ref().filter(|sign_in| sign_in.is_needed());
-            let reason = needed.map_or(reason, |sign_in| sign_in.advice());
+            let reason = match needed.filter(|sign_in| !sign_in.is_scope_needed()) {
+                Some(sign_in) => sign_in.advice(),
+                None => reason,
+            };
             tracing::warn!(server = %self.handle.name, reason, failures, "MCP server is down");
-            self.notes.fail(&reason);
+            // What one user lacks is not the server's.
+            if needed.is_none_or(|sign_in| !sign_in.is_of_user()) {
+                self.notes.fail(&reason);
+            }
             self.enter(State::Down { reason: reason.as_str().into(), attempts });
             match needed {
                 Some(sign_in) => self.wait_for_sign_in(sign_in, &reason, &mut attempts).await,
@@ -212,9 +166,10 @@ impl Keeper {
     /// Waits the whole delay, or until a call wants the server, but never less than the shortest
     /// one, so that a server that cannot start is not started in a circle.
     async fn wait_before_restart(&self, failures: u32) {
-        let rest = restart_delay(failures, self.restart_min, self.restart_max).saturating_sub(self.restart_min);
+        let rest = restart_delay(failures, self.limits.restart_min, self.limits.restart_max)
+            .saturating_sub(self.limits.restart_min);
         let wait = async {
-            sleep(self.restart_min).await;
+            sleep(self.limits.restart_min).await;
             tokio::select! {
                 () = sleep(rest) => {}
                 () = self.handle.wanted.notified() => {}
@@ -227,7 +182,7 @@ impl Keeper {
     async fn wait_for_sign_in(&self, sign_in: &SignIn, reason: &str, attempts: &mut u64) {
         let wait = async {
             // A server that refuses every token is not tried in a circle.
-            sleep(self.restart_min).await;
+            sleep(self.limits.restart_min).await;
             while !sign_in.is_done().await {
                 tokio::select! {
                     () = sleep(SIGN_IN_POLL) => {}
@@ -245,7 +200,7 @@ impl Keeper {
     }
 
     async fn start(&self) -> Result<(Running, Vec<McpToolInfo>), String> {
-        timeout(self.start_timeout, async {
+        timeout(self.limits.start_timeout, async {
             let service = self.connect().await?;
             match self.list_tools(service.peer()).await {
                 Ok(tools) => Ok((service, tools)),
@@ -256,7 +211,7 @@ impl Keeper {
             }
         })
         .await
-        .unwrap_or_else(|_| Err(format!("it did not start within {} ms", self.start_timeout.as_millis())))
+        .unwrap_or_else(|_| Err(format!("it did not start within {} ms", self.limits.start_timeout.as_millis())))
     }
 
     /// Publishes the tools and looks after the server until it ends.
@@ -289,7 +244,7 @@ impl Keeper {
                 () = self.handle.suspected.notified() => true,
                 () = sign_in_needed(self.sign_in.as_deref()) => break Ended::Lost("what was granted is not valid any more"),
             };
-            let listing = timeout(self.probe_timeout, self.list_tools(&peer));
+            let listing = timeout(self.limits.probe_timeout, self.list_tools(&peer));
             match self.stop.run_until_cancelled(listing).await {
                 None => break Ended::Stopped,
                 Some(Ok(Ok(tools))) => self.publish(&peer, &tools),
@@ -305,36 +260,8 @@ impl Keeper {
         ended
     }
 
-    fn publish(&self, peer: &Peer<RoleClient>, tools: &[McpToolInfo]) {
-        let reading = self.resource_read(peer, tools);
-        let tools = tools
-            .iter()
-            .map(|tool| {
-                let spec = convert::tool_spec(&self.server, tool, self.call_timeout);
-                let name = tool.name.to_string();
-                let tool = McpTool::new(spec, name, &self.server, self.handle.clone());
-                Arc::new(tool) as Arc<dyn Tool>
-            })
-            .chain(reading)
-            .collect::<Vec<_>>();
-        let listed = tools.len();
-        let own = format!("{}.", self.handle.name);
-        let rejected = (self.on_tools)(tools);
-        let rejected = rejected.iter().filter_map(|tool| Some((tool.name.strip_prefix(&own)?, &tool.reason)));
-        let left_out = rejected.inspect(|(name, reason)| self.notes.leave_out(name, reason)).count();
-        self.notes.offer(listed.saturating_sub(left_out));
-    }
-
-    /// The tool that reads resources, of a server that has any and no tool of that name.
-    fn resource_read(&self, peer: &Peer<RoleClient>, tools: &[McpToolInfo]) -> Option<Arc<dyn Tool>> {
-        let has_any = peer.peer_info()?.capabilities.resources.is_some();
-        let is_free = tools.iter().all(|tool| tool.name != resource::NAME);
-        let reading = || ResourceRead::new(&self.server, self.call_timeout, self.max_result_bytes, self.handle.clone());
-        (has_any && is_free).then(|| Arc::new(reading()) as Arc<dyn Tool>)
-    }
-
     async fn list_tools(&self, peer: &Peer<RoleClient>) -> Result<Vec<McpToolInfo>, String> {
-        listing::list(peer, self.start_timeout, self.max_tools, &self.notes).await
+        listing::list(peer, self.limits.start_timeout, self.limits.max_tools, &self.notes_of_listing()).await
     }
 
     /// Servers of the newer protocol tell only subscribers that their tools changed.
@@ -345,7 +272,7 @@ impl Keeper {
             return None;
         }
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
-        let listening = timeout(self.probe_timeout, peer.listen(filter));
+        let listening = timeout(self.limits.probe_timeout, peer.listen(filter));
         let answer = self.stop.run_until_cancelled(listening).await;
         answer?.ok()?.ok()
     }

@@ -8,6 +8,7 @@ use super::attached::Attached;
 use super::convert;
 use super::failure::Failure;
 use super::handle::Handle;
+use super::reach::Reach;
 use crate::config::McpServerConfig;
 use crate::tool::{Attachment, CallContext, CallResult, Tool, ToolError, ToolSpec};
 
@@ -23,17 +24,17 @@ pub struct McpTool {
     over_stdio: bool,
     /// Whether what it says counts as the operator's own words.
     trusts_content: bool,
-    server: Handle,
+    reach: Reach,
     attached: Attached,
 }
 
 impl McpTool {
-    pub fn new(spec: ToolSpec, remote_name: String, config: &McpServerConfig, server: Handle) -> Self {
+    pub fn new(spec: ToolSpec, remote_name: String, config: &McpServerConfig, reach: Reach) -> Self {
         let (over_stdio, trusts_content) = (config.command.is_some(), config.trust_content);
-        Self { spec, remote_name, over_stdio, trusts_content, server, attached: Attached::default() }
+        Self { spec, remote_name, over_stdio, trusts_content, reach, attached: Attached::default() }
     }
 
-    async fn call_server(&self, args: Value, ctx: &CallContext) -> CallResult {
+    async fn call_server(&self, server: &Handle, args: Value, ctx: &CallContext) -> CallResult {
         let Value::Object(arguments) = args else {
             return Err(ToolError::invalid_arguments("/: must be an object"));
         };
@@ -43,7 +44,7 @@ impl McpTool {
             tries += 1;
             let connection = ctx
                 .cancel
-                .run_until_cancelled(self.server.connection(generation))
+                .run_until_cancelled(server.connection(generation))
                 .await
                 .unwrap_or_else(|| Err(ToolError::canceled("nothing was begun")))?;
             generation = connection.generation;
@@ -57,13 +58,13 @@ impl McpTool {
             };
             let gone = matches!(failure, Failure::NotSent(_) | Failure::Lost(_));
             if gone || failure == Failure::Canceled {
-                self.server.suspected.notify_one();
+                server.suspected.notify_one();
             }
             // Over HTTP a failed request says nothing about the connection, so that waiting for
             // the next one might be waiting for ever.
             let safe = self.spec.idempotent || matches!(failure, Failure::NotSent(_));
             if !(gone && safe && self.over_stdio && tries < MAX_TRIES) {
-                return Err(failure.into_error(&self.server.name, self.spec.idempotent));
+                return Err(failure.into_error(&server.name, self.spec.idempotent));
             }
         }
     }
@@ -77,11 +78,12 @@ impl Tool for McpTool {
     fn outside(&self, _: &Value, _: &CallResult) -> Vec<String> {
         // Its failures and its progress are told in the server's words, too.
         let is_trusted = self.trusts_content;
-        (!is_trusted).then(|| outside::mark(outside::Kind::Mcp, &self.server.name)).into_iter().collect()
+        (!is_trusted).then(|| outside::mark(outside::Kind::Mcp, self.reach.server())).into_iter().collect()
     }
 
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult> {
         Box::pin(async move {
+            let route = self.reach.route(&ctx).await?;
             if !self.is_repeatable() {
                 ctx.exchange.want_late();
             }
@@ -90,11 +92,11 @@ impl Tool for McpTool {
                     () = ctx.exchange.overdue().cancelled() => {}
                     () = ctx.cancel.cancelled() => {}
                 }
-                self.server.suspected.notify_one();
+                route.handle.suspected.notify_one();
                 std::future::pending().await
             };
             tokio::select! {
-                result = self.call_server(args, &ctx) => result,
+                result = self.call_server(&route.handle, args, &ctx) => result,
                 never = overdue => never,
             }
         })
@@ -105,6 +107,6 @@ impl Tool for McpTool {
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), ToolError>> {
-        Box::pin(async { self.server.connection(0).await.map(drop) })
+        Box::pin(self.reach.ready())
     }
 }

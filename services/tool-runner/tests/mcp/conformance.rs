@@ -98,7 +98,7 @@ async fn client() {
     let questions = Questions::new(DEADLINE, || (uuid::Uuid::now_v7(), jiff::Timestamp::now()));
     let people = People { questions: Some(questions.clone()), ..People::default() };
     let toolbox = within_deadline(Toolbox::start_with(&config(vec![server]), Vec::new(), people)).await.unwrap();
-    let sign_in = toolbox.sign_ins().find_map(|(_, sign_in)| sign_in);
+    let sign_in = toolbox.sign_ins().find_map(|(_, sign_ins)| sign_ins?.of(None).ok());
     let is_offered = || toolbox.catalogue().specs().any(|spec| spec.name.starts_with("s."));
     // The server may want somebody again at once, as when it has another authorization server by then.
     for _ in 0..MAX_LOGINS {

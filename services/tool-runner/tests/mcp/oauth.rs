@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::provider::Provider;
 use crate::support::{call, config, within_deadline};
 
-const REDIRECT_URI: &str = "http://127.0.0.1:7/callback";
+pub const REDIRECT_URI: &str = "http://127.0.0.1:7/callback";
 const LOGIN: &str = "kairo mcp login bank";
 
-fn guarded(provider: &Provider, oauth: OAuthConfig) -> McpServerConfig {
+pub fn guarded(provider: &Provider, oauth: OAuthConfig) -> McpServerConfig {
     McpServerConfig {
         name: "bank".to_owned(),
         url: Some(format!("{}/mcp", provider.url)),
@@ -46,7 +46,7 @@ fn vault() -> Arc<dyn Vault> {
 }
 
 fn sign_in(toolbox: &Toolbox) -> Arc<SignIn> {
-    toolbox.sign_ins().find(|(name, _)| name == "bank").unwrap().1.unwrap()
+    toolbox.sign_ins().find(|(name, _)| name == "bank").unwrap().1.unwrap().of(None).unwrap()
 }
 
 async fn pay(toolbox: &Toolbox) -> Result<Value, ToolError> {
@@ -54,7 +54,7 @@ async fn pay(toolbox: &Toolbox) -> Result<Value, ToolError> {
 }
 
 /// What a browser does: goes to the address, and is sent back.
-async fn browse(address: &str) -> String {
+pub async fn browse(address: &str) -> String {
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let answer = client.get(address).send().await.unwrap();
     let back = answer.headers().get("location").map(|value| value.to_str().unwrap().to_owned());
@@ -172,6 +172,24 @@ async fn what_was_revoked_wants_a_person_again() {
     assert_eq!(provider.knobs().calls, 0);
     log_in(&toolbox).await.unwrap();
     within_deadline(async { while pay(&toolbox).await.is_err() {} }).await;
+    within_deadline(toolbox.stop()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_lacks_a_scope_to_start_waits_for_a_person() {
+    let provider = Provider::start().await;
+    let toolbox = start(&provider, OAuthConfig::default(), &vault()).await;
+    provider.knobs().listing_scope = Some("list".to_owned());
+    log_in(&toolbox).await.unwrap();
+    let is_told = |health: &kairo_tool_runner::mcp::Health| {
+        health.last_error.as_deref().is_some_and(|error| error.contains("scope list") && error.contains(LOGIN))
+    };
+    let mut changes = toolbox.mcp_changes().remove(0);
+    within_deadline(changes.wait_for(|_| is_told(&toolbox.mcp_health()[0].1))).await.unwrap();
+    // It is not started again and again: the server is asked for nothing more.
+    assert_eq!(log_in(&toolbox).await.unwrap(), ["list", "read"]);
+    offers(&toolbox).await;
+    assert_eq!(pay(&toolbox).await, Ok(json!("paid 1")));
     within_deadline(toolbox.stop()).await;
 }
 

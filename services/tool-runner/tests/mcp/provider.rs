@@ -40,14 +40,25 @@ pub struct Knobs {
     /// Clients that were registered.
     pub registered: usize,
     pub revoked: usize,
+    /// Whether the server lists its tools to those alone who have this scope.
+    pub listing_scope: Option<String>,
     codes: HashMap<String, Code>,
-    access: HashMap<String, String>,
-    refresh: HashMap<String, String>,
+    access: HashMap<String, Token>,
+    refresh: HashMap<String, Token>,
     last: u64,
+}
+
+/// What a token says.
+#[derive(Debug, Clone, Default)]
+struct Token {
+    scope: String,
+    /// Who signed in: the field `as` of the address that the browser goes to; empty for nobody in particular.
+    person: String,
 }
 
 #[derive(Debug)]
 struct Code {
+    person: String,
     challenge: String,
     redirect_uri: String,
     scope: String,
@@ -87,6 +98,18 @@ impl Provider {
         self.knobs().access.clear();
     }
 
+    /// The same of one person's.
+    pub fn expire_of(&self, person: &str) {
+        self.knobs().access.retain(|_, token| token.person != person);
+    }
+
+    /// Nothing that this person granted is valid any more.
+    pub fn revoke_of(&self, person: &str) {
+        let mut knobs = self.knobs();
+        knobs.access.retain(|_, token| token.person != person);
+        knobs.refresh.retain(|_, token| token.person != person);
+    }
+
     /// Nothing that was granted is valid any more.
     pub fn revoke_all(&self) {
         let mut knobs = self.knobs();
@@ -109,14 +132,14 @@ impl Knobs {
         format!("{what}-{}", self.last)
     }
 
-    fn grant(&mut self, grant: &str, scope: &str, with_refresh: bool) -> Response {
+    fn grant(&mut self, grant: &str, token: Token, with_refresh: bool) -> Response {
         *self.granted.entry(grant.to_owned()).or_default() += 1;
         let (access, refresh) = (self.fresh("access"), self.fresh("refresh"));
-        self.access.insert(access.clone(), scope.to_owned());
-        let mut answer = json!({ "access_token": access, "token_type": "Bearer", "scope": scope });
+        self.access.insert(access.clone(), token.clone());
+        let mut answer = json!({ "access_token": access, "token_type": "Bearer", "scope": token.scope });
         answer["expires_in"] = json!(self.lifetime.unwrap_or(3_600));
         if with_refresh {
-            self.refresh.insert(refresh.clone(), scope.to_owned());
+            self.refresh.insert(refresh.clone(), token);
             answer["refresh_token"] = json!(refresh);
         }
         Json(answer).into_response()
@@ -161,6 +184,7 @@ async fn authorize(State(own): State<Provider>, Query(asked): Query<Fields>) -> 
         false => ("code", knobs.fresh("code")),
     };
     let code = Code {
+        person: field("as"),
         challenge: field("code_challenge"),
         redirect_uri: field("redirect_uri"),
         scope: field("scope"),
@@ -188,10 +212,11 @@ async fn token(State(own): State<Provider>, headers: HeaderMap, Form(asked): For
             let is_right = challenge == code.challenge
                 && field("redirect_uri") == code.redirect_uri
                 && field("client_id") == code.client;
-            if is_right { knobs.grant("authorization_code", &code.scope, true) } else { refused("invalid_grant") }
+            let token = Token { scope: code.scope, person: code.person };
+            if is_right { knobs.grant("authorization_code", token, true) } else { refused("invalid_grant") }
         }
         "refresh_token" => match knobs.refresh.remove(&field("refresh_token")) {
-            Some(scope) => knobs.grant("refresh_token", &scope, true),
+            Some(token) => knobs.grant("refresh_token", token, true),
             None => refused("invalid_grant"),
         },
         "client_credentials" => {
@@ -201,7 +226,7 @@ async fn token(State(own): State<Provider>, headers: HeaderMap, Form(asked): For
             if knobs.refuses_clients || !(by_header || by_body) {
                 return (StatusCode::UNAUTHORIZED, Json(json!({ "error": "invalid_client" }))).into_response();
             }
-            knobs.grant("client_credentials", &field("scope"), false)
+            knobs.grant("client_credentials", Token { scope: field("scope"), person: String::new() }, false)
         }
         _ => refused("unsupported_grant_type"),
     }
@@ -209,9 +234,9 @@ async fn token(State(own): State<Provider>, headers: HeaderMap, Form(asked): For
 
 async fn revoke(State(own): State<Provider>, Form(asked): Form<Fields>) -> StatusCode {
     let mut knobs = own.knobs();
-    if asked.get("token").is_some_and(|token| knobs.refresh.remove(token).is_some()) {
+    if let Some(revoked) = asked.get("token").and_then(|token| knobs.refresh.remove(token)) {
         knobs.revoked += 1;
-        knobs.access.clear();
+        knobs.access.retain(|_, token| token.person != revoked.person);
     }
     StatusCode::OK
 }
@@ -220,15 +245,23 @@ async fn revoke(State(own): State<Provider>, Form(asked): Form<Fields>) -> Statu
 async fn mcp(State(own): State<Provider>, headers: HeaderMap, Json(asked): Json<Value>) -> Response {
     let mut knobs = own.knobs();
     let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let scope =
+    let token =
         token.and_then(|value| value.strip_prefix("Bearer ")).and_then(|token| knobs.access.get(token).cloned());
     let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", own.url);
     let challenge = |status: StatusCode, more: &str| {
         let value = format!("Bearer resource_metadata=\"{metadata}\"{more}");
         (status, [(header::WWW_AUTHENTICATE, value)]).into_response()
     };
-    let Some(scope) = scope else { return challenge(StatusCode::UNAUTHORIZED, "") };
+    let Some(Token { scope, person }) = token else { return challenge(StatusCode::UNAUTHORIZED, "") };
     let method = asked["method"].as_str().unwrap_or_default();
+    let wanted = match method {
+        "tools/list" => knobs.listing_scope.clone(),
+        "tools/call" => knobs.wanted_scope.clone(),
+        _ => None,
+    };
+    if let Some(wanted) = wanted.filter(|wanted| !scope.split(' ').any(|had| had == wanted)) {
+        return challenge(StatusCode::FORBIDDEN, &format!(", error=\"insufficient_scope\", scope=\"{wanted}\""));
+    }
     let result = match method {
         "initialize" => json!({
             "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
@@ -236,13 +269,9 @@ async fn mcp(State(own): State<Provider>, headers: HeaderMap, Json(asked): Json<
         }),
         "tools/list" => json!({ "tools": [{ "name": "pay", "inputSchema": { "type": "object" } }] }),
         "tools/call" => {
-            if let Some(wanted) = knobs.wanted_scope.clone().filter(|wanted| !scope.split(' ').any(|had| had == wanted))
-            {
-                let more = format!(", error=\"insufficient_scope\", scope=\"{wanted}\"");
-                return challenge(StatusCode::FORBIDDEN, &more);
-            }
             knobs.calls += 1;
-            json!({ "content": [{ "type": "text", "text": format!("paid {}", knobs.calls) }] })
+            let payer = if person.is_empty() { String::new() } else { format!(" by {person}") };
+            json!({ "content": [{ "type": "text", "text": format!("paid {}{payer}", knobs.calls) }] })
         }
         _ if asked["id"].is_null() => return StatusCode::ACCEPTED.into_response(),
         _ => {

@@ -363,3 +363,13 @@ async fn a_server_is_told_that_a_call_is_canceled_and_its_answer_counts() {
     assert_eq!(odd.effects("pay"), 1);
     within_deadline(toolbox.stop()).await;
 }
+
+#[tokio::test]
+async fn a_program_that_dies_of_the_newest_handshake_is_asked_for_the_older_one() {
+    let odd = Odd::new(json!({
+        "dies_of": "server/discover", "pages": [listed(&[tool("t")])], "calls": {"t": result(r#"{"content":"a"}"#)},
+    }));
+    let toolbox = start(vec![odd.config()]).await;
+    assert_ends(&toolbox, "odd.t", &Ok(json!("a"))).await;
+    within_deadline(toolbox.stop()).await;
+}

@@ -2,7 +2,8 @@
 
 The table is JSON: `start` is written at the beginning, `pages` are the answers to the requests of tools/list (the last one
 again and again), `calls` has the answer of each tool, written after the call's name was added to the file of effects. In all
-of them `{id}` stands for the id of the request. Characters are bytes."""
+of them `{id}` stands for the id of the request. Characters are bytes. It exits when it gets a message with the method that
+`dies_of` names."""
 
 import json
 import os
@@ -31,6 +32,8 @@ write(table.get("start", ""))
 for line in sys.stdin.buffer:
     message = json.loads(line)
     id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+    if method == table.get("dies_of"):
+        os._exit(3)
     if method == "initialize":
         answer(id, table.get("initialize") or {
             "protocolVersion": "2025-06-18",

@@ -952,6 +952,7 @@ pub mod administration_server {
         /// Begin to sign in at an MCP server. For a server whose oauth has the grant authorization_code. The answer tells the address at
         /// which a person goes on, with a browser. The browser is sent back to redirect_uri, at the machine on which it runs, where
         /// kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a server that is configured without oauth.
+        /// The scope write is enough to sign in as the user whom the key may act as; without a user it takes admin.
         async fn begin_mcp_login(
             &self,
             request: tonic::Request<::kairo_proto::v1::BeginMcpLoginRequest>,
@@ -968,13 +969,22 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::FinishMcpLoginResponse>,
             tonic::Status,
         >;
-        /// Sign out at an MCP server. Its tokens are forgotten, and revoked where the authorization server takes that. The server is
-        /// down until somebody signs in.
+        /// Sign out at an MCP server. The tokens are forgotten, and revoked where the authorization server takes that. Calls fail until
+        /// somebody signs in again: those of the user, or those of all where the server has one sign-in.
         async fn mcp_logout(
             &self,
             request: tonic::Request<::kairo_proto::v1::McpLogoutRequest>,
         ) -> std::result::Result<
             tonic::Response<::kairo_proto::v1::McpLogoutResponse>,
+            tonic::Status,
+        >;
+        /// Who is signed in at which MCP server. Without a user it takes the scope admin, and lists all sign-ins, also those that servers
+        /// have for all users.
+        async fn list_mcp_sign_ins(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::ListMcpSignInsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::ListMcpSignInsResponse>,
             tonic::Status,
         >;
         /// The messages that were set aside. Each with the reason and with what it said. The newest first.
@@ -2016,6 +2026,55 @@ pub mod administration_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = McpLogoutSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Administration/ListMcpSignIns" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListMcpSignInsSvc<T: Administration>(pub Arc<T>);
+                    impl<
+                        T: Administration,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::ListMcpSignInsRequest,
+                    > for ListMcpSignInsSvc<T> {
+                        type Response = ::kairo_proto::v1::ListMcpSignInsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::ListMcpSignInsRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Administration>::list_mcp_sign_ins(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListMcpSignInsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -32,6 +32,7 @@ rpcs! { generated::administration_server::Administration:
     begin_mcp_login(BeginMcpLoginRequest) -> BeginMcpLoginResponse = POST BEGIN_MCP_LOGIN,
     finish_mcp_login(FinishMcpLoginRequest) -> FinishMcpLoginResponse = POST FINISH_MCP_LOGIN,
     mcp_logout(McpLogoutRequest) -> McpLogoutResponse = DELETE MCP_LOGOUT,
+    list_mcp_sign_ins(ListMcpSignInsRequest) -> ListMcpSignInsResponse = GET LIST_MCP_SIGN_INS,
     list_dead_letters(ListDeadLettersRequest) -> ListDeadLettersResponse = GET LIST_DEAD_LETTERS,
     retry_dead_letter(RetryDeadLetterRequest) -> RetryDeadLetterResponse = POST RETRY_DEAD_LETTER,
     get_agent_log(GetAgentLogRequest) -> GetAgentLogResponse = GET GET_AGENT_LOG,

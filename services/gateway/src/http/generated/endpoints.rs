@@ -29,6 +29,7 @@ pub const REWRAP_DATA_KEYS: &str = "/v1/privacy/rewrap";
 pub const BEGIN_MCP_LOGIN: &str = "/v1/mcp/{server}/login";
 pub const FINISH_MCP_LOGIN: &str = "/v1/mcp/{server}/login/finish";
 pub const MCP_LOGOUT: &str = "/v1/mcp/{server}/login";
+pub const LIST_MCP_SIGN_INS: &str = "/v1/mcp/sign-ins";
 pub const LIST_DEAD_LETTERS: &str = "/v1/dead-letters";
 pub const RETRY_DEAD_LETTER: &str = "/v1/dead-letters/{letter}/retry";
 pub const GET_AGENT_LOG: &str = "/v1/agents/{agent}/log";
@@ -97,9 +98,10 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_FORGETTING, ADMIN, Closed, Closed),
     row("GET", EXPORT_USER, ADMIN, Closed, Closed),
     row("POST", REWRAP_DATA_KEYS, ADMIN, Closed, Closed),
-    row("POST", BEGIN_MCP_LOGIN, ADMIN, Closed, Closed),
-    row("POST", FINISH_MCP_LOGIN, ADMIN, Closed, Closed),
-    row("DELETE", MCP_LOGOUT, ADMIN, Closed, Closed),
+    row("POST", BEGIN_MCP_LOGIN, WRITE, Asked, Asked),
+    row("POST", FINISH_MCP_LOGIN, WRITE, Asked, Asked),
+    row("DELETE", MCP_LOGOUT, WRITE, Asked, Asked),
+    row("GET", LIST_MCP_SIGN_INS, READ, Asked, Named),
     row("GET", LIST_DEAD_LETTERS, ADMIN, Closed, Closed),
     row("POST", RETRY_DEAD_LETTER, ADMIN, Closed, Closed),
     row("GET", GET_AGENT_LOG, ADMIN, Closed, Closed),
@@ -172,6 +174,7 @@ pub struct Handlers {
     pub begin_mcp_login: MethodRouter<Gateway>,
     pub finish_mcp_login: MethodRouter<Gateway>,
     pub mcp_logout: MethodRouter<Gateway>,
+    pub list_mcp_sign_ins: MethodRouter<Gateway>,
     pub list_dead_letters: MethodRouter<Gateway>,
     pub retry_dead_letter: MethodRouter<Gateway>,
     pub get_agent_log: MethodRouter<Gateway>,
@@ -245,6 +248,7 @@ impl Handlers {
             .route(BEGIN_MCP_LOGIN, self.begin_mcp_login)
             .route(FINISH_MCP_LOGIN, self.finish_mcp_login)
             .route(MCP_LOGOUT, self.mcp_logout)
+            .route(LIST_MCP_SIGN_INS, self.list_mcp_sign_ins)
             .route(LIST_DEAD_LETTERS, self.list_dead_letters)
             .route(RETRY_DEAD_LETTER, self.retry_dead_letter)
             .route(GET_AGENT_LOG, self.get_agent_log)

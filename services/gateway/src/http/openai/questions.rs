@@ -14,6 +14,8 @@ const MAX_QUESTIONS: usize = 10;
 #[derive(Debug)]
 pub struct Question {
     pub id: Uuid,
+    /// The call that waits for the answer, and with which the question ends; none of what waits for no call.
+    pub call: Option<Uuid>,
     text: String,
 }
 
@@ -59,9 +61,35 @@ pub fn requested(event: &EventJson) -> Question {
     question(id, &what, &ways, &format!("POST /v1/approvals {body} (or rejected)"))
 }
 
+/// What an MCP server asks while a call waits.
+pub fn asked(event: &EventJson) -> Option<Question> {
+    let of = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let asked = event.payload.get("question").filter(|asked| asked.is_object())?;
+    let id = Uuid::parse_str(&of(asked, "question_id")).ok()?;
+    let call = Uuid::parse_str(&of(&event.payload, "action_id")).ok();
+    let url = of(asked, "url");
+    let fields = serde_json::from_str::<Value>(&of(asked, "schema")).unwrap_or_default();
+    let properties = fields.get("properties").and_then(Value::as_object);
+    let fields: Vec<_> = properties.into_iter().flatten().map(|(name, _)| format!("{name}=…")).collect();
+    let fields = fields.join(" ");
+    let visit = if url.is_empty() { String::new() } else { format!(" Visit {url}") };
+    let what = format!(
+        "{} asks in a call of {}: {}{visit}",
+        of(asked, "server"),
+        of(&event.payload, "tool"),
+        of(asked, "message")
+    );
+    let user = of(asked, "user");
+    let yes = format!("kairo answer {id} {fields} --user {user}").replace("  ", " ");
+    let no = format!("kairo answer {id} --decline --user {user}");
+    let body = json!({ "user": user, "action": "accept", "content": {} });
+    let asked = question(id, &what, &[yes, no], &format!("POST /v1/questions/{id} {body} (or decline)"));
+    Some(Question { call, ..asked })
+}
+
 fn question(id: Uuid, what: &str, [yes, no]: &[String; 2], request: &str) -> Question {
     let text = format!("{what}\n\n- yes: `{yes}`\n- no: `{no}`\n- over HTTP: `{request}`");
-    Question { id, text }
+    Question { id, call: None, text }
 }
 
 /// `kairo.agent.<agent>.decision`

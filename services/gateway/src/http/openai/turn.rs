@@ -173,6 +173,7 @@ impl Turn {
                 }
             }
             v1::ThreadSuggested::TYPE => self.open.push(questions::suggested(event)),
+            v1::ToolProgress::TYPE => self.open.extend(questions::asked(event)),
             v1::ApprovalRequested::TYPE => self.open.push(questions::requested(event)),
             v1::UserMessageUndelivered::TYPE => self.undelivered = Some(event.text().to_owned()),
             _ => {}
@@ -205,8 +206,15 @@ impl Turn {
         self.replied = event.is_final_reply();
     }
 
-    /// An answer of the user to what is open. It begins a chain of its own.
+    /// An answer of the user to what is open. It begins a chain of its own, but for what a call asked: that ends in the call's.
     fn settle(&mut self, event: &EventJson) {
+        let id = |value: Option<&Value>| value.and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
+        if event.type_name == v1::ToolResult::TYPE {
+            let call = id(event.payload.get("action_id"));
+            self.open.retain(|question| question.call.is_none() || question.call != call);
+        }
+        let ended = event.payload.get("question_ended").and_then(|ended| id(ended.get("question_id")));
+        self.open.retain(|question| ended.is_none() || Some(question.id) != ended);
         let field = match event.type_name.as_str() {
             v1::AgentChoice::TYPE => "offer_id",
             v1::AgentApproval::TYPE => "action_id",

@@ -8,6 +8,10 @@ use url::Url;
 const MAX_SCOPES: usize = 64;
 /// Range of `timeout_ms`, in milliseconds.
 const TIMEOUT_MS: std::ops::RangeInclusive<u64> = 100..=300_000;
+/// Range of `idle_ms`, in milliseconds.
+const IDLE_MS: std::ops::RangeInclusive<u64> = 1_000..=86_400_000;
+/// Range of `connections`.
+const CONNECTIONS: std::ops::RangeInclusive<usize> = 1..=4_096;
 
 /// Signing in at an MCP server by OAuth 2.1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +35,23 @@ pub struct OAuthConfig {
     pub allow_private: bool,
     /// How long discovery and a request for a token may take together, in milliseconds. Default 20 000.
     pub timeout_ms: u64,
+    /// Whose a sign-in is: one for the `server`, with which every user's calls act, or one for each `user`. Default
+    /// `server`. `user` needs the grant `authorization_code`.
+    pub per: Per,
+    /// With `per = "user"`, connections to the server of one replica, one for each user; for a further user, the one that
+    /// was not used for longest is closed. Default 64.
+    pub connections: usize,
+    /// With `per = "user"`, a connection without calls is closed after this time, in milliseconds. Default 600 000.
+    pub idle_ms: u64,
+}
+
+/// Whose a sign-in is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Per {
+    #[default]
+    Server,
+    User,
 }
 
 /// Who signs in.
@@ -52,6 +73,9 @@ impl Default for OAuthConfig {
             scopes: Vec::new(),
             allow_private: false,
             timeout_ms: 20_000,
+            per: Per::default(),
+            connections: 64,
+            idle_ms: 600_000,
         }
     }
 }
@@ -85,6 +109,17 @@ impl OAuthConfig {
             let (least, most) = (TIMEOUT_MS.start(), TIMEOUT_MS.end());
             mistakes.push(format!("timeout_ms: must be {least} to {most} milliseconds"));
         }
+        if self.per == Per::User && self.grant == Grant::ClientCredentials {
+            mistakes.push("per: user needs the grant authorization_code".to_owned());
+        }
+        if !CONNECTIONS.contains(&self.connections) {
+            let (least, most) = (CONNECTIONS.start(), CONNECTIONS.end());
+            mistakes.push(format!("connections: must be {least} to {most}"));
+        }
+        if !IDLE_MS.contains(&self.idle_ms) {
+            let (least, most) = (IDLE_MS.start(), IDLE_MS.end());
+            mistakes.push(format!("idle_ms: must be {least} to {most} milliseconds"));
+        }
         mistakes
     }
 }
@@ -106,6 +141,7 @@ mod tests {
             json!({"grant": "authorization_code", "client_id": "kairo", "scopes": ["read", "mcp:write"]}),
             json!({"grant": "client_credentials", "client_id": "kairo", "client_secret": "s"}),
             json!({"client_metadata_url": "https://example.com/kairo.json"}),
+            json!({"per": "user", "connections": 1, "idle_ms": 1000}),
         ] {
             assert_eq!(mistakes(value.clone()), Vec::<String>::new(), "{value}");
         }
@@ -121,6 +157,12 @@ mod tests {
             (json!({"client_metadata_url": "https://example.com"}), "client_metadata_url: "),
             (json!({"scopes": ["read write"]}), "scopes: "),
             (json!({"timeout_ms": 0}), "timeout_ms: "),
+            (
+                json!({"per": "user", "grant": "client_credentials", "client_id": "kairo", "client_secret": "s"}),
+                "per: ",
+            ),
+            (json!({"connections": 0}), "connections: "),
+            (json!({"idle_ms": 0}), "idle_ms: "),
         ] {
             let mistakes = mistakes(value.clone());
             assert!(mistakes.len() == 1 && mistakes[0].starts_with(key), "{value}: {mistakes:?}");

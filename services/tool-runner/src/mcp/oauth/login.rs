@@ -5,9 +5,9 @@ use url::Url;
 
 use super::authority::{Authority, told};
 use super::config::Grant;
-use super::record::{Pending, Record, Tokens, united};
+use super::record::{Latest, Pending, Record, Tokens, united};
 use super::sign_in::SignIn;
-use super::vault::Kept;
+use super::vault::VaultError;
 
 /// How long an authorization server may take to revoke a token.
 const REVOKING: std::time::Duration = std::time::Duration::from_secs(10);
@@ -35,7 +35,7 @@ impl SignIn {
         if !is_loopback(redirect_uri) {
             return Err("redirect_uri: must be http:// on 127.0.0.1, [::1] or localhost".to_owned());
         }
-        let record = self.load().await?.record;
+        let record = self.record().await?;
         let (address, pending) = self.begun(&record, redirect_uri).await.map_err(|error| told(&error))?;
         self.change(|record| record.pending = Some(pending.clone())).await.map_err(|error| error.to_string())?;
         Ok(address)
@@ -61,17 +61,31 @@ impl SignIn {
         }
         let callback = AuthorizationCallback::from_redirect_url(address)
             .map_err(|_| "the address has no code and state; begin again".to_owned())?;
-        let record = self.load().await?.record;
+        let record = self.record().await?;
         let pending = record.awaits(&callback.csrf_token, self.now()).cloned();
         let pending = pending.ok_or("no sign-in waits for this answer; begin again")?;
         let tokens = self.finished(&record, &pending, &callback).await.map_err(|error| told(&error))?;
         let scopes = tokens.scopes.clone();
         self.change(|record| {
-            *record = Record { grant: Some(tokens.clone()), challenge: record.challenge.take(), ..Record::default() };
+            *record = Record {
+                grant: Some(tokens.clone()),
+                challenge: record.challenge.take(),
+                latest: record.latest.take(),
+                since: Some(self.now()),
+                ..Record::default()
+            };
         })
         .await
         .map_err(|error| error.to_string())?;
+        self.tell_latest().await.map_err(|error| error.to_string())?;
         Ok(scopes)
+    }
+
+    /// Notes at the server that this user was the last to sign in there.
+    async fn tell_latest(&self) -> Result<(), VaultError> {
+        let (Some(user), Some(common)) = (&self.user, &self.common) else { return Ok(()) };
+        let latest = Latest { user: user.to_string(), at: self.now() };
+        common.change(|record| record.latest = Some(latest.clone())).await
     }
 
     async fn finished(
@@ -98,10 +112,21 @@ impl SignIn {
     /// # Errors
     /// When what is kept cannot be read or written.
     pub async fn sign_out(&self) -> Result<SignedOut, String> {
-        let record = self.load().await?.record;
-        self.change(|record| *record = Record { challenge: record.challenge.take(), ..Record::default() })
-            .await
-            .map_err(|error| error.to_string())?;
+        let record = self.record().await?;
+        let is_of_user = self.is_of_user();
+        // Of a user, nothing is left.
+        self.change(|record| {
+            let (challenge, latest) = (record.challenge.take(), record.latest.take());
+            *record = Record { challenge: challenge.filter(|_| !is_of_user), latest, ..Record::default() };
+        })
+        .await
+        .map_err(|error| error.to_string())?;
+        self.forget().await;
+        if let (Some(user), Some(common)) = (&self.user, &self.common) {
+            let is_latest = |latest: &mut Latest| *latest.user == **user;
+            let forgotten = common.change(|record| drop(record.latest.take_if(is_latest)));
+            forgotten.await.map_err(|error| error.to_string())?;
+        }
         let Some(tokens) = record.grant else { return Ok(SignedOut::Nothing) };
         let is_revoked = self.revoke(record.challenge.as_deref(), &tokens).await;
         Ok(if is_revoked { SignedOut::Revoked } else { SignedOut::Forgotten })
@@ -132,8 +157,15 @@ impl SignIn {
         request.send().await.is_ok_and(|answer| answer.status().is_success())
     }
 
-    async fn load(&self) -> Result<Kept, String> {
-        self.vault.load(&self.server).await.map_err(|error| error.to_string())
+    /// What is kept of it; what the server said when it refused somebody may stand in the record of the server.
+    async fn record(&self) -> Result<Record, String> {
+        let kept = self.vault.load(&self.key).await.map_err(|error| error.to_string())?;
+        let mut record = kept.record;
+        if let (None, Some(common)) = (&record.challenge, &self.common) {
+            let kept = common.vault.load(&common.key).await.map_err(|error| error.to_string())?;
+            record.challenge = kept.record.challenge;
+        }
+        Ok(record)
     }
 }
 

@@ -28,6 +28,17 @@ pub struct Record {
     pub pending: Option<Pending>,
     /// The replica that renews the token now.
     pub lease: Option<Lease>,
+    /// The sign-in of a user at this server that was the last to end; in the record of the server.
+    pub latest: Option<Latest>,
+    /// When a person granted what is granted.
+    pub since: Option<Timestamp>,
+}
+
+/// A sign-in of a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latest {
+    pub user: String,
+    pub at: Timestamp,
 }
 
 /// A client as the authorization server knows it.
@@ -148,6 +159,13 @@ impl Tokens {
 }
 
 impl Record {
+    /// Whether nothing stands in it.
+    pub fn is_empty(&self) -> bool {
+        let Self { grant, challenge, wanted, pending, lease, latest, since: _ } = self;
+        let is_granted = grant.is_some() || pending.is_some();
+        !is_granted && challenge.is_none() && wanted.is_empty() && lease.is_none() && latest.is_none()
+    }
+
     /// Whether another replica renews the token now.
     pub fn is_leased(&self, holder: &str, now: Timestamp) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.holder != holder && lease.until > now)

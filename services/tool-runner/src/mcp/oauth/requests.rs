@@ -4,23 +4,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use kairo_core::bus::port::{Heard, Subscription};
-use kairo_core::bus::{Bus, BusError};
-use kairo_core::subjects::MCP_SIGN_IN;
-use kairo_proto::v1::{McpSignInAnswer, McpSignInBegin, McpSignInFinish, McpSignInRequest, mcp_sign_in_request::Ask};
+use kairo_core::bus::{Bus, BusError, kv::Entry};
+use kairo_core::ids::Name;
+use kairo_core::subjects::{MCP_SIGN_IN, SIGN_INS_BUCKET};
+use kairo_proto::time;
+use kairo_proto::v1::{
+    McpSignInAnswer, McpSignInBegin, McpSignInFinish, McpSignInRequest, McpSignInRow, mcp_sign_in_request::Ask,
+};
 use kairo_proto::words::McpSignInAnswered;
 use prost::Message as _;
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::login::SignedOut;
-use super::sign_in::SignIn;
+use super::users::SignIns;
 
 /// Questions dealt with at once; more are refused.
 const AT_ONCE: usize = 16;
 
 /// Sign-ins by the names of their servers; none for a server that is configured without.
-pub type SignIns = BTreeMap<String, Option<Arc<SignIn>>>;
+pub type OfServers = BTreeMap<String, Option<SignIns>>;
 
 /// Answers until it is dropped.
 pub struct Answering {
@@ -32,14 +37,14 @@ impl Answering {
     ///
     /// # Errors
     /// When the bus does not let it listen.
-    pub async fn begin(bus: &Bus, sign_ins: SignIns) -> Result<Self, BusError> {
+    pub async fn begin(bus: &Bus, sign_ins: OfServers) -> Result<Self, BusError> {
         let questions = bus.subscribe_in_turn(MCP_SIGN_IN).await?;
         let listening = bus.spawn(listen(bus.clone(), questions, Arc::new(sign_ins)));
         Ok(Self { _listening: AbortOnDropHandle::new(listening) })
     }
 }
 
-async fn listen(bus: Bus, mut questions: Subscription, sign_ins: Arc<SignIns>) {
+async fn listen(bus: Bus, mut questions: Subscription, sign_ins: Arc<OfServers>) {
     let room = Arc::new(Semaphore::new(AT_ONCE));
     while let Some(question) = questions.next().await {
         let Heard { reply: Some(reply), payload, .. } = question else { continue };
@@ -47,7 +52,7 @@ async fn listen(bus: Bus, mut questions: Subscription, sign_ins: Arc<SignIns>) {
         bus.spawn(async move {
             let answer = match McpSignInRequest::decode(payload) {
                 _ if place.is_none() => refused("this tool-runner is asked too much at once; try again in a moment"),
-                Ok(request) => answer(&sign_ins, request).await,
+                Ok(request) => answer(&own, &sign_ins, request).await,
                 Err(error) => refused(format!("this is no McpSignInRequest: {error}")),
             };
             if let Err(error) = own.say(&reply, answer.encode_to_vec()).await {
@@ -57,39 +62,122 @@ async fn listen(bus: Bus, mut questions: Subscription, sign_ins: Arc<SignIns>) {
     }
 }
 
-async fn answer(sign_ins: &SignIns, request: McpSignInRequest) -> McpSignInAnswer {
-    let McpSignInRequest { server, ask } = request;
-    let sign_in = match sign_ins.get(&server) {
-        None => {
-            let names: Vec<_> = sign_ins.keys().map(String::as_str).collect();
-            let known =
-                if names.is_empty() { "there is none".to_owned() } else { format!("there is {}", names.join(", ")) };
-            let reason = format!("there is no MCP server {server:?} in tool_runner.mcp; {known}");
-            let outcome = McpSignInAnswered::NoServer.as_str().to_owned();
-            return McpSignInAnswer { outcome, reason, ..Default::default() };
-        }
-        Some(None) => return refused(format!("the MCP server {server} has no oauth in tool_runner.mcp")),
-        Some(Some(sign_in)) => sign_in,
+async fn answer(bus: &Bus, sign_ins: &OfServers, request: McpSignInRequest) -> McpSignInAnswer {
+    let McpSignInRequest { server, user, ask } = request;
+    let user = match Some(user).filter(|user| !user.is_empty()).map(|user| Name::parse(&user)).transpose() {
+        Ok(user) => user,
+        Err(error) => return refused(error.to_string()),
     };
     let outcome = match ask {
-        Some(Ask::Begin(McpSignInBegin { redirect_uri })) => {
-            sign_in.begin(&redirect_uri).await.map(|address| McpSignInAnswer { address, ..Default::default() })
+        Some(Ask::List(_)) => {
+            list(sign_ins, user.as_ref()).await.map(|sign_ins| McpSignInAnswer { sign_ins, ..Default::default() })
         }
-        Some(Ask::Finish(McpSignInFinish { address })) => sign_in.finish(&address).await.map(|scopes| {
-            tracing::info!(server, "somebody signed in at an MCP server");
-            McpSignInAnswer { scopes, ..Default::default() }
-        }),
-        Some(Ask::End(_)) => sign_in.sign_out().await.map(|done| {
-            tracing::info!(server, "somebody signed out at an MCP server");
-            let (forgotten, revoked) = (done != SignedOut::Nothing, done == SignedOut::Revoked);
-            McpSignInAnswer { forgotten, revoked, ..Default::default() }
-        }),
+        Some(Ask::Forget(_)) => forget(bus, sign_ins, user.as_ref()).await,
+        Some(ask) => match of_server(sign_ins, &server) {
+            Ok(of_server) => at_server(&server, of_server, user.as_ref(), ask).await,
+            Err(answer) => return *answer,
+        },
         None => Err("this build does not know what is asked".to_owned()),
     };
     match outcome {
         Ok(answer) => McpSignInAnswer { outcome: McpSignInAnswered::Done.as_str().to_owned(), ..answer },
         Err(reason) => refused(reason),
     }
+}
+
+fn of_server<'s>(sign_ins: &'s OfServers, server: &str) -> Result<&'s SignIns, Box<McpSignInAnswer>> {
+    match sign_ins.get(server) {
+        None => {
+            let names: Vec<_> = sign_ins.keys().map(String::as_str).collect();
+            let known =
+                if names.is_empty() { "there is none".to_owned() } else { format!("there is {}", names.join(", ")) };
+            let reason = format!("there is no MCP server {server:?} in tool_runner.mcp; {known}");
+            let outcome = McpSignInAnswered::NoServer.as_str().to_owned();
+            Err(Box::new(McpSignInAnswer { outcome, reason, ..Default::default() }))
+        }
+        Some(None) => Err(Box::new(refused(format!("the MCP server {server} has no oauth in tool_runner.mcp")))),
+        Some(Some(of_server)) => Ok(of_server),
+    }
+}
+
+/// Signs somebody in or out.
+async fn at_server(
+    server: &str,
+    of_server: &SignIns,
+    user: Option<&Name>,
+    ask: Ask,
+) -> Result<McpSignInAnswer, String> {
+    let sign_in =
+        of_server.of(user).map_err(|reason| format!("the MCP server {server} cannot be signed in at so: {reason}"))?;
+    let answer = match ask {
+        Ask::Begin(McpSignInBegin { redirect_uri }) => {
+            let address = sign_in.begin(&redirect_uri).await?;
+            return Ok(McpSignInAnswer { address, ..Default::default() });
+        }
+        Ask::Finish(McpSignInFinish { address }) => {
+            let scopes = sign_in.finish(&address).await?;
+            tracing::info!(server, "somebody signed in at an MCP server");
+            McpSignInAnswer { scopes, ..Default::default() }
+        }
+        Ask::End(_) => {
+            let done = sign_in.sign_out().await?;
+            tracing::info!(server, "somebody signed out at an MCP server");
+            let (forgotten, revoked) = (done != SignedOut::Nothing, done == SignedOut::Revoked);
+            McpSignInAnswer { forgotten, revoked, ..Default::default() }
+        }
+        Ask::List(_) | Ask::Forget(_) => McpSignInAnswer::default(),
+    };
+    of_server.announce();
+    Ok(answer)
+}
+
+/// Who is signed in where: one user, or everybody and the sign-ins that servers have for all.
+async fn list(sign_ins: &OfServers, user: Option<&Name>) -> Result<Vec<McpSignInRow>, String> {
+    let row = |server: &str, user: Option<&Name>, scopes: Vec<String>, since: Option<Timestamp>| McpSignInRow {
+        server: server.to_owned(),
+        user: user.map(Name::to_string),
+        scopes,
+        since: since.map(time::message),
+    };
+    let mut rows = Vec::new();
+    for (server, of_server) in sign_ins {
+        match (of_server, user) {
+            (Some(SignIns::Users(users)), Some(user)) => {
+                let granted = users.of(user).granted().await.map_err(|error| error.to_string())?;
+                rows.extend(granted.map(|(scopes, since)| row(server, Some(user), scopes, since)));
+            }
+            (Some(SignIns::Users(users)), None) => {
+                let mut signed_in = users.list().await.map_err(|error| error.to_string())?;
+                signed_in.sort_by(|one, other| one.user.cmp(&other.user));
+                rows.extend(signed_in.into_iter().map(|one| row(server, Some(&one.user), one.scopes, one.since)));
+            }
+            (Some(SignIns::Server(sign_in)), None) => {
+                let granted = sign_in.granted().await.map_err(|error| error.to_string())?;
+                rows.extend(granted.map(|(scopes, since)| row(server, None, scopes, since)));
+            }
+            (Some(SignIns::Server(_)), Some(_)) | (None, _) => {}
+        }
+    }
+    Ok(rows)
+}
+
+/// Signs a user out everywhere.
+async fn forget(bus: &Bus, sign_ins: &OfServers, user: Option<&Name>) -> Result<McpSignInAnswer, String> {
+    let user = user.ok_or("no user is named")?;
+    let (mut forgotten, mut revoked) = (false, true);
+    for of_server in sign_ins.values().flatten() {
+        let SignIns::Users(users) = of_server else { continue };
+        let done = users.sign_out(user).await?;
+        forgotten |= done != SignedOut::Nothing;
+        revoked &= done != SignedOut::Forgotten;
+    }
+    // Also those of servers that are not configured any more, at which nobody can be signed out.
+    let left = bus.values(SIGN_INS_BUCKET, &format!("*.{user}")).await.map_err(|error| error.to_string())?;
+    for Entry { key, revision, .. } in left {
+        bus.delete_value(SIGN_INS_BUCKET, &key, revision).await.map_err(|error| error.to_string())?;
+        (forgotten, revoked) = (true, false);
+    }
+    Ok(McpSignInAnswer { forgotten, revoked: forgotten && revoked, ..Default::default() })
 }
 
 fn refused(reason: impl Into<String>) -> McpSignInAnswer {

@@ -1,20 +1,23 @@
 //! The tokens of one server: having one, renewing it, and knowing when a person is needed.
 
+mod renewal;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kairo_core::config::Secret;
+use kairo_core::ids::Name;
 use rmcp::transport::auth::AuthError;
 use tokio::sync::{Mutex, Notify};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use url::Url;
 
 use super::authority::Authority;
 use super::config::{Grant, OAuthConfig};
-use super::record::{Client, LEASE, Lease, Record, Tokens, united};
-use super::vault::{Kept, Vault, VaultError};
+use super::record::{Client, Record, Tokens, united};
+use super::vault::{Vault, VaultError, key_of};
 
 /// So long what was read from the vault is gone by.
 const AGE: Duration = Duration::from_secs(10);
@@ -25,10 +28,16 @@ const MAX_LOOKS: usize = 300;
 /// Attempts to write a record that others write, too.
 const MAX_TRIES: usize = 10;
 
-/// The sign-in at one server.
+/// A sign-in at one server: the server's, or that of one user.
 #[derive(Debug)]
 pub struct SignIn {
     pub(super) server: Arc<str>,
+    /// Of which user; none of the server's.
+    pub(super) user: Option<Arc<str>>,
+    /// That of the server, of a user's.
+    pub(super) common: Option<Arc<SignIn>>,
+    /// The key of its record in the vault.
+    pub(super) key: String,
     pub(super) url: Url,
     pub(super) config: OAuthConfig,
     pub(super) vault: Arc<dyn Vault>,
@@ -36,6 +45,8 @@ pub struct SignIn {
     known: Mutex<Known>,
     is_needed: AtomicBool,
     needed: Notify,
+    /// Whether a request was refused for want of a scope that only a person can grant.
+    lacks_scope: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -66,13 +77,70 @@ impl SignIn {
     pub fn new(server: &str, url: &str, config: &OAuthConfig, vault: Arc<dyn Vault>) -> Option<Self> {
         Some(Self {
             server: server.into(),
+            user: None,
+            common: None,
+            key: server.to_owned(),
             url: Url::parse(url).ok()?,
             config: config.clone(),
             vault,
             known: Mutex::default(),
             is_needed: AtomicBool::new(false),
             needed: Notify::new(),
+            lacks_scope: AtomicBool::new(false),
         })
+    }
+
+    /// That of a user at the same server.
+    #[must_use]
+    pub fn of_user(self: &Arc<Self>, user: &Name) -> Self {
+        Self {
+            server: self.server.clone(),
+            user: Some(user.as_str().into()),
+            common: Some(Arc::clone(self)),
+            key: key_of(&self.server, user.as_str()),
+            url: self.url.clone(),
+            config: self.config.clone(),
+            vault: self.vault.clone(),
+            known: Mutex::default(),
+            is_needed: AtomicBool::new(false),
+            needed: Notify::new(),
+            lacks_scope: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether it is that of a user.
+    pub fn is_of_user(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Whether a person has signed in, and was not signed out.
+    ///
+    /// # Errors
+    /// When what is kept cannot be read.
+    pub async fn is_granted(&self) -> Result<bool, VaultError> {
+        let mut known = self.known.lock().await;
+        if known.tokens.is_none() || known.read.is_none_or(|read| read.elapsed() >= AGE) {
+            let kept = self.vault.load(&self.key).await?;
+            *known = Known { tokens: kept.record.grant, read: Some(Instant::now()) };
+        }
+        Ok(known.tokens.is_some())
+    }
+
+    /// What a person granted, and when; none where nobody is signed in.
+    ///
+    /// # Errors
+    /// When what is kept cannot be read.
+    pub async fn granted(&self) -> Result<Option<(Vec<String>, Option<Timestamp>)>, VaultError> {
+        let Record { grant, since, .. } = self.vault.load(&self.key).await?.record;
+        Ok(grant.map(|tokens| (tokens.scopes, since)))
+    }
+
+    /// Notes that what a server did not do, as it was being started, it did not do for want of a scope: that a person is
+    /// needed. False where that is not so.
+    pub fn is_scope_needed(&self) -> bool {
+        let is_needed = self.lacks_scope.load(Ordering::Relaxed);
+        self.is_needed.fetch_or(is_needed, Ordering::Relaxed);
+        is_needed
     }
 
     /// Waits until a person is needed.
@@ -87,11 +155,14 @@ impl SignIn {
 
     /// Whether a person signed in since that was needed.
     pub async fn is_done(&self) -> bool {
-        let Ok(kept) = self.vault.load(&self.server).await else { return false };
-        let is_done = kept.record.grant.is_some();
+        let Ok(kept) = self.vault.load(&self.key).await else { return false };
+        // A sign-in that ends leaves no scopes that are wanted.
+        let is_granted = !self.lacks_scope.load(Ordering::Relaxed) || kept.record.wanted.is_empty();
+        let is_done = kept.record.grant.is_some() && is_granted;
         if is_done {
             *self.known.lock().await = Known::default();
             self.is_needed.store(false, Ordering::Relaxed);
+            self.lacks_scope.store(false, Ordering::Relaxed);
         }
         is_done
     }
@@ -103,7 +174,7 @@ impl SignIn {
     pub async fn token(&self) -> Result<Option<Secret>, AuthError> {
         let mut known = self.known.lock().await;
         if self.config.grant == Grant::AuthorizationCode && known.read.is_none_or(|read| read.elapsed() >= AGE) {
-            let kept = self.vault.load(&self.server).await.map_err(unavailable)?;
+            let kept = self.vault.load(&self.key).await.map_err(unavailable)?;
             *known = Known { tokens: kept.record.grant, read: Some(Instant::now()) };
         }
         let Some(tokens) = &known.tokens else { return Ok(None) };
@@ -138,9 +209,10 @@ impl SignIn {
                     return Ok(token);
                 }
                 self.want(challenge, |record| record.want(scope)).await?;
+                self.lacks_scope.store(true, Ordering::Relaxed);
                 Err(AuthError::AuthorizationFailed(format!(
-                    "it wants the scope {scope}; grant it with: kairo mcp login {}",
-                    self.server
+                    "it wants the scope {scope}; grant it with: {}",
+                    self.command()
                 )))
             }
             (Grant::AuthorizationCode, Challenge::Token(_)) => {
@@ -152,7 +224,7 @@ impl SignIn {
 
     /// The token of whoever signed in since this one was read.
     async fn newer(&self, known: &mut Known, sent: Option<&Secret>) -> Result<Option<Secret>, AuthError> {
-        let kept = self.vault.load(&self.server).await.map_err(unavailable)?;
+        let kept = self.vault.load(&self.key).await.map_err(unavailable)?;
         let tokens = kept.record.grant.filter(|tokens| {
             tokens.are_fresh(self.vault.now()) && sent.is_none_or(|sent| sent.expose() != tokens.access_token)
         });
@@ -193,85 +265,6 @@ impl SignIn {
         Ok(token)
     }
 
-    /// A token in the place of one that is refused or has ended. Among replicas, one renews it and the others wait for that:
-    /// refresh tokens are often good for one use.
-    async fn renew(&self, known: &mut Known, stale: &str, challenge: Option<&Challenge>) -> Result<Secret, AuthError> {
-        for _ in 0..MAX_LOOKS {
-            let mut kept = self.vault.load(&self.server).await.map_err(unavailable)?;
-            let now = self.vault.now();
-            let Some(tokens) = kept.record.grant.clone() else { return Err(self.need(known, stale, challenge).await) };
-            if tokens.access_token != stale && tokens.are_fresh(now) {
-                let token = secret(&tokens);
-                *known = Known { tokens: Some(tokens), read: Some(Instant::now()) };
-                return Ok(token);
-            }
-            if tokens.refresh_token.is_none() {
-                return Err(self.need(known, stale, challenge).await);
-            }
-            if kept.record.is_leased(self.vault.holder(), now) {
-                sleep(POLL).await;
-                continue;
-            }
-            kept.record.lease = Some(Lease { holder: self.vault.holder().to_owned(), until: now + LEASE });
-            match self.vault.save(&self.server, &kept).await {
-                Ok(revision) => kept.revision = revision,
-                Err(VaultError::Conflict) => continue,
-                Err(error) => return Err(unavailable(error)),
-            }
-            return self.exchange(known, kept, tokens, challenge).await;
-        }
-        Err(AuthError::TokenRefreshFailed("another replica renews the token and does not end".to_owned()))
-    }
-
-    async fn exchange(
-        &self,
-        known: &mut Known,
-        kept: Kept,
-        tokens: Tokens,
-        challenge: Option<&Challenge>,
-    ) -> Result<Secret, AuthError> {
-        let header = challenge.map(|challenge| challenge.header().to_owned());
-        let renewed = self.renewed(header.as_deref().or(kept.record.challenge.as_deref()), &tokens).await;
-        // Somebody may have signed in meanwhile, or noted a scope: only what was renewed is replaced.
-        let settle = async |grant: Option<Option<&Tokens>>| {
-            self.change(|record| {
-                record.lease = None;
-                let is_same = record.grant.as_ref().is_some_and(|held| held.access_token == tokens.access_token);
-                if let Some(grant) = grant.filter(|_| is_same) {
-                    record.grant = grant.cloned();
-                }
-            })
-            .await
-            .map_err(unavailable)
-        };
-        match renewed {
-            Ok(renewed) => {
-                *known = Known { tokens: Some(renewed.clone()), read: Some(Instant::now()) };
-                settle(Some(Some(&renewed))).await?;
-                Ok(secret(&renewed))
-            }
-            Err(AuthError::TokenRefreshRejected(why)) => {
-                tracing::warn!(server = %self.server, why, "what was granted is not valid any more");
-                settle(Some(None)).await?;
-                Err(self.need(known, &tokens.access_token, challenge).await)
-            }
-            Err(error) => {
-                settle(None).await?;
-                Err(error)
-            }
-        }
-    }
-
-    async fn renewed(&self, challenge: Option<&str>, tokens: &Tokens) -> Result<Tokens, AuthError> {
-        let mut authority = Authority::discover(&self.url, &self.config, challenge).await?;
-        if !authority.is_issuer(tokens.issuer.as_deref()) {
-            return Err(AuthError::TokenRefreshRejected("the server has another authorization server now".to_owned()));
-        }
-        let (response, scopes) = authority.renew(tokens).await?;
-        let read = Tokens::read(&response, tokens.client.clone(), scopes, authority.issuer(), self.vault.now());
-        read.map_err(|error| AuthError::OAuthError(error.to_string()))
-    }
-
     /// Notes that a person is needed, and that this token is good for nothing any more; what they are told.
     async fn need(&self, known: &mut Known, stale: &str, challenge: Option<&Challenge>) -> AuthError {
         *known = Known::default();
@@ -291,7 +284,16 @@ impl SignIn {
 
     /// What somebody does when a person is needed.
     pub fn advice(&self) -> String {
-        format!("it wants somebody to sign in: kairo mcp login {}", self.server)
+        match &self.user {
+            Some(user) => format!("it wants {user} to sign in: {}", self.command()),
+            None => format!("it wants somebody to sign in: {}", self.command()),
+        }
+    }
+
+    /// The command by which a person signs in.
+    fn command(&self) -> String {
+        let user = self.user.as_ref().map(|user| format!(" --user {user}")).unwrap_or_default();
+        format!("kairo mcp login {}{user}", self.server)
     }
 
     /// Notes what the server wants, for whoever signs in.
@@ -306,15 +308,23 @@ impl SignIn {
     /// Changes what is kept, also while others do.
     pub(super) async fn change(&self, change: impl Fn(&mut Record)) -> Result<(), VaultError> {
         for _ in 0..MAX_TRIES {
-            let mut kept = self.vault.load(&self.server).await?;
+            let mut kept = self.vault.load(&self.key).await?;
             change(&mut kept.record);
-            match self.vault.save(&self.server, &kept).await {
+            if kept.record.is_empty() && kept.revision == 0 {
+                return Ok(());
+            }
+            match self.vault.save(&self.key, &kept).await {
                 Ok(_) => return Ok(()),
                 Err(VaultError::Conflict) => {}
                 Err(error) => return Err(error),
             }
         }
         Err(VaultError::Conflict)
+    }
+
+    /// Forgets what this replica knows of the tokens.
+    pub(super) async fn forget(&self) {
+        *self.known.lock().await = Known::default();
     }
 
     pub(super) fn now(&self) -> Timestamp {

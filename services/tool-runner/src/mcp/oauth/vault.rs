@@ -29,13 +29,17 @@ pub enum VaultError {
     Other(String),
 }
 
-/// Where records are kept, by the names of their servers. Replicas of one service share it.
+/// Where records are kept, by their keys: the name of a server, or that and a user's, with a dot between them. Replicas of
+/// one service share it.
 pub trait Vault: fmt::Debug + Send + Sync {
-    /// The record of a server; an empty one where there is none.
-    fn load<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Kept, VaultError>>;
+    /// The record of a key; an empty one where there is none.
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Kept, VaultError>>;
 
-    /// Writes a record if nobody else did since it was read; its new revision.
-    fn save<'a>(&'a self, server: &'a str, kept: &'a Kept) -> BoxFuture<'a, Result<u64, VaultError>>;
+    /// Writes a record if nobody else did since it was read; its new revision. An empty one is deleted.
+    fn save<'a>(&'a self, key: &'a str, kept: &'a Kept) -> BoxFuture<'a, Result<u64, VaultError>>;
+
+    /// The records of all users at a server, at most 1 024, with the names of the users.
+    fn users<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<(String, Record)>, VaultError>>;
 
     fn now(&self) -> Timestamp;
 
@@ -59,20 +63,26 @@ impl MemoryVault {
 }
 
 impl Vault for MemoryVault {
-    fn load<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Kept, VaultError>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned();
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Kept, VaultError>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
         Box::pin(std::future::ready(Ok(kept.unwrap_or_default())))
     }
 
-    fn save<'a>(&'a self, server: &'a str, kept: &'a Kept) -> BoxFuture<'a, Result<u64, VaultError>> {
+    fn save<'a>(&'a self, key: &'a str, kept: &'a Kept) -> BoxFuture<'a, Result<u64, VaultError>> {
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = all.get(server).map_or(0, |kept| kept.revision);
+        let current = all.get(key).map_or(0, |kept| kept.revision);
         if current != kept.revision {
             return Box::pin(std::future::ready(Err(VaultError::Conflict)));
         }
         let revision = current + 1;
-        all.insert(server.to_owned(), Kept { record: kept.record.clone(), revision });
+        all.insert(key.to_owned(), Kept { record: kept.record.clone(), revision });
         Box::pin(std::future::ready(Ok(revision)))
+    }
+
+    fn users<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<(String, Record)>, VaultError>> {
+        let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_server = all.iter().filter_map(|(key, kept)| Some((user_of(key, server)?, kept.record.clone())));
+        Box::pin(std::future::ready(Ok(of_server.collect())))
     }
 
     fn now(&self) -> Timestamp {
@@ -98,28 +108,44 @@ impl BucketVault {
         Self(bus.clone())
     }
 
-    async fn read(&self, server: &str) -> Result<Kept, VaultError> {
-        let (revision, entry) = self.0.value_to_replace(SIGN_INS_BUCKET, server).await.map_err(other)?;
+    async fn read(&self, key: &str) -> Result<Kept, VaultError> {
+        let (revision, entry) = self.0.value_to_replace(SIGN_INS_BUCKET, key).await.map_err(other)?;
         let Some(entry) = entry else { return Ok(Kept { revision, ..Kept::default() }) };
-        // What was sealed under a key that is not configured any more is lost: somebody signs in again.
-        let opened = self.0.open_under_master(ids::named("sign-in", &[server]), &entry.value);
-        let record = opened.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        if record.is_none() {
-            tracing::warn!(
-                server,
-                "what was kept of a sign-in cannot be opened with privacy.master_key; sign in again"
-            );
-        }
-        Ok(Kept { record: record.unwrap_or_default(), revision })
+        Ok(Kept { record: self.opened(key, &entry.value), revision })
     }
 
-    async fn write(&self, server: &str, kept: &Kept) -> Result<u64, VaultError> {
+    /// What was sealed under a key that is not configured any more is lost: somebody signs in again.
+    fn opened(&self, key: &str, sealed: &[u8]) -> Record {
+        let opened = self.0.open_under_master(ids::named("sign-in", &[key]), sealed);
+        let record = opened.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if record.is_none() {
+            tracing::warn!(key, "what was kept of a sign-in cannot be opened with privacy.master_key; sign in again");
+        }
+        record.unwrap_or_default()
+    }
+
+    async fn read_users(&self, server: &str) -> Result<Vec<(String, Record)>, VaultError> {
+        let entries = self.0.values(SIGN_INS_BUCKET, &format!("{server}.*")).await.map_err(other)?;
+        let of_server = entries
+            .into_iter()
+            .filter_map(|entry| Some((user_of(&entry.key, server)?, self.opened(&entry.key, &entry.value))));
+        Ok(of_server.collect())
+    }
+
+    async fn write(&self, key: &str, kept: &Kept) -> Result<u64, VaultError> {
+        if kept.record.is_empty() && kept.revision > 0 {
+            return match self.0.delete_value(SIGN_INS_BUCKET, key, kept.revision).await {
+                Ok(()) => Ok(0),
+                Err(BusError::Conflict { .. }) => Err(VaultError::Conflict),
+                Err(error) => Err(other(error)),
+            };
+        }
         let bytes = serde_json::to_vec(&kept.record).map_err(other)?;
         let sealed = self
             .0
-            .seal_under_master(ids::named("sign-in", &[server]), &bytes)
+            .seal_under_master(ids::named("sign-in", &[key]), &bytes)
             .map_err(|error| VaultError::Other(format!("{error}; tokens are kept only under privacy.master_key")))?;
-        match self.0.update_value(SIGN_INS_BUCKET, server, sealed, kept.revision).await {
+        match self.0.update_value(SIGN_INS_BUCKET, key, sealed, kept.revision).await {
             Err(BusError::Conflict { .. }) => Err(VaultError::Conflict),
             outcome => outcome.map_err(other),
         }
@@ -127,12 +153,16 @@ impl BucketVault {
 }
 
 impl Vault for BucketVault {
-    fn load<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Kept, VaultError>> {
-        Box::pin(self.read(server))
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Kept, VaultError>> {
+        Box::pin(self.read(key))
     }
 
-    fn save<'a>(&'a self, server: &'a str, kept: &'a Kept) -> BoxFuture<'a, Result<u64, VaultError>> {
-        Box::pin(self.write(server, kept))
+    fn save<'a>(&'a self, key: &'a str, kept: &'a Kept) -> BoxFuture<'a, Result<u64, VaultError>> {
+        Box::pin(self.write(key, kept))
+    }
+
+    fn users<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<(String, Record)>, VaultError>> {
+        Box::pin(self.read_users(server))
     }
 
     fn now(&self) -> Timestamp {
@@ -142,6 +172,15 @@ impl Vault for BucketVault {
     fn holder(&self) -> &str {
         self.0.instance.as_str()
     }
+}
+
+/// The key of a user's record. Names hold no dots.
+pub fn key_of(server: &str, user: &str) -> String {
+    format!("{server}.{user}")
+}
+
+fn user_of(key: &str, server: &str) -> Option<String> {
+    key.strip_prefix(server)?.strip_prefix('.').map(str::to_owned)
 }
 
 fn other(error: impl fmt::Display) -> VaultError {

@@ -21,6 +21,17 @@ enum Unreached {
 }
 
 impl Unreached {
+    /// Whether a program ended, or closed its input, when it was asked what only the newest protocol knows.
+    fn is_end_of_program(&self) -> bool {
+        let Self::Handshake(error) = self else { return false };
+        matches!(
+            error.as_ref(),
+            ClientInitializeError::ConnectionClosed(_)
+                | ClientInitializeError::TransportError { .. }
+                | ClientInitializeError::LegacyFallbackFailed { .. }
+        )
+    }
+
     /// Whether it answered, but not as a server does that knows the newest protocol.
     fn is_odd(&self) -> bool {
         let Self::Handshake(error) = self else { return false };
@@ -43,23 +54,26 @@ impl Keeper {
             legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
         };
         // A program may take long to start; an endpoint that is silent may never answer what it does not know.
-        let limit = if self.server.url.is_some() { self.start_timeout / 3 } else { self.start_timeout };
-        match timeout(limit, self.reach(newest)).await {
+        let limit = if self.server.url.is_some() { self.limits.start_timeout / 3 } else { self.limits.start_timeout };
+        match timeout(limit, self.serve(newest)).await {
+            // A program that is started anew is asked as one of the older protocol, once.
+            Ok(Err(error)) if self.server.command.is_some() && error.is_end_of_program() => {}
             Ok(Err(error)) if !error.is_odd() => return Err(error.to_string()),
             Ok(Ok(running)) => return Ok(running),
             Ok(Err(_)) | Err(_) => {}
         }
-        self.reach(ClientLifecycleMode::Initialize).await.map_err(|error| error.to_string())
+        self.serve(ClientLifecycleMode::Initialize).await.map_err(|error| error.to_string())
     }
 
-    async fn reach(&self, lifecycle: ClientLifecycleMode) -> Result<Running, Unreached> {
+    async fn serve(&self, lifecycle: ClientLifecycleMode) -> Result<Running, Unreached> {
         let connected = match (&self.server.command, &self.server.url) {
             (Some(program), _) => {
                 let child = transport::spawn(&self.server, program, &self.notes)?;
                 self.client().serve_with_lifecycle(child, lifecycle).await
             }
             (None, Some(url)) => {
-                let endpoint = transport::connect(&self.server, url, self.parallel, &self.notes, self.sign_in.clone())?;
+                let endpoint =
+                    transport::connect(&self.server, url, self.limits.parallel, &self.notes, self.sign_in.clone())?;
                 self.client().serve_with_lifecycle(endpoint, lifecycle).await
             }
             (None, None) => return Err(Unreached::Nowhere),

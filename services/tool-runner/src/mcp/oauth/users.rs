@@ -1,0 +1,123 @@
+//! The sign-ins of users at one server, each user with their own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use jiff::Timestamp;
+use kairo_core::ids::Name;
+use tokio::sync::Notify;
+
+use super::login::SignedOut;
+use super::record::Latest;
+use super::sign_in::SignIn;
+use super::vault::VaultError;
+
+/// The sign-ins at a server whose `oauth` says `per = "user"`.
+#[derive(Debug)]
+pub struct UserSignIns {
+    /// What is known of the server itself: it holds no tokens.
+    common: Arc<SignIn>,
+    /// Those in use: of each user one, so that this replica renews a token once.
+    known: Mutex<BTreeMap<Name, Weak<SignIn>>>,
+    changed: Notify,
+}
+
+/// A user who is signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedIn {
+    pub user: Name,
+    pub scopes: Vec<String>,
+    /// When the user signed in; none where a former build noted it.
+    pub since: Option<Timestamp>,
+}
+
+impl UserSignIns {
+    pub fn new(common: Arc<SignIn>) -> Self {
+        Self { common, known: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// That of a user.
+    pub fn of(&self, user: &Name) -> Arc<SignIn> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sign_in) = known.get(user).and_then(Weak::upgrade) {
+            return sign_in;
+        }
+        known.retain(|_, sign_in| sign_in.strong_count() > 0);
+        let sign_in = Arc::new(self.common.of_user(user));
+        known.insert(user.clone(), Arc::downgrade(&sign_in));
+        sign_in
+    }
+
+    /// The users who are signed in, whoever signed in last first; at most 1 024.
+    ///
+    /// # Errors
+    /// When what is kept cannot be read.
+    pub async fn list(&self) -> Result<Vec<SignedIn>, VaultError> {
+        let mut signed_in = Vec::new();
+        for (user, record) in self.common.vault.users(&self.common.server).await? {
+            let (Ok(user), Some(tokens)) = (Name::parse(&user), record.grant) else { continue };
+            signed_in.push(SignedIn { user, scopes: tokens.scopes, since: record.since });
+        }
+        signed_in.sort_by(|one, other| other.since.cmp(&one.since).then_with(|| one.user.cmp(&other.user)));
+        Ok(signed_in)
+    }
+
+    /// Who signed in last, as long as that user did not sign out.
+    ///
+    /// # Errors
+    /// When what is kept cannot be read.
+    pub async fn latest(&self) -> Result<Option<Latest>, VaultError> {
+        Ok(self.common.vault.load(&self.common.key).await?.record.latest)
+    }
+
+    /// Ends the sign-in of a user.
+    ///
+    /// # Errors
+    /// When what is kept cannot be read or written.
+    pub async fn sign_out(&self, user: &Name) -> Result<SignedOut, String> {
+        let ended = self.of(user).sign_out().await;
+        self.changed.notify_one();
+        ended
+    }
+
+    /// Says that somebody signed in, or out.
+    pub fn announce(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Waits until this replica heard that somebody signed in or out.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+/// How a server is signed in at.
+#[derive(Debug, Clone)]
+pub enum SignIns {
+    /// By one sign-in, with which every user's calls act.
+    Server(Arc<SignIn>),
+    /// By one of each user.
+    Users(Arc<UserSignIns>),
+}
+
+impl SignIns {
+    /// The sign-in that a request is about.
+    ///
+    /// # Errors
+    /// Where the request names a user and there is one sign-in for all, or names none and each user has one.
+    pub fn of(&self, user: Option<&Name>) -> Result<Arc<SignIn>, String> {
+        match (self, user) {
+            (Self::Server(sign_in), None) => Ok(sign_in.clone()),
+            (Self::Users(users), Some(user)) => Ok(users.of(user)),
+            (Self::Server(_), Some(_)) => Err("it has one sign-in for all users: name no user".to_owned()),
+            (Self::Users(_), None) => Err("each user signs in there: name the user, with --user".to_owned()),
+        }
+    }
+
+    /// Says that somebody signed in, or out.
+    pub fn announce(&self) {
+        if let Self::Users(users) = self {
+            users.announce();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! How the call of a tool finds its connection to the server.
+
+use std::sync::{Arc, Weak};
+
+use super::handle::Handle;
+use super::server::users::{Connections, InUse};
+use crate::tool::{CallContext, ToolError};
+
+/// The connections that calls of a tool may go over.
+pub enum Reach {
+    /// One for all.
+    Server(Handle),
+    /// One for each user, at the server of that name. Held by the task that looks after them.
+    Users(Arc<str>, Weak<Connections>),
+}
+
+/// The connection of one call, and the word that it is in use.
+pub struct Route {
+    pub handle: Handle,
+    _in_use: Option<InUse>,
+}
+
+impl Reach {
+    /// The server's name.
+    pub fn server(&self) -> &str {
+        match self {
+            Self::Server(handle) => &handle.name,
+            Self::Users(name, _) => name,
+        }
+    }
+
+    /// The connection of a call.
+    ///
+    /// # Errors
+    /// `failed` when the user of the call has none and cannot have one. Nothing was sent.
+    pub async fn route(&self, ctx: &CallContext) -> Result<Route, ToolError> {
+        match self {
+            Self::Server(handle) => Ok(Route { handle: handle.clone(), _in_use: None }),
+            Self::Users(_, connections) => {
+                let connections = connections.upgrade().ok_or_else(|| self.stopped())?;
+                let canceled = || Err(ToolError::canceled("nothing was begun"));
+                let found = ctx.cancel.run_until_cancelled(connections.of_call(ctx)).await;
+                let (handle, in_use) = found.unwrap_or_else(canceled)?;
+                Ok(Route { handle, _in_use: Some(in_use) })
+            }
+        }
+    }
+
+    /// Waits until a call could begin; whose it is, is not known yet.
+    ///
+    /// # Errors
+    /// `failed` when it would fail before it had begun anything.
+    pub async fn ready(&self) -> Result<(), ToolError> {
+        match self {
+            Self::Server(handle) => handle.connection(0).await.map(drop),
+            Self::Users(_, connections) if connections.strong_count() > 0 => Ok(()),
+            Self::Users(..) => Err(self.stopped()),
+        }
+    }
+
+    fn stopped(&self) -> ToolError {
+        ToolError::failed(format!("the MCP server {} is not running: it was stopped; try again later", self.server()))
+    }
+}
