@@ -64,8 +64,15 @@ pub fn digest(kinds: &[&str]) -> AnswerSchema {
     strict("memories", closed(json!({ "memories": { "type": "array", "items": closed(memory) } })))
 }
 
-/// Of what `memory.append` is to keep.
+/// Of the keywords of memories.
 pub fn keywords() -> AnswerSchema {
+    let words = json!({ "type": "array", "items": text() });
+    let memory = closed(json!({ "number": { "type": "integer" }, "keywords": words, "subject": text() }));
+    strict("keywords", closed(json!({ "memories": { "type": "array", "items": memory } })))
+}
+
+/// The same of one memory, as builds before epoch 10 asked for them.
+pub fn keywords_of_one() -> AnswerSchema {
     strict("keywords", closed(json!({ "keywords": { "type": "array", "items": text() } })))
 }
 
@@ -143,6 +150,7 @@ mod tests {
             briefing(),
             digest(&["fact"]),
             keywords(),
+            keywords_of_one(),
             entry(),
             review(),
         ];

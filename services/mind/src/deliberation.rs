@@ -10,6 +10,7 @@
 //! * [`fitting`]: requests that their models take
 //! * [`endings`]: how an answer ended, and what follows; [`failing`] what follows where there is none
 //! * [`compacting`]: summing up what is too long
+//! * [`naming`]: the keywords of memories
 //! * [`planning`]: from a plan to a chain
 //! * [`reflecting`]: what a message is after, and whether what is about to be said answers it
 //! * [`thinking_along`]: what submodules say of an input, before it is decided on; [`broadcasting`] shows them what was decided
@@ -36,6 +37,7 @@ mod firing;
 mod fitting;
 mod limits;
 mod matching;
+mod naming;
 mod perceiving;
 mod planning;
 mod reflecting;
@@ -67,7 +69,7 @@ use self::{
 };
 pub use self::{
     calling::Back,
-    limits::Limits,
+    limits::{Limits, MEMORY_RULES},
     thinking_along::LATE,
     words_left_out::{is_without_words, with_cost_of_given_up, with_given_up, with_link, without_words},
 };
@@ -303,7 +305,7 @@ impl<'a> Deliberation<'a> {
     fn is_wanted(&self, asked: &Asked) -> bool {
         let there = self.turn(asked.turn).is_some();
         match asked.purpose {
-            Purpose::Summarize { .. } | Purpose::Learn { .. } => true,
+            Purpose::Summarize { .. } | Purpose::Learn { .. } | Purpose::Keywords(_) => true,
             // A hook that is about to fire has no turn yet.
             Purpose::Judge(_) => self.chain_of(asked.turn) == asked.chain,
             _ => there && self.chain_of(asked.turn) == asked.chain,
@@ -325,6 +327,7 @@ impl<'a> Deliberation<'a> {
             Purpose::Judge(judging) => self.judged(asked.turn, judging, &completion.text),
             Purpose::Complete(completing) => self.completed(asked.turn, completing, &completion.text),
             Purpose::Summarize { thread_id } => self.summarized(asked.turn, thread_id, &completion.text),
+            Purpose::Keywords(memories) => self.found_keywords(asked.turn, memories, &completion.text),
             Purpose::Compact(of) => self.summed_up(asked.turn, *of, &completion.text, &completion.model),
             Purpose::Learn { thread_id } => self.learned(asked.turn, thread_id, &completion.text),
             // They are heard by themselves.

@@ -90,8 +90,8 @@ impl From<Flaw> for Failure {
 impl Deliberation<'_> {
     /// A question has no usable answer: it is asked again, or what it was asked for goes on without.
     pub(super) fn fail_to_answer(&mut self, mut asked: Asked, completion: &Completion, failure: Failure) {
-        // The user's answer neither waits for a summary nor fails with it.
-        if matches!(asked.purpose, Purpose::Summarize { .. }) {
+        // The user's answer neither waits for a summary nor fails with it, and keywords are looked for again later.
+        if matches!(asked.purpose, Purpose::Summarize { .. } | Purpose::Keywords(_)) {
             return self.work.push_back(asked.turn);
         }
         let attempt = asked.question.attempt;
@@ -142,6 +142,7 @@ impl Deliberation<'_> {
             | Purpose::Judge(_)
             | Purpose::Complete(_)
             | Purpose::Summarize { .. }
+            | Purpose::Keywords(_)
             | Purpose::Learn { .. }
             | Purpose::Voice(_) => self.limits.outage_tries,
         }
@@ -212,6 +213,9 @@ impl Deliberation<'_> {
                 self.work.push_back(asked.turn);
             }
             Purpose::Complete(completing) => {
+                if self.writes_as_said(asked.turn, completing) {
+                    return;
+                }
                 self.end_step(asked.turn, completing.step, &Ended::Failed, Value::Null, message);
                 self.work.push_back(asked.turn);
             }
@@ -227,7 +231,7 @@ impl Deliberation<'_> {
             }
             Purpose::Judge(judging) => self.unclear(asked.turn, judging.clone()),
             Purpose::Learn { thread_id } => self.learned_nothing(asked.turn, thread_id, message),
-            Purpose::Summarize { .. } | Purpose::Voice(_) => {}
+            Purpose::Summarize { .. } | Purpose::Keywords(_) | Purpose::Voice(_) => {}
         }
     }
 

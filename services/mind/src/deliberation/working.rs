@@ -70,6 +70,7 @@ impl Deliberation<'_> {
             Some((Next::Lessons(thread_id), _)) => self.learn(&thread_id),
             Some((Next::Broadcast { thread_id, through }, _)) => self.broadcast(&thread_id, through),
             Some((Next::Summary(thread_id), _)) => self.sum_up(&thread_id),
+            Some((Next::Keywords(memories), _)) => self.find_keywords(&memories),
             None => {}
         }
     }
@@ -163,7 +164,7 @@ impl Deliberation<'_> {
             }
             Some((Next::Broadcast { thread_id, through }, _)) => self.end_broadcast(&thread_id, through, Vec::new()),
             // It is over with the decision.
-            Some((Next::Summary(_), _)) | None => {}
+            Some((Next::Summary(_) | Next::Keywords(_), _)) | None => {}
         }
     }
 
@@ -196,7 +197,12 @@ impl Deliberation<'_> {
         if !self.problems(QUEUE, &params).is_empty() {
             return None;
         }
-        let id = ids::derived(self.decision_id, &format!("queue/{at}"));
+        let name = match self.limits.memory_rules {
+            0 => format!("queue/{at}"),
+            // Messages that are dealt with in one decision each queue a first task.
+            _ => format!("queue/{turn_id}/{at}"),
+        };
+        let id = ids::derived(self.decision_id, &name);
         let begun = self.intrinsic(turn_id, QUEUE, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => Some(done),

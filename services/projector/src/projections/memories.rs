@@ -1,11 +1,12 @@
 //! Memories: as they were last written.
 
 use jiff::civil::Date;
-use kairo_proto::v1::{DecidedEvent, MemoryAppended, decided_event::Event};
+use kairo_core::memories::told_apart;
+use kairo_proto::v1::{AgentDecision, DecidedEvent, MemoryAppended, decided_event::Event};
 use kairo_read_model::stored::Key;
 use uuid::Uuid;
 
-use super::{Fact, decided, definition};
+use super::{Fact, definition};
 use crate::changes::{Changes, Memory};
 
 /// What is asked or searched for by more than the memory's id.
@@ -15,8 +16,9 @@ const NAMED_BYTES: usize = 8 * 1024;
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     let Some(agent) = &fact.agent else { return };
-    for (position, event, said) in decided(fact) {
-        let Event::MemoryAppended(appended) = said else { continue };
+    let Some(decision) = AgentDecision::of(&fact.record.body) else { return };
+    for (position, event) in (0..).zip(told_apart(decision).iter()) {
+        let Some(Event::MemoryAppended(appended)) = &event.event else { continue };
         let Ok(id) = Uuid::parse_str(&appended.memory_id) else { continue };
         let memory = written(fact, position, event, appended);
         let key = (agent.clone(), id);

@@ -120,5 +120,6 @@ fn memory(context: &Context<'_>, thread_id: &str, at: usize, item: &Value) -> Re
         secrets: if known.is_some() { Vec::new() } else { kept.sealed },
         user: user.clone(),
         outside: outside.marks(),
+        lacks_keywords: false,
     })
 }

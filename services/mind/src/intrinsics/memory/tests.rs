@@ -51,6 +51,7 @@ fn with<T>(state: &AgentState, turn: &Turn, key: Option<&sealing::Key>, go: impl
         most_steps: 8,
         known: &|_| true,
         catalogue: &Catalogue::default(),
+        memory_rules: 1,
     })
 }
 
