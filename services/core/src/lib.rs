@@ -7,7 +7,7 @@ pub mod bus;
 pub mod closed;
 pub mod config;
 pub mod forgetting;
-pub mod 
+pub mod header_lines;
 pub mod ids;
 pub mod keyed_locks;
 pub mod metrics;
@@ -21,6 +21,6 @@ pub mod watch;
 
 pub use kairo_events::{
     address, carried, commands, consent, dates, decider, envelope, event_json, hash_chain, hooks, imports, log_message,
-    media, memories, outside, partition, permissions, personal, prices, principal, schema, sealing, subjects, synthetic, threads,
-    tool_groups, vocabulary, workers,
+    media, memories, outside, partition, permissions, personal, prices, principal, schema, sealing, subjects,
+    synthetic, threads, tool_groups, vocabulary, workers,
 };

@@ -9,7 +9,7 @@
 //! * [`calling`]: calls that a model makes
 //! * [`fitting`]: requests that their models take
 //! * [`endings`]: how an answer ended, and what follows; [`failing`] what follows where there is none
-//! * [`compacting`]: summing up what is too long
+//! * [`compacting`]: summing up what is too long, in [`parts`]
 //! * [`naming`]: the keywords of memories
 //! * [`planning`]: from a plan to a chain
 //! * [`reflecting`]: what a message is after, and whether what is about to be said answers it
@@ -38,6 +38,7 @@ mod fitting;
 mod limits;
 mod matching;
 mod naming;
+mod parts;
 mod perceiving;
 mod planning;
 mod reflecting;
@@ -129,6 +130,8 @@ pub struct Deliberation<'a> {
     spent_before: Amount,
     /// Threads that were to be summed up.
     compacted: BTreeSet<String>,
+    /// Summaries on their way, by turn.
+    summing: BTreeMap<Uuid, parts::Summing>,
     /// Turns of which it was guessed what they are after.
     guessed: BTreeSet<Uuid>,
     /// Turns of which submodules were shown the input, and how many of them have yet to answer.
@@ -195,6 +198,7 @@ impl<'a> Deliberation<'a> {
             chains: 0,
             spent_before: state.team.spent,
             compacted: BTreeSet::new(),
+            summing: BTreeMap::new(),
             guessed: BTreeSet::new(),
             heard_by: BTreeMap::new(),
         })

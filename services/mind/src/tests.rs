@@ -22,6 +22,7 @@ mod overtaken;
 mod parts;
 mod reasoning;
 mod reflection;
+mod remembering;
 mod requests;
 mod sessions;
 mod submodules;

@@ -17,9 +17,11 @@ const TOKEN_BYTES: usize = 2;
 /// What was to be thought about, and is once its thread is summed up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compacting {
-    entries: usize,
-    tokens: usize,
-    step: Option<usize>,
+    pub(super) entries: usize,
+    pub(super) tokens: usize,
+    pub(super) step: Option<usize>,
+    /// Which part of what is summed up; none where it is one, as builds before epoch 10 had it.
+    pub(super) part: Option<usize>,
 }
 
 impl Deliberation<'_> {
@@ -41,12 +43,16 @@ impl Deliberation<'_> {
         }
         let open: BTreeSet<Uuid> = self.mind.turns.keys().copied().collect();
         let Some(entries) = thread.oldest(&open) else { return false };
+        let compacting = Compacting { entries, tokens: tokens.unwrap_or_default(), step, part: None };
+        if self.limits.memory_rules > 0 {
+            self.compacted.insert(thread_id);
+            return self.sum_up_in_parts(turn_id, compacting, most, light);
+        }
         let told = threads::oldest(thread, entries, ENTRY_BYTES);
         // Its beginning is the summary of what was before it.
         let told = cut_to(&secrets::take_out(&told).text, light / 4 * 3 * TOKEN_BYTES);
         let request = ModelRequest::of("light", prompts::COMPACT, told);
         self.compacted.insert(thread_id);
-        let compacting = Compacting { entries, tokens: tokens.unwrap_or_default(), step };
         self.ask(turn_id, Purpose::Compact(compacting), request);
         true
     }
@@ -56,6 +62,10 @@ impl Deliberation<'_> {
         let summary = text.trim();
         if summary.is_empty() {
             return Err(Failure::malformed("expected a summary"));
+        }
+        if let Some(part) = of.part {
+            self.part_ended(turn_id, part, Ok((summary, model)));
+            return Ok(());
         }
         let Some(thread_id) = self.turn(turn_id).map(|turn| turn.thread_id.clone()) else { return Ok(()) };
         let compacted = ThreadCompacted {

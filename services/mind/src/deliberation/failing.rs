@@ -151,6 +151,10 @@ impl Deliberation<'_> {
     /// Shortens a request that is larger than its model takes. False where nothing is left to shorten, but for the first time: endpoints
     /// say so of requests, too, that they take a moment later.
     fn is_shortened(&self, asked: &mut Asked, failure: &Failure) -> bool {
+        // Whoever sums up is shown all that the summary stands for, in smaller parts if need be.
+        if matches!(&asked.purpose, Purpose::Compact(of) if of.part.is_some()) {
+            return false;
+        }
         // What there is of an answer that is gone on with is worth more than one to less of the question.
         if !asked.course.words.is_empty() {
             return false;
@@ -219,7 +223,10 @@ impl Deliberation<'_> {
                 self.end_step(asked.turn, completing.step, &Ended::Failed, Value::Null, message);
                 self.work.push_back(asked.turn);
             }
-            Purpose::Compact(of) => self.go_on_without_summary(asked.turn, *of),
+            Purpose::Compact(of) => match of.part {
+                Some(part) => self.part_ended(asked.turn, part, Err(kind)),
+                None => self.go_on_without_summary(asked.turn, *of),
+            },
             Purpose::Goal => {
                 self.settle();
                 self.think(asked.turn, None);

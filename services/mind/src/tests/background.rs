@@ -139,6 +139,7 @@ fn replay_of(agent: &Agent) -> Replay {
         listed_tool_bytes: small(limits.listing.bytes),
         parallel_tools: small(limits.parallel_tools),
         chain_steps: small(limits.chain_steps),
+        memory_rules: limits.memory_rules,
         models: limits.context_tokens.iter().map(model).collect(),
         ..Default::default()
     };

@@ -88,7 +88,11 @@ mod tests {
             (r#"{"memories": [{"number": 2, "keywords": ["b"]}, {"number": 1, "keywords": ["a"]}]}"#, 2, "a|b"),
             (r#"[{"keywords": ["a"]}, {"keywords": ["b"]}]"#, 2, "a|b"),
             (r#"{"memories": [{"number": 1, "keywords": 7}, {"number": 2, "keywords": "b"}, 7]}"#, 3, "|b|"),
-            (r#"{"memories": [{"number": 0, "keywords": ["a"]}, {"number": 9, "keywords": ["b"]}, {"keywords": ["c"]}]}"#, 3, "||c"),
+            (
+                r#"{"memories": [{"number": 0, "keywords": ["a"]}, {"number": 9, "keywords": ["b"]}, {"keywords": ["c"]}]}"#,
+                3,
+                "||c",
+            ),
         ];
         for (answer, memories, expected) in table {
             assert_eq!(words(answer, memories).as_deref(), Ok(expected), "{answer}");
