@@ -7,6 +7,7 @@ mod chains;
 mod chat_clients;
 mod compacting;
 mod composition;
+mod correcting;
 mod endings;
 mod environment;
 mod failing;

@@ -92,7 +92,7 @@ impl Deliberation<'_> {
     /// Nothing is left to do in a thread of work: what is to be learned from it is found out.
     fn learn(&mut self, thread_id: &str) {
         let turn_id = ids::derived(self.decision_id, "lessons");
-        match lessons::request(&self.mind, thread_id) {
+        match lessons::request(&self.mind, thread_id, self.limits.memory_rules) {
             Some(request) => self.ask(turn_id, Purpose::Learn { thread_id: thread_id.to_owned() }, request),
             None => self.complete_thread(turn_id, thread_id),
         }
