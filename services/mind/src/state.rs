@@ -75,7 +75,7 @@ pub struct AgentState {
     pub submodules: Submodules,
     /// What it learned of its models.
     #[serde(default, skip_serializing_if = "Models::is_nothing")]
-    pub(super) models: Models,
+    pub models: Models,
     /// What it spent, where it has caps.
     #[serde(default, skip_serializing_if = "Spending::is_nothing")]
     pub spending: Spending,

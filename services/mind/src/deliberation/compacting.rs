@@ -25,6 +25,12 @@ pub(super) struct Compacting {
 }
 
 impl Deliberation<'_> {
+    /// Whether what a turn can do without is not asked of the models of a tier, since they failed lately.
+    pub(super) fn rests(&self, tier: &str) -> bool {
+        let failing = self.mind.models.failing().get(tier);
+        self.limits.memory_rules > 0 && failing.is_some_and(|failing| failing.pause > 0)
+    }
+
     /// Has what is oldest of a turn's thread summed up first, if a request would be too much for its model, or the thread is
     /// about to drop it. Once in a decision: it may be one message that is too long.
     pub(super) fn compacts(&mut self, turn_id: Uuid, step: Option<usize>, request: &ModelRequest) -> bool {
@@ -37,6 +43,9 @@ impl Deliberation<'_> {
             return false;
         }
         let Some(thread) = self.mind.threads.get(&thread_id) else { return false };
+        if self.rests("light") {
+            return false;
+        }
         let tokens = tokens::exceed(request, most / 4 * 3);
         if tokens.is_none() && !thread.is_nearly_full(self.mind.history_limit()) {
             return false;

@@ -133,7 +133,13 @@ impl Deliberation<'_> {
 
     /// Tries of a question whose endpoint is away. What a turn can do without is not waited for as long.
     fn outage_tries(&self, purpose: &Purpose) -> u32 {
+        let has_failed = || {
+            let tier = matches!(purpose, Purpose::Compact(_)).then_some("light").unwrap_or("fast");
+            self.limits.memory_rules > 0 && self.mind.models.failing().contains_key(tier)
+        };
         match purpose {
+            // One that failed the last time is tried once.
+            Purpose::Goal | Purpose::Reflect { .. } | Purpose::Compact(_) if has_failed() => 1,
             Purpose::Goal | Purpose::Reflect { .. } | Purpose::Compact(_) => self.limits.tries,
             Purpose::Match
             | Purpose::Think { .. }

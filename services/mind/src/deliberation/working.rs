@@ -93,6 +93,7 @@ impl Deliberation<'_> {
     fn learn(&mut self, thread_id: &str) {
         let turn_id = ids::derived(self.decision_id, "lessons");
         match lessons::request(&self.mind, thread_id, self.limits.memory_rules) {
+            Some(_) if self.rests("fast") => self.learned_nothing(turn_id, thread_id, "the model failed lately"),
             Some(request) => self.ask(turn_id, Purpose::Learn { thread_id: thread_id.to_owned() }, request),
             None => self.complete_thread(turn_id, thread_id),
         }

@@ -10,9 +10,11 @@ use super::{Fact, definition};
 use crate::changes::{Changes, Memory};
 
 /// What is asked or searched for by more than the memory's id.
-const COLUMNS: [&str; 6] = ["memory_id", "kind", "subject", "content", "day", "user"];
+const COLUMNS: [&str; 7] = ["memory_id", "kind", "subject", "content", "day", "user", "lacks_keywords"];
 /// Subject and keywords that a memory is found by when a word is misspelt, in bytes.
 const NAMED_BYTES: usize = 8 * 1024;
+/// Of the content of a memory whose keywords are not found yet, so much stands for them, in bytes.
+const OWN_BYTES: usize = 1024;
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     let Some(agent) = &fact.agent else { return };
@@ -29,8 +31,16 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
+fn beginning(content: &str) -> &str {
+    content.get(..content.floor_char_boundary(OWN_BYTES)).unwrap_or_default()
+}
+
 fn written(fact: &Fact, position: i32, event: &DecidedEvent, appended: &MemoryAppended) -> Memory {
-    let named = [std::slice::from_ref(&appended.subject), &appended.keywords].concat().join(" ");
+    // Until its keywords are found, its own words stand for them.
+    let own = if appended.lacks_keywords { beginning(&appended.content) } else { "" };
+    let keywords = appended.keywords.iter().map(String::as_str);
+    let named = [appended.subject.as_str()].into_iter().chain(keywords).chain((!own.is_empty()).then_some(own));
+    let named = named.collect::<Vec<_>>().join(" ");
     let named = named.get(..named.floor_char_boundary(NAMED_BYTES)).unwrap_or_default();
     Memory {
         event_id: Uuid::parse_str(&event.event_id).unwrap_or_default(),
