@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use kairo_local::{Service, StackOptions};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::world::Wanted;
 
@@ -31,9 +31,11 @@ async fn what_an_agent_writes_it_finds_in_its_next_step_without_the_secret() {
     assert_eq!(world.ask("bob", "please remember it").await, "I found 1: The wifi password is [secret password].");
 
     // Its keywords are found later, and from then on it is found by them.
-    let found = |listed: &Value| listed["memories"][0]["keywords"] == json!(["wifi", "office"]);
-    let listed = world.until("/v1/memories?agent=bob&q=ofice&type=journal", found).await;
+    world.settled().await;
+    world.projected().await;
+    let (status, listed) = world.get("/v1/memories?agent=bob&q=ofice&type=journal").await;
     let memory = &listed["memories"][0];
+    assert_eq!((status, &memory["keywords"]), (200, &json!(["wifi", "office"])));
     assert!(!listed.to_string().contains("hunter22") && !memory["source_event_ids"][0].is_null());
     let asked: String = world.model_requests().await.iter().map(|request| request.to_string()).collect();
     // Only the model that called the tool has seen it.

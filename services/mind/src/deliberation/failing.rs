@@ -139,7 +139,7 @@ impl Deliberation<'_> {
         };
         match purpose {
             // One that failed the last time is tried once.
-            Purpose::Goal | Purpose::Reflect { .. } | Purpose::Compact(_) if has_failed() => 1,
+            Purpose::Goal | Purpose::Compact(_) if has_failed() => 1,
             Purpose::Goal | Purpose::Reflect { .. } | Purpose::Compact(_) => self.limits.tries,
             Purpose::Match
             | Purpose::Think { .. }

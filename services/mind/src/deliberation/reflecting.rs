@@ -73,10 +73,6 @@ impl Deliberation<'_> {
         // Of a chain, its end.
         self.settle();
         let request = self.turn(turn_id).map(|turn| turn_request::review(&self.mind, turn, text));
-        // What nobody can review is said.
-        if request.as_ref().is_some_and(|request| self.rests(request.tier)) {
-            return self.conclude(turn_id, text, &TaskStatus::Completed);
-        }
         if let Some(request) = request {
             self.ask(turn_id, Purpose::Reflect { draft: text.to_owned() }, request);
         }
