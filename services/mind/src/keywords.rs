@@ -67,7 +67,8 @@ impl Keywords {
         }
     }
 
-    /// The memories that the next call is about: the oldest ones or, if an attempt failed for the oldest, that one alone.
+    /// The memories that the next call is about: the oldest ones of one user or, if an attempt failed for the oldest or it was made
+    /// from what nobody here wrote, that one alone.
     fn batch(&self) -> Option<Vec<String>> {
         if self.pause > 0 {
             return None;
@@ -76,14 +77,15 @@ impl Keywords {
         let mut bytes = 0;
         let fits = |waiting: &&Waiting| {
             bytes += waiting.memory.content.len();
-            waiting.attempts == 0 && bytes <= BATCH_BYTES
+            bytes <= BATCH_BYTES
         };
-        let mut batch: Vec<String> =
-            self.waiting.iter().take(BATCH).take_while(fits).map(|waiting| waiting.memory.memory_id.clone()).collect();
-        if batch.is_empty() {
-            batch.push(first.memory.memory_id.clone());
+        let is_free = |waiting: &&Waiting| waiting.attempts == 0 && waiting.memory.outside.is_empty();
+        if !is_free(&first) {
+            return Some(vec![first.memory.memory_id.clone()]);
         }
-        Some(batch)
+        let of_user = self.waiting.iter().filter(|waiting| waiting.memory.user == first.memory.user);
+        let batch = of_user.filter(is_free).take(BATCH).take_while(fits);
+        Some(batch.map(|waiting| waiting.memory.memory_id.clone()).collect())
     }
 
     /// An attempt is over: what of it still waits has to wait longer each time, behind what was not tried yet.
@@ -175,6 +177,13 @@ mod tests {
         let mut long = Keywords::default();
         (0..3).for_each(|id| long.append(&lacking(id, &"x".repeat(16 * 1024)), "t", ""));
         assert_eq!(long.batch().unwrap(), ["m0"]);
+        let mut mixed = Keywords::default();
+        let users = ["ann", "bob", "ann", "ann"];
+        for (id, user) in users.into_iter().enumerate() {
+            let outside = if id == 2 { vec!["web:https://example.org".to_owned()] } else { Vec::new() };
+            mixed.append(&MemoryAppended { user: user.into(), outside, ..lacking(id, "x") }, "t", "");
+        }
+        assert_eq!(mixed.batch().unwrap(), ["m0", "m3"], "of one user, and of nothing from outside");
     }
 
     #[test]

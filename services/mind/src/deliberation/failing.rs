@@ -134,7 +134,7 @@ impl Deliberation<'_> {
     /// Tries of a question whose endpoint is away. What a turn can do without is not waited for as long.
     fn outage_tries(&self, purpose: &Purpose) -> u32 {
         let has_failed = || {
-            let tier = matches!(purpose, Purpose::Compact(_)).then_some("light").unwrap_or("fast");
+            let tier = if matches!(purpose, Purpose::Compact(_)) { "light" } else { "fast" };
             self.limits.memory_rules > 0 && self.mind.models.failing().contains_key(tier)
         };
         match purpose {

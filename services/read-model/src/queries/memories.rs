@@ -134,8 +134,8 @@ impl Snapshot {
                     WHEN words @@ plainto_tsquery('simple', word) AND 0 IN (length(to_tsvector('english', word)),
                         length(to_tsvector('german', word)), length(to_tsvector('spanish', word))) THEN 0.001
                     WHEN words @@ plainto_tsquery('simple', word) THEN 1
-                    WHEN forms @@ plainto_tsquery('english', word) OR forms @@ plainto_tsquery('german', word)
-                        OR forms @@ plainto_tsquery('spanish', word) THEN 0.05
+                    WHEN tsvector_to_array(forms) && tsvector_to_array(to_tsvector('english', word)
+                        || to_tsvector('german', word) || to_tsvector('spanish', word)) THEN 0.05
                     WHEN words @@ to_tsquery('simple', '''' || word || ''':*') THEN 0.003
                     ELSE word_similarity(word, named) * 0.002
                 END) AS rank FROM unnest($10::text[]) AS word) AS ranked",
@@ -144,8 +144,10 @@ impl Snapshot {
                        WHERE found.words @@ to_tsquery('simple', $9)
                        UNION ALL
                        SELECT found.agent, found.memory_id FROM memories AS found
-                       WHERE found.forms @@ (to_tsquery('english', $12) || to_tsquery('german', $12)
-                                             || to_tsquery('spanish', $12))
+                       WHERE found.forms @@ (
+                           SELECT string_agg('''' || stem || '''', ' | ')::tsquery
+                           FROM unnest($10) AS word, unnest(tsvector_to_array(to_tsvector('english', word)
+                               || to_tsvector('german', word) || to_tsvector('spanish', word))) AS stem)
                        UNION ALL
                        SELECT found.agent, found.memory_id FROM unnest($10) AS word
                        JOIN memories AS found ON found.named %> word
