@@ -2434,6 +2434,9 @@ pub struct MemoryAppended {
     /// As in ToolResult: of what it was made from.
     #[prost(string, repeated, tag = "10")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether its keywords are still to be found: a model is asked for them later, for several memories at once.
+    #[prost(bool, tag = "20")]
+    pub lacks_keywords: bool,
 }
 impl ::prost::Name for MemoryAppended {
     const NAME: &'static str = "MemoryAppended";
@@ -4345,6 +4348,11 @@ pub struct DecisionBasis {
     pub listed_tools: u32,
     #[prost(uint32, tag = "41")]
     pub listed_tool_bytes: u32,
+    /// By which rules memories are written and threads are summed up; 0 for those of before epoch 10. From 1 on, a memory is written
+    /// first and its keywords are found later, a fact that is corrected takes the place of the older one only where a model says so,
+    /// summaries are made of all that they stand for, and models that fail are given a rest.
+    #[prost(uint32, tag = "20")]
+    pub memory_rules: u32,
 }
 impl ::prost::Name for DecisionBasis {
     const NAME: &'static str = "DecisionBasis";

@@ -10,7 +10,11 @@ use kairo_core::{
     subjects::{BASIS, Service},
     vocabulary::{ANSWERS, TEAMS},
 };
-use kairo_mind::{basis, deliberation::Limits, prices::PriceList};
+use kairo_mind::{
+    basis,
+    deliberation::{Limits, MEMORY_RULES},
+    prices::PriceList,
+};
 use kairo_proto::{
     Body,
     v1::{BasisModel, DecisionBasis},
@@ -27,7 +31,9 @@ pub fn of(config: &Config, epoch: u32) -> DecisionBasis {
     let models = config.models.tiers().map(|(tier, model)| asked(tier, model, epoch)).to_vec();
     // Builds of older epochs take all answers of a tier to cost what its first model does.
     let prices = if epoch >= ANSWERS { config.models.prices() } else { PriceList::default() };
-    basis::of(&Limits { prices, ..config.agent_runtime.limits() }, models, env!("KAIRO_COMMIT"))
+    // Memories whose keywords are found later are none that older builds know.
+    let memory_rules = if epoch >= ANSWERS { MEMORY_RULES } else { 0 };
+    basis::of(&Limits { prices, memory_rules, ..config.agent_runtime.limits() }, models, env!("KAIRO_COMMIT"))
 }
 
 fn asked(tier: &str, config: &ModelConfig, epoch: u32) -> BasisModel {
@@ -124,6 +130,7 @@ mod tests {
         assert_eq!(basis.fallback_price.unwrap().input, 9_000_000);
         let before = of(&config, ANSWERS - 1);
         assert!(before.prices.is_empty() && before.fallback_price.is_none());
+        assert_eq!((before.memory_rules, basis.memory_rules), (0, MEMORY_RULES));
     }
 
     #[test]

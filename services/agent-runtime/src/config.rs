@@ -10,7 +10,11 @@ use kairo_core::{
     service::section,
     service_config,
 };
-use kairo_mind::{deliberation::Limits, offering::Listing, prices::PriceList};
+use kairo_mind::{
+    deliberation::{Limits, MEMORY_RULES},
+    offering::Listing,
+    prices::PriceList,
+};
 use serde::{Deserialize, Serialize};
 
 /// What models with vocabularies of their own count for a token of o200k_base.
@@ -255,6 +259,7 @@ impl AgentRuntimeConfig {
 
     pub fn limits(&self) -> Limits {
         Limits {
+            memory_rules: MEMORY_RULES,
             max_steps: self.max_steps,
             tries: self.model_tries,
             outage_tries: self.outage_tries,

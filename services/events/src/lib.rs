@@ -34,6 +34,7 @@ pub mod ids;
 pub mod imports;
 pub mod log_message;
 pub mod media;
+pub mod memories;
 pub mod outside;
 pub mod partition;
 pub mod permissions;

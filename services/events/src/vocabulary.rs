@@ -230,6 +230,9 @@ fn has_answers(decision: &AgentDecision) -> bool {
             let fields = [&call.call_id, &call.passed_back, &call.answer_passed_back];
             return fields.into_iter().any(|field| !field.is_empty());
         }
+        if let Event::MemoryAppended(memory) = event {
+            return memory.lacks_keywords;
+        }
         let Event::ChainStarted(chain) = event else { return false };
         let is_marked = |step: &ChainStep| !step.call_id.is_empty() || !step.passed_back.is_empty();
         !chain.passed_back.is_empty() || chain.steps.iter().any(is_marked)

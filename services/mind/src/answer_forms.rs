@@ -45,16 +45,16 @@ pub fn summary() -> AnswerSchema {
 }
 
 /// Of `agent.learn`.
-pub fn lessons() -> AnswerSchema {
-    strict("lessons", closed(json!({ "memories": learned() })))
+pub fn lessons(memory_rules: u32) -> AnswerSchema {
+    strict("lessons", closed(json!({ "memories": learned(memory_rules) })))
 }
 
 /// Of `agent.learn` and `agent.brief`.
-pub fn briefing() -> AnswerSchema {
+pub fn briefing(memory_rules: u32) -> AnswerSchema {
     let briefing = closed(json!({
         "worth": { "type": "boolean" }, "reason": text(), "summary": text(), "text": text(),
     }));
-    strict("briefing", closed(json!({ "memories": learned(), "briefing": briefing })))
+    strict("briefing", closed(json!({ "memories": learned(memory_rules), "briefing": briefing })))
 }
 
 /// Of `memory.digest`, with memories of these kinds.
@@ -64,8 +64,15 @@ pub fn digest(kinds: &[&str]) -> AnswerSchema {
     strict("memories", closed(json!({ "memories": { "type": "array", "items": closed(memory) } })))
 }
 
-/// Of what `memory.append` is to keep.
+/// Of the keywords of memories.
 pub fn keywords() -> AnswerSchema {
+    let words = json!({ "type": "array", "items": text() });
+    let memory = closed(json!({ "number": { "type": "integer" }, "keywords": words, "subject": text() }));
+    strict("keywords", closed(json!({ "memories": { "type": "array", "items": memory } })))
+}
+
+/// The same of one memory, as builds before epoch 10 asked for them.
+pub fn keywords_of_one() -> AnswerSchema {
     strict("keywords", closed(json!({ "keywords": { "type": "array", "items": text() } })))
 }
 
@@ -84,8 +91,15 @@ pub fn review() -> AnswerSchema {
     strict("review", closed(json!({ "verdict": one_of(&["finished", "revise", "act"]), "reason": text() })))
 }
 
-fn learned() -> Value {
-    let memory = closed(json!({ "kind": one_of(&["insight", "fact"]), "subject": text(), "content": text() }));
+fn learned(memory_rules: u32) -> Value {
+    let kind = one_of(&["insight", "fact"]);
+    let memory = match memory_rules {
+        0 => closed(json!({ "kind": kind, "subject": text(), "content": text() })),
+        _ => {
+            let replaces = json!({ "type": "integer" });
+            closed(json!({ "kind": kind, "subject": text(), "content": text(), "replaces": replaces }))
+        }
+    };
     json!({ "type": "array", "items": memory })
 }
 
@@ -139,10 +153,12 @@ mod tests {
             deciding(),
             judging(),
             summary(),
-            lessons(),
-            briefing(),
+            lessons(0),
+            lessons(1),
+            briefing(1),
             digest(&["fact"]),
             keywords(),
+            keywords_of_one(),
             entry(),
             review(),
         ];

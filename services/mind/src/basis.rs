@@ -51,6 +51,7 @@ pub fn of(limits: &Limits, models: Vec<BasisModel>, commit: &str) -> DecisionBas
         fallback_price,
         listed_tools: small(limits.listing.tools),
         listed_tool_bytes: small(limits.listing.bytes),
+        memory_rules: limits.memory_rules,
     };
     DecisionBasis { digest: digest(&basis.encode_to_vec()), ..basis }
 }
@@ -67,6 +68,7 @@ pub fn limits(basis: &DecisionBasis) -> Limits {
         prices: PriceList::of(basis),
         context_tokens: context_tokens(&basis.models),
         listing: Listing { tools: basis.listed_tools as usize, bytes: basis.listed_tool_bytes as usize },
+        memory_rules: basis.memory_rules,
         basis: basis.digest.clone(),
     }
 }

@@ -9,7 +9,8 @@
 //! * [`calling`]: calls that a model makes
 //! * [`fitting`]: requests that their models take
 //! * [`endings`]: how an answer ended, and what follows; [`failing`] what follows where there is none
-//! * [`compacting`]: summing up what is too long
+//! * [`compacting`]: summing up what is too long, in [`parts`]
+//! * [`naming`]: the keywords of memories
 //! * [`planning`]: from a plan to a chain
 //! * [`reflecting`]: what a message is after, and whether what is about to be said answers it
 //! * [`thinking_along`]: what submodules say of an input, before it is decided on; [`broadcasting`] shows them what was decided
@@ -36,6 +37,8 @@ mod firing;
 mod fitting;
 mod limits;
 mod matching;
+mod naming;
+mod parts;
 mod perceiving;
 mod planning;
 mod reflecting;
@@ -67,7 +70,7 @@ use self::{
 };
 pub use self::{
     calling::Back,
-    limits::Limits,
+    limits::{Limits, MEMORY_RULES},
     thinking_along::LATE,
     words_left_out::{is_without_words, with_cost_of_given_up, with_given_up, with_link, without_words},
 };
@@ -127,6 +130,8 @@ pub struct Deliberation<'a> {
     spent_before: Amount,
     /// Threads that were to be summed up.
     compacted: BTreeSet<String>,
+    /// Summaries on their way, by turn.
+    summing: BTreeMap<Uuid, parts::Summing>,
     /// Turns of which it was guessed what they are after.
     guessed: BTreeSet<Uuid>,
     /// Turns of which submodules were shown the input, and how many of them have yet to answer.
@@ -193,6 +198,7 @@ impl<'a> Deliberation<'a> {
             chains: 0,
             spent_before: state.team.spent,
             compacted: BTreeSet::new(),
+            summing: BTreeMap::new(),
             guessed: BTreeSet::new(),
             heard_by: BTreeMap::new(),
         })
@@ -303,7 +309,7 @@ impl<'a> Deliberation<'a> {
     fn is_wanted(&self, asked: &Asked) -> bool {
         let there = self.turn(asked.turn).is_some();
         match asked.purpose {
-            Purpose::Summarize { .. } | Purpose::Learn { .. } => true,
+            Purpose::Summarize { .. } | Purpose::Learn { .. } | Purpose::Keywords(_) => true,
             // A hook that is about to fire has no turn yet.
             Purpose::Judge(_) => self.chain_of(asked.turn) == asked.chain,
             _ => there && self.chain_of(asked.turn) == asked.chain,
@@ -325,6 +331,7 @@ impl<'a> Deliberation<'a> {
             Purpose::Judge(judging) => self.judged(asked.turn, judging, &completion.text),
             Purpose::Complete(completing) => self.completed(asked.turn, completing, &completion.text),
             Purpose::Summarize { thread_id } => self.summarized(asked.turn, thread_id, &completion.text),
+            Purpose::Keywords(memories) => self.found_keywords(asked.turn, memories, &completion.text),
             Purpose::Compact(of) => self.summed_up(asked.turn, *of, &completion.text, &completion.model),
             Purpose::Learn { thread_id } => self.learned(asked.turn, thread_id, &completion.text),
             // They are heard by themselves.

@@ -65,7 +65,10 @@ impl AgentState {
             Decided::Task(about::Task::Ended(ended)) => self.task_ended(record, ended),
             Decided::Task(about::Task::Fired(fired)) => self.fired(record, event, turn_id, fired),
             Decided::Task(about::Task::Changed(changed)) => self.task_changed(record, changed),
-            Decided::Memory(about::Memory::Appended(appended)) => self.remembered(appended),
+            Decided::Memory(about::Memory::Appended(appended)) => {
+                self.remembered(appended);
+                self.note_keywords(appended, &event.thread_id, &event.correlation_id);
+            }
             Decided::State(change) => self.inner_state_changed(&event.event_id, change),
         }
     }

@@ -41,7 +41,10 @@ impl AgentState {
             Next::Lessons(thread_id) | Next::Summary(thread_id) | Next::Broadcast { thread_id, .. } => {
                 theirs.contains(thread_id)
             }
+            // What is asked is of several users' memories: it is asked anew of those that are left.
+            Next::Keywords(_) => true,
         };
+        self.work.keywords.forget_user(user);
         self.work.next.take_if(|(next, _)| is_gone(next));
         self.work.rests.take_if(|task| tasks.get(*task).is_none());
         self.work.threads.remove(user);

@@ -47,6 +47,8 @@ pub struct Context<'a> {
     pub known: &'a dyn Fn(&str) -> bool,
     /// The tools that services carry out.
     pub catalogue: &'a Catalogue,
+    /// By which rules memories are written, as in `Limits`.
+    pub memory_rules: u32,
 }
 
 /// How an intrinsic begins.

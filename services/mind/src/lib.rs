@@ -34,6 +34,7 @@ mod importing;
 pub mod in_flight;
 pub mod inner_state;
 pub mod intrinsics;
+mod keywords;
 mod late_answers;
 pub mod log;
 pub mod memories;

@@ -104,6 +104,17 @@ impl Memories {
         self.learned.iter().find(is_alike)
     }
 
+    /// What says the very same, of the same kind and user, whatever the case and the punctuation at the end. Any other difference may
+    /// matter: a number, a name, a date, a negation.
+    pub fn same(&self, kind: &str, user: &str, content: &str) -> Option<&Recent> {
+        let said = plain(content);
+        let is_same = |known: &&Recent| {
+            let is_whole = known.content.len() < CONTENT_BYTES && !known.content.contains("[secret ");
+            is_whole && known.kind == kind && known.user == user && plain(&known.content) == said
+        };
+        self.learned.iter().find(is_same)
+    }
+
     /// What was written for a user who is forgotten.
     pub(super) fn forget_user(&mut self, user: &str) {
         self.recent.retain(|known| known.user != user);
@@ -149,6 +160,13 @@ pub fn in_lines(memories: &[&Recent]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// The same with numbers, and with the day of each: of two that contradict each other, the newer one holds.
+pub fn in_numbered_lines(memories: &[&Recent]) -> String {
+    let line =
+        |(number, known): (usize, &&Recent)| format!("{number}. {} ({}): {}", known.kind, known.day, known.content);
+    (1..).zip(memories).map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// The words of a text, in small letters. What is written without spaces is taken letter by letter.
 fn words(text: &str) -> BTreeSet<String> {
     let small = text.to_lowercase();
@@ -159,6 +177,13 @@ fn words(text: &str) -> BTreeSet<String> {
             false => part.chars().map(String::from).collect(),
         })
         .collect()
+}
+
+/// A text in small letters, with single spaces and without the punctuation at its end.
+fn plain(text: &str) -> String {
+    let small = text.to_lowercase();
+    let words: Vec<&str> = small.split_whitespace().collect();
+    words.join(" ").trim_end_matches(['.', '!', '。', '！', ' ']).to_owned()
 }
 
 fn shared(wanted: &BTreeSet<String>, known: &Recent) -> usize {

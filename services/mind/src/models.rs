@@ -1,6 +1,6 @@
 //! What an agent learns of its models from what its decisions say of their answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kairo_proto::v1::{AgentDecision, Completion};
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub(super) const TOO_MUCH: &str = "context_too_long";
 /// A limit below is none of a context, whatever an endpoint says, in tokens.
 const LEAST_CONTEXT: u64 = 256;
+/// How often a pause doubles: it is 128 decisions at most.
+const MOST_DOUBLINGS: u32 = 7;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Models {
@@ -18,6 +20,19 @@ pub struct Models {
     /// What they take at once, by tier, where an endpoint has said it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     contexts: BTreeMap<String, Context>,
+    /// Tiers whose answers could not be used lately.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    failing: BTreeMap<String, Failing>,
+}
+
+/// A tier none of whose answers in the last decision that asked it could be used. What a turn can do without does not ask it, for a
+/// number of decisions that doubles each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    /// Decisions in a row.
+    pub decisions: u32,
+    /// Decisions that have to pass until it is asked again.
+    pub pause: u32,
 }
 
 /// What the models of a tier take at once.
@@ -31,6 +46,7 @@ struct Context {
 impl Models {
     /// Takes in what a decision says of answers.
     pub(super) fn learn(&mut self, decision: &AgentDecision) {
+        self.note_failing(decision);
         for completion in &decision.completions {
             self.tell_endings |= !completion.ending.is_empty();
             if let Some(tokens) = told_context(completion) {
@@ -43,6 +59,27 @@ impl Models {
                 self.contexts.remove(&completion.tier);
             }
         }
+    }
+
+    fn note_failing(&mut self, decision: &AgentDecision) {
+        self.failing.values_mut().for_each(|failing| failing.pause = failing.pause.saturating_sub(1));
+        let own: Vec<&Completion> = decision.completions.iter().filter(|it| it.module.is_empty()).collect();
+        let tiers: BTreeSet<&str> = own.iter().map(|completion| completion.tier.as_str()).collect();
+        for tier in tiers {
+            let mut of_tier = own.iter().filter(|completion| completion.tier == tier);
+            if !of_tier.all(|completion| is_failed(completion)) {
+                self.failing.remove(tier);
+                continue;
+            }
+            let failing = self.failing.entry(tier.to_owned()).or_default();
+            failing.decisions = failing.decisions.saturating_add(1);
+            failing.pause = 1 << failing.decisions.min(MOST_DOUBLINGS);
+        }
+    }
+
+    /// The tiers whose answers could not be used lately.
+    pub fn failing(&self) -> &BTreeMap<String, Failing> {
+        &self.failing
     }
 
     /// Tokens that the models of a tier take at once, as an endpoint has said in decisions on this basis.
@@ -65,6 +102,13 @@ impl Models {
     }
 }
 
+/// Whether nothing came of a call: its endpoint is away or refuses it, or the answer says nothing.
+fn is_failed(completion: &Completion) -> bool {
+    let is_too_much = completion.error.as_ref().is_some_and(|error| error.kind == TOO_MUCH);
+    let is_empty = completion.text.trim().is_empty() && completion.tool_calls.is_empty();
+    (completion.error.is_some() || is_empty) && !is_too_much
+}
+
 /// Tokens that a model takes at once, as its endpoint says when a request is too large.
 pub(super) fn told_context(completion: &Completion) -> Option<u64> {
     let error = completion.error.as_ref().filter(|error| error.kind == TOO_MUCH)?;
@@ -76,6 +120,28 @@ mod tests {
     use kairo_proto::v1::CompletionError;
 
     use super::*;
+
+    #[test]
+    fn a_tier_that_fails_rests_longer_each_time_until_it_answers() {
+        let decided = |completions: Vec<Completion>| AgentDecision { completions, ..Default::default() };
+        let failed =
+            || Completion { tier: "light".into(), error: Some(CompletionError::default()), ..Default::default() };
+        let answered = || Completion { tier: "light".into(), text: "x".into(), ..Default::default() };
+        let heavy = || Completion { tier: "heavy".into(), text: "x".into(), ..Default::default() };
+        let mut models = Models::default();
+        let mut asked = Vec::new();
+        for at in 0..1_000 {
+            let rests = models.failing().get("light").is_some_and(|failing| failing.pause > 0);
+            if !rests {
+                asked.push(at);
+            }
+            models.learn(&decided(if rests { vec![heavy()] } else { vec![heavy(), failed(), failed()] }));
+        }
+        assert_eq!(asked[..8], [0, 3, 8, 17, 34, 67, 132, 261]);
+        assert!(asked.windows(2).all(|pair| pair[1] - pair[0] <= 129));
+        models.learn(&decided(vec![failed(), answered()]));
+        assert!(models.failing().is_empty());
+    }
 
     #[test]
     fn a_limit_holds_for_its_tier_and_basis_until_a_model_takes_more() {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kairo_events::record::Record;
+use kairo_events::{memories::told_apart, record::Record};
 use kairo_proto::words;
 use kairo_proto::{
     About,
@@ -75,7 +75,7 @@ pub struct AgentState {
     pub submodules: Submodules,
     /// What it learned of its models.
     #[serde(default, skip_serializing_if = "Models::is_nothing")]
-    pub(super) models: Models,
+    pub models: Models,
     /// What it spent, where it has caps.
     #[serde(default, skip_serializing_if = "Spending::is_nothing")]
     pub spending: Spending,
@@ -243,10 +243,10 @@ impl AgentState {
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
         self.spend_of_caps(record.envelope.time, decision);
-        if !is_broadcast(decision) && self.summed_up_by(decision).is_none() {
+        if !is_broadcast(decision) && !self.is_upkeep(decision) {
             self.work.session.spend_on(decision);
         }
-        for event in &decision.events {
+        for event in told_apart(decision).iter() {
             self.happen(record, decision, event);
         }
         self.spend_on_request(decided, decision);

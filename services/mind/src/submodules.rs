@@ -274,7 +274,7 @@ impl AgentState {
 
     /// What was left for the next decision in a thread it has seen; what was decided is to be shown. A broadcast causes none.
     pub(super) fn note_decision(&mut self, sequence: u64, decision: &AgentDecision) {
-        if is_broadcast(decision) || self.summed_up_by(decision).is_some() {
+        if is_broadcast(decision) || self.is_upkeep(decision) {
             return;
         }
         if decision.completions.iter().any(|completion| completion.module.is_empty()) {

@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{
     chain::StepState,
+    keywords::Keywords,
     memories,
     session::Session,
     state::{AgentState, Cause, Turn},
@@ -34,7 +35,7 @@ const LEFT: &str = r#"{"status":"the task was over before this was"}"#;
 const RECALLED: &str = "What you learned at work before:";
 
 /// The session of work.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// What is to begin, and where the decision stands after which it is; none while a task is worked on, or nothing is to be
     /// done.
@@ -50,6 +51,9 @@ pub struct Work {
     /// The conversations that are to be summed up when nothing else is to be done.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub summaries: VecDeque<Due>,
+    /// The memories whose keywords are to be found when nothing else is to be done.
+    #[serde(default, skip_serializing_if = "Keywords::is_nothing")]
+    pub keywords: Keywords,
 }
 
 /// What the work lane begins by itself.
@@ -63,12 +67,15 @@ pub enum Next {
     Broadcast { thread_id: String, through: u64 },
     /// Summing this conversation up.
     Summary(String),
+    /// Finding keywords for these memories.
+    Keywords(Vec<String>),
 }
 
 impl Work {
     /// Whether nothing is worked on, and nothing is about to be.
     pub fn is_nothing(&self) -> bool {
-        self.next.is_none() && self.threads.is_empty() && self.rests.is_none() && self.summaries.is_empty()
+        let waits = !self.summaries.is_empty() || !self.keywords.is_nothing();
+        self.next.is_none() && self.threads.is_empty() && self.rests.is_none() && !waits
     }
 
     /// Where the decision stands after which something is to begin.
@@ -166,6 +173,7 @@ impl AgentState {
         if let Some(thread_id) = self.summed_up_by(decision).map(str::to_owned) {
             self.has_summed_up(&thread_id);
         }
+        self.end_keywords(decision);
         let before = self.work.next.take().filter(|(_, begins)| *begins != decision.work_input);
         let is_working = self.turns.values().any(|turn| turn.work().is_some());
         let shown = || self.next_broadcast();
@@ -175,12 +183,16 @@ impl AgentState {
             Some(as_before @ Next::Summary(thread_id)) if self.to_be_summed_up(thread_id).is_some() => {
                 Some(as_before.clone())
             }
+            Some(as_before @ Next::Keywords(batch)) if batch.iter().any(|id| self.work.keywords.find(id).is_some()) => {
+                Some(as_before.clone())
+            }
             _ if is_working => shown(),
             // A session that has come to one of its bounds is ended first: nothing begins in it any more.
             None if !is_broadcast(decision) && self.work.rests.is_none() => shown().or_else(|| self.next_work(None)),
             before => self.next_work(before).or_else(shown),
         };
-        let next = next.or_else(|| self.next_summary().filter(|_| !is_working));
+        let upkeep = || self.next_summary().or_else(|| self.next_keywords()).filter(|_| !is_working);
+        let next = next.or_else(upkeep);
         let goes_on = before.filter(|(as_before, _)| next.as_ref() == Some(as_before));
         if let Some(Next::Summary(thread_id)) = next.as_ref().filter(|_| goes_on.is_none()) {
             self.begin_summary(thread_id);
@@ -194,7 +206,7 @@ impl AgentState {
         let lessons = || self.work.threads.values().next().filter(|_| !is_worked()).cloned().map(Next::Lessons);
         match before {
             Some(Next::Lessons(_)) => lessons(),
-            Some(Next::Task(_) | Next::Broadcast { .. } | Next::Summary(_)) | None => {
+            Some(Next::Task(_) | Next::Broadcast { .. } | Next::Summary(_) | Next::Keywords(_)) | None => {
                 let queued = || self.tasks.next_queued().map(|task| Next::Task(task.id));
                 let may_begin = self.may_begin() && self.work.rests.is_none();
                 may_begin.then(queued).flatten().or_else(lessons)

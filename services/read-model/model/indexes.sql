@@ -20,6 +20,7 @@ CREATE INDEX processes_of_agent ON processes (agent, sequence);
 CREATE INDEX memories_of_agent ON memories (agent, day DESC NULLS LAST, sequence DESC, position DESC);
 CREATE INDEX memories_by_place ON memories (day DESC NULLS LAST, sequence DESC, position DESC);
 CREATE INDEX memories_by_word ON memories USING gin (words);
+CREATE INDEX memories_by_form ON memories USING gin (forms);
 CREATE INDEX memories_by_name ON memories USING gin (named gin_trgm_ops);
 CREATE INDEX threads_of_user ON threads (user_id, last_sequence);
 CREATE INDEX threads_by_id ON threads (thread_id);

@@ -253,6 +253,12 @@ CREATE TABLE memories (
         setweight(to_tsvector('simple', translate(named, '@./:_-', '      ')), 'A')
         || setweight(to_tsvector('simple', translate(left(content, 100000), '@./:_-', '      ')), 'B')
     ) STORED,
+    -- The stems of its words in English, German and Spanish, by which other forms of a word are found.
+    forms      tsvector NOT NULL GENERATED ALWAYS AS (
+        to_tsvector('english', translate(named || ' ' || left(content, 100000), '@./:_-', '      '))
+        || to_tsvector('german', translate(named || ' ' || left(content, 100000), '@./:_-', '      '))
+        || to_tsvector('spanish', translate(named || ' ' || left(content, 100000), '@./:_-', '      '))
+    ) STORED,
     PRIMARY KEY (agent, memory_id)
 );
 

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 pub use config::SearchConfig;
 pub use document::Kind;
 use meili::{Engine, EngineError};
+pub(crate) use words::is_unspaced;
 
 use crate::{NotFresh, PostgresConfig, ReadError, ReadModel, SEARCH, freshness::Moves};
 

@@ -61,6 +61,8 @@ pub(super) enum Purpose {
     Summarize {
         thread_id: String,
     },
+    /// The keywords of these memories.
+    Keywords(Vec<String>),
     /// What was oldest of a thread, in short.
     Compact(Compacting),
     /// What is to be learned from a thread of work, which is then over.

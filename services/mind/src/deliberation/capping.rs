@@ -49,8 +49,8 @@ impl Deliberation<'_> {
         if !self.is_wanted(&asked) {
             return self.work.push_back(asked.turn);
         }
-        // Nobody waits for a summary.
-        if matches!(asked.purpose, Purpose::Summarize { .. }) {
+        // Nobody waits for a summary, or for keywords.
+        if matches!(asked.purpose, Purpose::Summarize { .. } | Purpose::Keywords(_)) {
             return;
         }
         let failure = Failure { kind: CAP_REACHED.to_owned(), message: reached.text, ..Failure::default() };

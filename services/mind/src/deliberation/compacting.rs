@@ -17,12 +17,20 @@ const TOKEN_BYTES: usize = 2;
 /// What was to be thought about, and is once its thread is summed up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compacting {
-    entries: usize,
-    tokens: usize,
-    step: Option<usize>,
+    pub(super) entries: usize,
+    pub(super) tokens: usize,
+    pub(super) step: Option<usize>,
+    /// Which part of what is summed up; none where it is one, as builds before epoch 10 had it.
+    pub(super) part: Option<usize>,
 }
 
 impl Deliberation<'_> {
+    /// Whether what a turn can do without is not asked of the models of a tier, since they failed lately.
+    pub(super) fn rests(&self, tier: &str) -> bool {
+        let failing = self.mind.models.failing().get(tier);
+        self.limits.memory_rules > 0 && failing.is_some_and(|failing| failing.pause > 0)
+    }
+
     /// Has what is oldest of a turn's thread summed up first, if a request would be too much for its model, or the thread is
     /// about to drop it. Once in a decision: it may be one message that is too long.
     pub(super) fn compacts(&mut self, turn_id: Uuid, step: Option<usize>, request: &ModelRequest) -> bool {
@@ -35,18 +43,25 @@ impl Deliberation<'_> {
             return false;
         }
         let Some(thread) = self.mind.threads.get(&thread_id) else { return false };
+        if self.rests("light") {
+            return false;
+        }
         let tokens = tokens::exceed(request, most / 4 * 3);
         if tokens.is_none() && !thread.is_nearly_full(self.mind.history_limit()) {
             return false;
         }
         let open: BTreeSet<Uuid> = self.mind.turns.keys().copied().collect();
         let Some(entries) = thread.oldest(&open) else { return false };
+        let compacting = Compacting { entries, tokens: tokens.unwrap_or_default(), step, part: None };
+        if self.limits.memory_rules > 0 {
+            self.compacted.insert(thread_id);
+            return self.sum_up_in_parts(turn_id, compacting, most, light);
+        }
         let told = threads::oldest(thread, entries, ENTRY_BYTES);
         // Its beginning is the summary of what was before it.
         let told = cut_to(&secrets::take_out(&told).text, light / 4 * 3 * TOKEN_BYTES);
         let request = ModelRequest::of("light", prompts::COMPACT, told);
         self.compacted.insert(thread_id);
-        let compacting = Compacting { entries, tokens: tokens.unwrap_or_default(), step };
         self.ask(turn_id, Purpose::Compact(compacting), request);
         true
     }
@@ -56,6 +71,10 @@ impl Deliberation<'_> {
         let summary = text.trim();
         if summary.is_empty() {
             return Err(Failure::malformed("expected a summary"));
+        }
+        if let Some(part) = of.part {
+            self.part_ended(turn_id, part, Ok((summary, model)));
+            return Ok(());
         }
         let Some(thread_id) = self.turn(turn_id).map(|turn| turn.thread_id.clone()) else { return Ok(()) };
         let compacted = ThreadCompacted {

@@ -90,8 +90,8 @@ impl From<Flaw> for Failure {
 impl Deliberation<'_> {
     /// A question has no usable answer: it is asked again, or what it was asked for goes on without.
     pub(super) fn fail_to_answer(&mut self, mut asked: Asked, completion: &Completion, failure: Failure) {
-        // The user's answer neither waits for a summary nor fails with it.
-        if matches!(asked.purpose, Purpose::Summarize { .. }) {
+        // The user's answer neither waits for a summary nor fails with it, and keywords are looked for again later.
+        if matches!(asked.purpose, Purpose::Summarize { .. } | Purpose::Keywords(_)) {
             return self.work.push_back(asked.turn);
         }
         let attempt = asked.question.attempt;
@@ -133,7 +133,13 @@ impl Deliberation<'_> {
 
     /// Tries of a question whose endpoint is away. What a turn can do without is not waited for as long.
     fn outage_tries(&self, purpose: &Purpose) -> u32 {
+        let has_failed = || {
+            let tier = if matches!(purpose, Purpose::Compact(_)) { "light" } else { "fast" };
+            self.limits.memory_rules > 0 && self.mind.models.failing().contains_key(tier)
+        };
         match purpose {
+            // One that failed the last time is tried once.
+            Purpose::Goal | Purpose::Compact(_) if has_failed() => 1,
             Purpose::Goal | Purpose::Reflect { .. } | Purpose::Compact(_) => self.limits.tries,
             Purpose::Match
             | Purpose::Think { .. }
@@ -142,6 +148,7 @@ impl Deliberation<'_> {
             | Purpose::Judge(_)
             | Purpose::Complete(_)
             | Purpose::Summarize { .. }
+            | Purpose::Keywords(_)
             | Purpose::Learn { .. }
             | Purpose::Voice(_) => self.limits.outage_tries,
         }
@@ -150,6 +157,10 @@ impl Deliberation<'_> {
     /// Shortens a request that is larger than its model takes. False where nothing is left to shorten, but for the first time: endpoints
     /// say so of requests, too, that they take a moment later.
     fn is_shortened(&self, asked: &mut Asked, failure: &Failure) -> bool {
+        // Whoever sums up is shown all that the summary stands for, in smaller parts if need be.
+        if matches!(&asked.purpose, Purpose::Compact(of) if of.part.is_some()) {
+            return false;
+        }
         // What there is of an answer that is gone on with is worth more than one to less of the question.
         if !asked.course.words.is_empty() {
             return false;
@@ -212,10 +223,16 @@ impl Deliberation<'_> {
                 self.work.push_back(asked.turn);
             }
             Purpose::Complete(completing) => {
+                if self.writes_as_said(asked.turn, completing) {
+                    return;
+                }
                 self.end_step(asked.turn, completing.step, &Ended::Failed, Value::Null, message);
                 self.work.push_back(asked.turn);
             }
-            Purpose::Compact(of) => self.go_on_without_summary(asked.turn, *of),
+            Purpose::Compact(of) => match of.part {
+                Some(part) => self.part_ended(asked.turn, part, Err(kind)),
+                None => self.go_on_without_summary(asked.turn, *of),
+            },
             Purpose::Goal => {
                 self.settle();
                 self.think(asked.turn, None);
@@ -227,7 +244,7 @@ impl Deliberation<'_> {
             }
             Purpose::Judge(judging) => self.unclear(asked.turn, judging.clone()),
             Purpose::Learn { thread_id } => self.learned_nothing(asked.turn, thread_id, message),
-            Purpose::Summarize { .. } | Purpose::Voice(_) => {}
+            Purpose::Summarize { .. } | Purpose::Keywords(_) | Purpose::Voice(_) => {}
         }
     }
 

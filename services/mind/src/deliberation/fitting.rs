@@ -37,11 +37,25 @@ pub(super) fn fixed(request: &ModelRequest) -> usize {
 
 /// Makes a request take at most so many tokens, as far as that can be done. False where it was not made smaller.
 pub(super) fn fit(request: &mut ModelRequest, most: usize) -> bool {
+    fit_by(request, most, Cut::AsLittleAsNeeded)
+}
+
+/// How much of the oldest is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    AsLittleAsNeeded,
+    /// Up to half of what there is room for, so that the next requests begin at the same place, and what stands before an answer is
+    /// the same for as long as possible.
+    InLargeSteps,
+}
+
+/// The same, leaving out the oldest in this way.
+pub(super) fn fit_by(request: &mut ModelRequest, most: usize, cut: Cut) -> bool {
     let before = tokens::of_request(request);
     if before <= most {
         return false;
     }
-    leave_out_exchanges(request, before, most);
+    leave_out_exchanges(request, before, most, cut);
     if tokens::of_request(request) > most {
         request.put_in_words("left out: the request was too long");
     }
@@ -75,7 +89,8 @@ impl Deliberation<'_> {
         if let Some(most) = configured.into_iter().chain(told).min()
             && tokens::exceed(request, most).is_some()
         {
-            fit(request, most);
+            let cut = if self.limits.memory_rules > 0 { Cut::InLargeSteps } else { Cut::AsLittleAsNeeded };
+            fit_by(request, most, cut);
         }
     }
 }
@@ -86,18 +101,30 @@ fn system(request: &ModelRequest) -> usize {
 }
 
 /// Leaves out the oldest of what was said, each time a user's words with all that followed, but for the last.
-fn leave_out_exchanges(request: &mut ModelRequest, tokens: usize, most: usize) {
+fn leave_out_exchanges(request: &mut ModelRequest, tokens: usize, most: usize, cut: Cut) {
     let first = system(request);
     let begins =
         |(at, message): (usize, &Message)| (at > first && matches!(message, Message::User { .. })).then_some(at);
     let (mut left, mut end, mut from) = (tokens, first, first);
+    let mut best: Option<u64> = None;
     for begin in request.messages.iter().enumerate().filter_map(begins) {
-        if left <= most {
+        let is_enough = left <= most;
+        if is_enough && cut == Cut::AsLittleAsNeeded {
             break;
         }
         let exchange = request.messages.get(from..begin).unwrap_or_default();
         left = left.saturating_sub(exchange.iter().map(tokens::of_message).sum());
-        (from, end) = (begin, begin);
+        from = begin;
+        if is_enough && left < most / 2 {
+            break;
+        }
+        // Of all places at which it may begin, the one that is the least by what is said there: it is the same for the next
+        // requests, until it has to go itself.
+        let place = request.messages.get(begin).map(place);
+        if left > most || best.is_none_or(|best| place.is_some_and(|place| place < best)) {
+            end = begin;
+            best = place.filter(|_| left <= most);
+        }
     }
     request.messages.drain(first..end);
 }
@@ -132,6 +159,12 @@ fn level(sizes: &[usize], room: usize) -> usize {
         number -= 1;
     }
     left / number.max(1)
+}
+
+/// A number that follows from what is said in a message, and from nothing else (FNV-1a).
+fn place(message: &Message) -> u64 {
+    let bytes = texts(message).into_iter().flat_map(|text| words(text).bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn texts(message: &Message) -> Vec<&str> {
@@ -248,6 +281,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_window_moves_in_large_steps() {
+        let exchange =
+            |at: usize| [format!("question {at} {}", "x ".repeat(50)), format!("answer {at} {}", "y ".repeat(50))];
+        let (mut first, mut moves) = (String::new(), 0);
+        for asked in 20..220 {
+            let said = (0..asked).flat_map(exchange).collect::<Vec<_>>();
+            let message =
+                |(at, text): (usize, String)| if at % 2 == 0 { Message::said(text) } else { Message::answered(text) };
+            let system = Message::System { text: "be brief".into() };
+            let last = Message::said(format!("question {asked}"));
+            let messages = std::iter::once(system).chain(said.into_iter().enumerate().map(message)).chain([last]);
+            let mut request = ModelRequest::with("heavy", messages.collect());
+            fit_by(&mut request, 2_000, Cut::InLargeSteps);
+            let tokens = tokens::of_request(&request);
+            assert!((900..=2_000).contains(&tokens), "{tokens}");
+            let Some(Message::User { text, .. }) = request.messages.get(1) else { panic!("no words") };
+            moves += usize::from(*text != first);
+            first.clone_from(text);
+        }
+        assert!(moves < 70, "{moves} of 200 requests begin elsewhere");
     }
 
     #[test]

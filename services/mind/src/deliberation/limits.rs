@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::{offering::Listing, prices::PriceList};
 
+/// The rules of this build by which memories are written and threads are summed up.
+pub const MEMORY_RULES: u32 = 1;
+
 /// Limits of deciding.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -25,6 +28,8 @@ pub struct Limits {
     pub context_tokens: BTreeMap<String, usize>,
     /// From how many tools on a request lists a few of them.
     pub listing: Listing,
+    /// By which rules memories are written and threads are summed up, as in `DecisionBasis`; 0 for those of older builds.
+    pub memory_rules: u32,
     /// Digest of the [basis](crate::basis) that says all of this, and more.
     pub basis: String,
 }
@@ -32,7 +37,7 @@ pub struct Limits {
 impl Limits {
     /// Those of builds before epoch 10 whose logs do not say them.
     pub fn of_old_build() -> Self {
-        Self { outage_tries: 0, listing: Listing::ALL, ..Self::default() }
+        Self { outage_tries: 0, listing: Listing::ALL, memory_rules: 0, ..Self::default() }
     }
 
     /// Whether decisions are made as builds before epoch 10 made them, in whose logs no tries for outages are said: made again,
@@ -54,6 +59,7 @@ impl Default for Limits {
             prices: PriceList::default(),
             context_tokens: BTreeMap::new(),
             listing: Listing::default(),
+            memory_rules: MEMORY_RULES,
             basis: String::new(),
         }
     }

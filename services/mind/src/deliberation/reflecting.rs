@@ -37,6 +37,9 @@ impl Deliberation<'_> {
         }
         let Some(turn) = self.turn(turn_id) else { return false };
         let request = turn_request::goal(&self.mind, turn);
+        if self.rests(request.tier) {
+            return false;
+        }
         self.ask(turn_id, Purpose::Goal, request);
         true
     }

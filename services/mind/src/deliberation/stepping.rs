@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Deliberation, Failure, Purpose, deciding::Deciding};
 use crate::{
     chain::{Chain, Move, Origin, Step, StepState, THINK, references},
-    intrinsics::{self, Begun, Context, Done},
+    intrinsics::{self, Begun, Context, Done, memory::journal},
     request::Tool,
     schema,
     state::{Order, Turn},
@@ -182,9 +182,19 @@ impl Deliberation<'_> {
         self.carry_out(turn_id, chain, at, event, params);
     }
 
+    /// What the ids of whatever a step makes are derived from: no other step of the decision has the same.
+    fn id_of_step(&self, chain: Uuid, at: usize) -> Uuid {
+        let name = match self.limits.memory_rules {
+            // Steps that waited for models at once had the same.
+            0 => format!("step/{}", self.decision.events.len()),
+            _ => format!("step/{chain}/{at}"),
+        };
+        ids::derived(self.decision_id, &name)
+    }
+
     /// The mind itself carries a step out.
     fn carry_out(&mut self, turn_id: Uuid, chain: Uuid, at: usize, event: &str, params: Map<String, Value>) {
-        let id = ids::derived(self.decision_id, &format!("step/{}", self.decision.events.len()));
+        let id = self.id_of_step(chain, at);
         let begun = self.intrinsic(turn_id, event, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => self.done(turn_id, at, &params, done),
@@ -226,6 +236,19 @@ impl Deliberation<'_> {
         self.done(turn_id, asked.step, &asked.params, done);
         self.work.push_back(turn_id);
         Ok(())
+    }
+
+    /// What no model could write down of a thread is remembered as it was said. Whether it is.
+    pub(super) fn writes_as_said(&mut self, turn_id: Uuid, asked: &Completing) -> bool {
+        if self.limits.memory_rules == 0 || asked.event != "memory.append" {
+            return false;
+        }
+        self.settle();
+        let write = |_: &intrinsics::Intrinsic, context: &Context<'_>| journal::write_as_said(context, &asked.params);
+        let Ok(done) = self.intrinsic(turn_id, &asked.event, asked.id, write) else { return false };
+        self.done(turn_id, asked.step, &asked.params, done);
+        self.work.push_back(turn_id);
+        true
     }
 
     /// A user's order that the mind carries out itself.
@@ -277,6 +300,7 @@ impl Deliberation<'_> {
             most_steps: self.limits.chain_steps,
             known,
             catalogue: self.catalogue,
+            memory_rules: self.limits.memory_rules,
         }
     }
 

@@ -56,7 +56,9 @@ impl Deliberation<'_> {
         let Some(turn) = self.turn(turn_id) else { return };
         // What is done so far is summed up while the last step of a plan is thought about.
         let planned = turn.chain.as_ref().is_some_and(|chain| chain.origin == Origin::Plan);
-        let summarize = (planned && prompt.is_none()).then(|| threads::request(&self.mind, &turn.thread_id)).flatten();
+        let summarize = (planned && prompt.is_none() && !self.rests("fast"))
+            .then(|| threads::request(&self.mind, &turn.thread_id))
+            .flatten();
         let thread_id = turn.thread_id.clone();
         self.ask(turn_id, Purpose::Think { step }, request);
         if let Some(request) = summarize {

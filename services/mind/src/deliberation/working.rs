@@ -70,6 +70,7 @@ impl Deliberation<'_> {
             Some((Next::Lessons(thread_id), _)) => self.learn(&thread_id),
             Some((Next::Broadcast { thread_id, through }, _)) => self.broadcast(&thread_id, through),
             Some((Next::Summary(thread_id), _)) => self.sum_up(&thread_id),
+            Some((Next::Keywords(memories), _)) => self.find_keywords(&memories),
             None => {}
         }
     }
@@ -91,7 +92,8 @@ impl Deliberation<'_> {
     /// Nothing is left to do in a thread of work: what is to be learned from it is found out.
     fn learn(&mut self, thread_id: &str) {
         let turn_id = ids::derived(self.decision_id, "lessons");
-        match lessons::request(&self.mind, thread_id) {
+        match lessons::request(&self.mind, thread_id, self.limits.memory_rules) {
+            Some(_) if self.rests("fast") => self.learned_nothing(turn_id, thread_id, "the model failed lately"),
             Some(request) => self.ask(turn_id, Purpose::Learn { thread_id: thread_id.to_owned() }, request),
             None => self.complete_thread(turn_id, thread_id),
         }
@@ -163,7 +165,7 @@ impl Deliberation<'_> {
             }
             Some((Next::Broadcast { thread_id, through }, _)) => self.end_broadcast(&thread_id, through, Vec::new()),
             // It is over with the decision.
-            Some((Next::Summary(_), _)) | None => {}
+            Some((Next::Summary(_) | Next::Keywords(_), _)) | None => {}
         }
     }
 
@@ -196,7 +198,12 @@ impl Deliberation<'_> {
         if !self.problems(QUEUE, &params).is_empty() {
             return None;
         }
-        let id = ids::derived(self.decision_id, &format!("queue/{at}"));
+        let name = match self.limits.memory_rules {
+            0 => format!("queue/{at}"),
+            // Messages that are dealt with in one decision each queue a first task.
+            _ => format!("queue/{turn_id}/{at}"),
+        };
+        let id = ids::derived(self.decision_id, &name);
         let begun = self.intrinsic(turn_id, QUEUE, id, |intrinsic, context| (intrinsic.begin)(context, &params));
         match begun {
             Ok(Begun::Done(done)) => Some(done),

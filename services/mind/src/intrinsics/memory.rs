@@ -3,8 +3,9 @@
 //! Whatever is written or shown to a model goes through [`secrets`](crate::secrets) first.
 
 mod digest;
-mod journal;
+pub(crate) mod journal;
 pub mod lessons;
+pub mod naming;
 #[cfg(test)]
 mod tests;
 

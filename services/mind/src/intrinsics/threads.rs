@@ -161,6 +161,17 @@ pub fn oldest(thread: &Thread, entries: usize, bytes: usize) -> String {
     thread.entries().take(entries).map(|entry| cut_to(&told(entry), bytes)).collect::<Vec<_>>().join("\n")
 }
 
+/// An entry as plain text, with all that is kept of its calls.
+pub fn told_whole(entry: &Entry) -> String {
+    let Entry::Called { text, calls, .. } = entry else { return told(entry) };
+    let call = |call: &crate::thread::Call| {
+        let result = call.result.as_deref().unwrap_or("still running");
+        format!("{} {} -> {result}", call.tool, call.arguments)
+    };
+    let said = (!text.is_empty()).then(|| format!("agent: {text}"));
+    said.into_iter().chain(calls.iter().map(call)).collect::<Vec<_>>().join("\n")
+}
+
 /// An entry as plain text.
 pub fn told(entry: &Entry) -> String {
     match entry {

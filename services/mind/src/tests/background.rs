@@ -139,6 +139,7 @@ fn replay_of(agent: &Agent) -> Replay {
         listed_tool_bytes: small(limits.listing.bytes),
         parallel_tools: small(limits.parallel_tools),
         chain_steps: small(limits.chain_steps),
+        memory_rules: limits.memory_rules,
         models: limits.context_tokens.iter().map(model).collect(),
         ..Default::default()
     };
@@ -198,7 +199,7 @@ fn small_talk_is_answered_at_once_and_queues_nothing() {
 }
 
 #[test]
-fn what_was_learned_is_told_when_the_next_session_begins_and_what_is_nearly_the_same_is_one_memory() {
+fn what_was_learned_is_told_when_the_next_session_begins_and_the_very_same_is_one_memory() {
     let mut agent = background();
     let lesson = |content: &str| says(&json!([{ "kind": "fact", "content": content }]).to_string());
     let mut session = |task: &str, learned: &str| {

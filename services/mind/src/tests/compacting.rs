@@ -126,3 +126,75 @@ fn what_is_too_much_for_a_model_is_asked_once_more_with_less() {
     assert!(told.contains("its tools alone take about") && told.contains("fewer tools"), "{told}");
     agent.is_replayed();
 }
+
+/// What a summariser says that repeats every fact it is shown, each once.
+fn repeats_every_fact(request: &ModelRequest) -> String {
+    let Message::User { text, .. } = &request.messages[1] else { panic!("nothing to sum up") };
+    let facts = text.split("<<").skip(1).filter_map(|rest| rest.split_once(">>"));
+    let facts: std::collections::BTreeSet<String> = facts.map(|(fact, _)| format!("<<{fact}>>")).collect();
+    format!("What is known: {}", facts.into_iter().collect::<Vec<_>>().join(" "))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    /// With a summariser that repeats every fact, all facts are there after ten compactions, whatever the sizes.
+    #[test]
+    fn a_faithful_summariser_loses_nothing_whatever_the_sizes(
+        most in 3_000..12_000usize, light in 2_500..12_000usize, sizes in prop::collection::vec(0..7_000usize, 20),
+        fact_bytes in 10..120usize, is_of_results in any::<bool>(), seed in any::<u32>(),
+    ) {
+        let mut agent = with(AgentProfile { history_limit: 60, ..Default::default() }, most);
+        agent.limits.context_tokens.insert("light".into(), light);
+        let fact = |at: usize| {
+            let words = ["quay", "码头", "Straße", "muelle"];
+            format!("<<{} {at} is {:x} {}>>", words[at % 4], seed.wrapping_mul(at as u32 + 1), "a".repeat(fact_bytes))
+        };
+        let (mut compactions, mut at) = (0, 0);
+        while compactions < 10 && at < 400 {
+            let (size, told) = (sizes[at % sizes.len()], if at < 20 { fact(at) } else { String::new() });
+            let long = format!("{}{told}{}", "so it is ".repeat(size / 18), "and on ".repeat(size / 14));
+            let decides = |agent: &mut Agent| agent.decides_with(|request| match is_compaction(request) {
+                true => says(&repeats_every_fact(request)),
+                false if is_of_results && !format!("{:?}", request.messages.last()).contains("Tool") => calls(&["http.get"]),
+                false => says("ok"),
+            });
+            agent.hears(&format!("m{at}"), if is_of_results { "look" } else { &long });
+            let mut decided = decides(&mut agent).unwrap();
+            let mut is_compacted = kinds(&decided).contains(&"compacted".to_owned());
+            if let Some(action) = actions(&decided).pop() {
+                agent.learns(&decided, &action, &long);
+                decided = decides(&mut agent).unwrap();
+                is_compacted |= kinds(&decided).contains(&"compacted".to_owned());
+            }
+            compactions += usize::from(is_compacted);
+            at += 1;
+        }
+        prop_assert!(compactions == 10, "{compactions} compactions");
+        let kept = serde_json::to_string(&agent.mind.state.threads).unwrap();
+        let lost: Vec<usize> = (0..at.min(20)).filter(|at| !kept.contains(&fact(*at))).collect();
+        prop_assert!(lost.is_empty(), "lost {lost:?}");
+        agent.is_replayed();
+    }
+}
+
+#[test]
+fn what_nobody_could_sum_up_stays_in_the_thread() {
+    let mut agent = with(AgentProfile { history_limit: 60, ..Default::default() }, 3_000);
+    let mut asked = 0;
+    for at in 0..12 {
+        agent.hears(&format!("m{at}"), &format!("fact {at}: {}", "a word ".repeat(250)));
+        let decided = agent.decides_with(|request| match is_compaction(request) {
+            true => {
+                asked += 1;
+                if asked % 2 == 0 { fails(false) } else { says("the first of it") }
+            }
+            false => says("ok"),
+        });
+        let told =
+            decision(&decided.unwrap()).events.iter().any(|it| matches!(it.event, Some(Event::ThreadCompacted(_))));
+        let kept = serde_json::to_string(&agent.mind.state.threads).unwrap();
+        assert!(!told || kept.contains(&format!("fact {at}: ")), "what was not shown is not dropped");
+    }
+    assert!(asked > 2);
+    agent.is_replayed();
+}

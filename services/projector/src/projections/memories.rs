@@ -1,22 +1,26 @@
 //! Memories: as they were last written.
 
 use jiff::civil::Date;
-use kairo_proto::v1::{DecidedEvent, MemoryAppended, decided_event::Event};
+use kairo_core::memories::told_apart;
+use kairo_proto::v1::{AgentDecision, DecidedEvent, MemoryAppended, decided_event::Event};
 use kairo_read_model::stored::Key;
 use uuid::Uuid;
 
-use super::{Fact, decided, definition};
+use super::{Fact, definition};
 use crate::changes::{Changes, Memory};
 
 /// What is asked or searched for by more than the memory's id.
-const COLUMNS: [&str; 6] = ["memory_id", "kind", "subject", "content", "day", "user"];
+const COLUMNS: [&str; 7] = ["memory_id", "kind", "subject", "content", "day", "user", "lacks_keywords"];
 /// Subject and keywords that a memory is found by when a word is misspelt, in bytes.
 const NAMED_BYTES: usize = 8 * 1024;
+/// Of the content of a memory whose keywords are not found yet, so much stands for them, in bytes.
+const OWN_BYTES: usize = 1024;
 
 pub fn project(fact: &Fact, changes: &mut Changes) {
     let Some(agent) = &fact.agent else { return };
-    for (position, event, said) in decided(fact) {
-        let Event::MemoryAppended(appended) = said else { continue };
+    let Some(decision) = AgentDecision::of(&fact.record.body) else { return };
+    for (position, event) in (0..).zip(told_apart(decision).iter()) {
+        let Some(Event::MemoryAppended(appended)) = &event.event else { continue };
         let Ok(id) = Uuid::parse_str(&appended.memory_id) else { continue };
         let memory = written(fact, position, event, appended);
         let key = (agent.clone(), id);
@@ -27,8 +31,16 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
+fn beginning(content: &str) -> &str {
+    content.get(..content.floor_char_boundary(OWN_BYTES)).unwrap_or_default()
+}
+
 fn written(fact: &Fact, position: i32, event: &DecidedEvent, appended: &MemoryAppended) -> Memory {
-    let named = [std::slice::from_ref(&appended.subject), &appended.keywords].concat().join(" ");
+    // Until its keywords are found, its own words stand for them.
+    let own = if appended.lacks_keywords { beginning(&appended.content) } else { "" };
+    let keywords = appended.keywords.iter().map(String::as_str);
+    let named = [appended.subject.as_str()].into_iter().chain(keywords).chain((!own.is_empty()).then_some(own));
+    let named = named.collect::<Vec<_>>().join(" ");
     let named = named.get(..named.floor_char_boundary(NAMED_BYTES)).unwrap_or_default();
     Memory {
         event_id: Uuid::parse_str(&event.event_id).unwrap_or_default(),

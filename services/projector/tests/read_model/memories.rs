@@ -103,6 +103,60 @@ async fn memories_are_found_by_words_kind_and_day() {
     }
 }
 
+/// Memories that words of a question resemble, and the one in which they stand.
+#[tokio::test]
+async fn exact_words_come_first_then_other_forms_then_what_is_like_them() {
+    let world = World::start(&[]).await;
+    let resembles = |at: usize| MemoryAppended {
+        keywords: ["reviewed", "cards", "carried", "redone"].map(str::to_owned).to_vec(),
+        ..memory(&format!("r{at}"), "journal", "Reviews", "The cards were reviewed and carried over.", "2026-11-19")
+    };
+    let sentences = [
+        ("Nora drives a red car", "red car"),
+        ("They moved to Oslo in spring", "who is moving?"),
+        ("Die Häuser stehen am Hafen", "welches Haus?"),
+        ("Los barcos llegaron al puerto", "el barco"),
+        ("极光号停在七号码头", "极光号在哪个码头"),
+        ("She is the owner of three bakeries", "which bakery does she have"),
+    ];
+    let told = (0..)
+        .zip(sentences)
+        .map(|(at, (content, _)): (usize, _)| memory(&format!("t{at}"), "fact", "", content, "2026-11-01"));
+    world.publish(&decision("bob", "1", (0..40).map(resembles).chain(told).collect())).await;
+    world.caught_up().await;
+    for (content, question) in sentences {
+        let found = found(&world, MemoriesQuery { limit: 10, ..words(question) }).await;
+        assert_eq!(contents(&found).first(), Some(&content), "{question}");
+    }
+}
+
+/// Up to builds of epoch 10, memories of one decision could have one id.
+#[tokio::test]
+async fn memories_that_were_given_one_id_are_all_there_after_a_rebuild_too() {
+    let world = World::start(&[]).await;
+    let input = Uuid::from_u128(77);
+    let step = ids::derived(ids::derived(input, "decision"), "step/2");
+    let shared = |at: usize| MemoryAppended {
+        memory_id: ids::derived(step, "memory").to_string(),
+        ..memory("x", "journal", "", &format!("fact number {at}"), "2026-11-19")
+    };
+    let event = |at: usize| DecidedEvent {
+        event_id: ids::named("event", &["shared", &at.to_string()]).to_string(),
+        thread_id: "t".into(),
+        correlation_id: Uuid::from_u128(7).to_string(),
+        event: Some(Event::MemoryAppended(shared(at))),
+        ..Default::default()
+    };
+    let events = (0..4).map(event).collect();
+    let decided = AgentDecision { input_id: input.to_string(), events, ..Default::default() };
+    world.publish(&entering(&subjects::AGENT_DECISION, "bob", "1", decided)).await;
+    world.caught_up().await;
+    assert_eq!(found(&world, words("fact")).await.len(), 4);
+    let rows = world.rows().await;
+    world.rebuild().await;
+    assert_eq!(world.rows().await["memories"], rows["memories"]);
+}
+
 #[tokio::test]
 async fn a_memory_says_what_it_was_last_told_after_a_rebuild_too() {
     let world = World::start(&[("KAIRO_PROJECTOR__BATCH", "1")]).await;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::rows;
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
+    search::is_unspaced,
     shown::At,
     stored::{Key, Text, U64},
 };
@@ -93,11 +94,22 @@ fn words(query: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let words = words.map(|word| word.chars().take(LETTERS).collect::<String>().to_lowercase());
+    let words = words.flat_map(|word| pairs(&word).into_iter().chain([word]).collect::<Vec<_>>());
     words.filter(|word| seen.insert(word.clone())).take(WORDS).collect()
 }
 
+/// The pairs of letters of a run in a script without spaces, in which nobody knows where a word ends; none of any other.
+fn pairs(word: &str) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    match letters.len() > 2 && letters.iter().all(|letter| is_unspaced(*letter)) {
+        true => letters.windows(2).map(|pair| pair.iter().collect()).collect(),
+        false => Vec::new(),
+    }
+}
+
 impl Snapshot {
-    /// The memories that fit, best first, and without words, the newest day first. By index `memories_by_word` or
+    /// The memories that fit, best first, and without words, the newest day first: those with most of the exact words, then with most
+    /// other forms of them, then with words that begin so or are like them. By index `memories_by_word`, `memories_by_form` or
     /// `memories_by_name`, and without words by `memories_of_agent` or `memories_by_place`.
     pub async fn memories(&self, query: &MemoriesQuery) -> Result<Vec<MemoryRow>, ReadError> {
         let words = words(&query.words);
@@ -108,17 +120,34 @@ impl Snapshot {
         }
         // Of letters and digits only, so there is nothing in them that means something to the query.
         let any = words.iter().map(|word| format!("'{word}':*")).collect::<Vec<_>>().join(" | ");
+        let exactly = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" | ");
         // In a script without spaces a word is a part of a longer run.
         let unspaced = words.iter().filter(|word| !word.is_ascii()).map(|word| format!("%{word}%"));
         let unspaced = Some(unspaced.collect::<Vec<_>>()).filter(|parts| !parts.is_empty());
         let fitting = memories!(
             query,
-            "(ts_rank(words, wanted) + alike)::float8",
-            ", to_tsquery('simple', $9) AS wanted,
-                LATERAL (SELECT max(word_similarity(word, named)) AS alike FROM unnest($10::text[]) AS word) AS likeness",
+            "(rank + ts_rank(words, to_tsquery('simple', $12)) / 1000)::float8",
+            ", LATERAL (
+                SELECT sum(CASE
+                    WHEN word ~ '[^ -~]' AND position(word IN lower(content)) > 0 THEN 1
+                    -- Words that stand in most sentences say little.
+                    WHEN words @@ plainto_tsquery('simple', word) AND 0 IN (length(to_tsvector('english', word)),
+                        length(to_tsvector('german', word)), length(to_tsvector('spanish', word))) THEN 0.001
+                    WHEN words @@ plainto_tsquery('simple', word) THEN 1
+                    WHEN tsvector_to_array(forms) && tsvector_to_array(to_tsvector('english', word)
+                        || to_tsvector('german', word) || to_tsvector('spanish', word)) THEN 0.05
+                    WHEN words @@ to_tsquery('simple', '''' || word || ''':*') THEN 0.003
+                    ELSE word_similarity(word, named) * 0.002
+                END) AS rank FROM unnest($10::text[]) AS word) AS ranked",
             r#"AND (agent, memory_id) IN (
                        SELECT found.agent, found.memory_id FROM memories AS found
                        WHERE found.words @@ to_tsquery('simple', $9)
+                       UNION ALL
+                       SELECT found.agent, found.memory_id FROM memories AS found
+                       WHERE found.forms @@ (
+                           SELECT string_agg('''' || stem || '''', ' | ')::tsquery
+                           FROM unnest($10) AS word, unnest(tsvector_to_array(to_tsvector('english', word)
+                               || to_tsvector('german', word) || to_tsvector('spanish', word))) AS stem)
                        UNION ALL
                        SELECT found.agent, found.memory_id FROM unnest($10) AS word
                        JOIN memories AS found ON found.named %> word
@@ -128,7 +157,8 @@ impl Snapshot {
                ORDER BY "score!" DESC, "#,
             Text::from(any.as_str()) as _,
             &words,
-            unspaced.as_deref()
+            unspaced.as_deref(),
+            Text::from(exactly.as_str()) as _
         );
         Ok(fitting.fetch_all(connection).await?)
     }
@@ -150,6 +180,7 @@ mod tests {
     fn words_are_letters_and_digits_each_once_and_not_too_many() {
         assert_eq!(words("Q2 budget: the BUDGET (Sarah's)"), ["q2", "budget", "the", "sarah", "s"]);
         assert_eq!(words("预算 会议"), ["预算", "会议"]);
+        assert_eq!(words("预算会议 tea"), ["预算", "算会", "会议", "预算会议", "tea"]);
         assert_eq!(words("' | & ! :* \\ \0"), Vec::<String>::new());
         let many: String = (0..1_000).map(|number| format!("w{number} ")).collect();
         assert_eq!(words(&many).len(), WORDS);

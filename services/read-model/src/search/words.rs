@@ -69,7 +69,8 @@ impl Word {
     }
 }
 
-fn is_unspaced(letter: char) -> bool {
+/// Whether a letter is of a script without spaces.
+pub fn is_unspaced(letter: char) -> bool {
     matches!(letter, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
 }
 

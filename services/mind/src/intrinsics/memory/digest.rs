@@ -174,6 +174,7 @@ fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value)
         secrets: kept.sealed,
         user,
         outside: outside.marks(),
+        lacks_keywords: false,
     })
 }
 

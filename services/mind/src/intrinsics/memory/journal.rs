@@ -77,8 +77,10 @@ fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
     day(context, params)?;
     let given = texts(params, "keywords")?;
     let (tier, prompt, shown, form) = match content(params)? {
-        Some(content) if !given.is_empty() => return Ok(write(context, params, content, &given)?.into()),
-        Some(content) => ("light", FIND_KEYWORDS, secrets::take_out(content).text, answer_forms::keywords()),
+        Some(content) if !given.is_empty() || context.memory_rules > 0 => {
+            return Ok(write(context, params, content, &given)?.into());
+        }
+        Some(content) => ("light", FIND_KEYWORDS, secrets::take_out(content).text, answer_forms::keywords_of_one()),
         None => match told(thread(context, params)?) {
             Some(told) => ("fast", WRITE_ENTRY, end(&told.text), answer_forms::entry()),
             None => return Ok(nothing().into()),
@@ -88,6 +90,10 @@ fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
 }
 
 fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> Result<Done, String> {
+    // Whatever a model says of what happened is better kept than lost.
+    if context.memory_rules > 0 && content(params)?.is_none() && !answer.trim().is_empty() && !has_object(answer) {
+        return write_entry(context, params, &Map::from_iter([("content".to_owned(), json!(answer.trim()))]));
+    }
     let Value::Object(answer) = json_in(answer)? else { return Err("expected a JSON object".to_owned()) };
     match content(params)? {
         Some(content) => {
@@ -96,6 +102,18 @@ fn finish(context: &Context<'_>, params: &Map<String, Value>, answer: &str) -> R
         }
         None => write_entry(context, params, &answer),
     }
+}
+
+fn has_object(answer: &str) -> bool {
+    matches!(json_in(answer), Ok(Value::Object(_)))
+}
+
+/// What happened in a thread, as it was said: for a memory that no model could write.
+pub fn write_as_said(context: &Context<'_>, params: &Map<String, Value>) -> Result<Done, String> {
+    let said = told(thread(context, params)?).ok_or("there is nothing to write down")?;
+    let from = said.text.ceil_char_boundary(said.text.len().saturating_sub(CONTENT_BYTES));
+    let content = said.text.get(from..).unwrap_or_default().to_owned();
+    write_entry(context, params, &Map::from_iter([("content".to_owned(), json!(content))]))
 }
 
 /// Writes what is given.
@@ -138,17 +156,20 @@ fn appended(
     let user = thread.as_ref().map_or(&context.turn.user, |thread| &thread.user);
     let mut outside = context.state.outside_of(context.turn);
     outside.see(thread.iter().flat_map(|thread| thread.outside.marks()));
+    let keywords = keywords(words.iter().copied());
+    let is_without_words = keywords.is_empty();
     let event = MemoryAppended {
         memory_id: memory.to_string(),
         kind: kind(params)?.to_owned(),
         subject,
         content: kept.text,
-        keywords: keywords(words.iter().copied()),
+        keywords,
         day: day(context, params)?.to_string(),
         source_event_ids,
         secrets: kept.sealed,
         user: user.clone(),
         outside: outside.marks(),
+        lacks_keywords: context.memory_rules > 0 && is_without_words,
     };
     let result = json!({
         "memory_id": event.memory_id,

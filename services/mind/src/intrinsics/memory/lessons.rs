@@ -1,6 +1,8 @@
 //! What a session of work taught: insights and facts, of the user whose tasks they were. No model calls this; it is done
 //! when nothing is left to do in a thread of work.
 
+mod correcting;
+
 use kairo_events::ids;
 use kairo_proto::{v1::MemoryAppended, words::MemoryKind};
 use serde_json::{Map, Value};
@@ -24,8 +26,8 @@ const BRIEFING_BYTES: usize = 16 * 1024;
 /// Memories that one session makes.
 const MOST: usize = 20;
 
-/// What a model is asked; none where nothing was done in the thread.
-pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
+/// What a model is asked, by these rules of memories; none where nothing was done in the thread.
+pub fn request(state: &AgentState, thread_id: &str, memory_rules: u32) -> Option<ModelRequest> {
     let thread = state.threads.get(thread_id)?;
     let told = secrets::take_out(&threads::transcript(thread, SHOWN_BYTES)).text;
     if told.is_empty() {
@@ -33,13 +35,18 @@ pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
     }
     let known = match state.memories.recalled(&thread.user, &told) {
         known if known.is_empty() => String::new(),
-        known => format!("\n\nKnown already:\n{}", memories::in_lines(&known)),
+        known if memory_rules == 0 => format!("\n\nKnown already:\n{}", memories::in_lines(&known)),
+        known => format!("\n\nKnown already:\n{}", memories::in_numbered_lines(&known)),
     };
     let (prompt, form) = match is_briefed_on(state, thread_id) {
-        true => (prompts::BRIEF, answer_forms::briefing()),
-        false => (prompts::LEARN, answer_forms::lessons()),
+        true => (prompts::BRIEF, answer_forms::briefing(memory_rules)),
+        false => (prompts::LEARN, answer_forms::lessons(memory_rules)),
     };
-    Some(ModelRequest::of("fast", prompt, format!("The session:\n{told}{known}")).answered_as(form))
+    let prompt = match memory_rules {
+        0 => prompt.to_owned(),
+        _ => format!("{prompt} {}", prompts::REPLACES),
+    };
+    Some(ModelRequest::of("fast", &prompt, format!("The session:\n{told}{known}")).answered_as(form))
 }
 
 /// Whether it is decided if its owner is told of a thread of work: the agent's own, in which it worked for its mission.
@@ -75,18 +82,22 @@ pub fn briefing(answer: &str) -> Result<Briefing, String> {
     }
 }
 
-/// What the model found out. What is nearly the same as something that is known becomes part of that, with both sources.
+/// What the model found out. What it says to replace something that is known takes its place.
 pub fn read(context: &Context<'_>, thread_id: &str, answer: &str) -> Result<Vec<MemoryAppended>, String> {
     let items = match json_in(answer) {
         Ok(Value::Object(said)) => said.get("memories").and_then(Value::as_array).cloned().unwrap_or_default(),
         _ => listed(answer, MOST)?,
     };
+    if context.memory_rules > 0 {
+        return correcting::read(context, thread_id, &items);
+    }
     let memory = |(at, item): (usize, &Value)| {
         memory(context, thread_id, at, item).map_err(|flaw| format!("memory {}: {flaw}", at + 1))
     };
     items.iter().take(MOST).enumerate().map(memory).collect()
 }
 
+/// As builds before epoch 10 read it: what is nearly the same as something that is known becomes part of that, with both sources.
 fn memory(context: &Context<'_>, thread_id: &str, at: usize, item: &Value) -> Result<MemoryAppended, String> {
     let item = item.as_object().ok_or("expected an object")?;
     let kind = match MemoryKind::from(text(item, "kind").map(str::to_lowercase).unwrap_or_default().as_str()) {
@@ -120,5 +131,6 @@ fn memory(context: &Context<'_>, thread_id: &str, at: usize, item: &Value) -> Re
         secrets: if known.is_some() { Vec::new() } else { kept.sealed },
         user: user.clone(),
         outside: outside.marks(),
+        lacks_keywords: false,
     })
 }

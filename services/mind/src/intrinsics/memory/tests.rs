@@ -40,6 +40,16 @@ fn turn(user: &str) -> Turn {
 }
 
 fn with<T>(state: &AgentState, turn: &Turn, key: Option<&sealing::Key>, go: impl FnOnce(&Context<'_>) -> T) -> T {
+    with_rules(state, turn, key, 1, go)
+}
+
+fn with_rules<T>(
+    state: &AgentState,
+    turn: &Turn,
+    key: Option<&sealing::Key>,
+    memory_rules: u32,
+    go: impl FnOnce(&Context<'_>) -> T,
+) -> T {
     go(&Context {
         agent: "default",
         state,
@@ -51,6 +61,7 @@ fn with<T>(state: &AgentState, turn: &Turn, key: Option<&sealing::Key>, go: impl
         most_steps: 8,
         known: &|_| true,
         catalogue: &Catalogue::default(),
+        memory_rules,
     })
 }
 
@@ -98,16 +109,30 @@ fn shown(request: &ModelRequest) -> (&str, &str) {
 }
 
 #[test]
-fn what_is_given_is_written_with_keywords_and_without_its_secrets() {
-    let state = state();
+fn what_is_given_is_written_at_once_and_without_its_secrets() {
     let params = json!({ "content": "Bank PIN 4711, and the WiFi password is hunter22." });
-    let request = asked(begin(&state, "memory.append", params.clone()));
+    let Ok(Begun::Done(done)) = begin(&state(), "memory.append", params) else { panic!("asks") };
+    let memory = memories(&done)[0];
+    assert_eq!(memory.content, "Bank PIN [secret pin], and the WiFi password is [secret password].");
+    assert!(memory.lacks_keywords && memory.keywords.is_empty() && memory.secrets.len() == 2);
+    let named = json!({ "content": "The kettle is red.", "keywords": ["Kettle"] });
+    let Ok(Begun::Done(done)) = begin(&state(), "memory.append", named) else { panic!("asks") };
+    assert!(!memories(&done)[0].lacks_keywords && memories(&done)[0].keywords == ["kettle"]);
+}
+
+#[test]
+fn older_builds_asked_for_the_keywords_of_what_is_given_first() {
+    let (state, anns) = (state(), turn("ann"));
+    let old = |go: &dyn Fn(&Context<'_>) -> Result<Begun, String>| with_rules(&state, &anns, Some(&KEY), 0, go);
+    let params = json!({ "content": "Bank PIN 4711, and the WiFi password is hunter22." });
+    let request = asked(old(&|context| (tool("memory.append").begin)(context, &object(params.clone()))));
     let (system, user) = shown(&request);
     assert!(request.tier == "light" && system.starts_with("You are memory.append"));
     assert_eq!(user, "Bank PIN [secret pin], and the WiFi password is [secret password].");
 
     let answer = "Sure:\n```json\n{\"keywords\": [\"WiFi\", \"wifi\", \"Bank\", \"[secret pin]\"]}\n```";
-    let done = finish(&state, "memory.append", params, answer).unwrap();
+    let finished = |context: &Context<'_>| (tool("memory.append").finish)(context, &object(params.clone()), answer);
+    let done = with_rules(&state, &anns, Some(&KEY), 0, finished).unwrap();
     let memory = memories(&done)[0];
     assert_eq!((memory.kind.as_str(), memory.day.as_str(), memory.user.as_str()), ("journal", "2026-11-22", "ann"));
     assert_eq!(memory.content, user);
@@ -204,10 +229,13 @@ fn answers_that_are_not_what_was_asked_for_are_refused() {
     let mut state = state();
     say(&mut state, "t", "e-1", "hello");
     let bomb = "[".repeat(100_000);
-    for answer in ["", "I wrote it down.", "[]", "{}", r#"{"content": 7}"#, r#"{"content": "x", "people": {}}"#, &bomb]
-    {
+    for answer in ["", "{}", r#"{"content": 7}"#, r#"{"content": "x", "people": {}}"#] {
         assert!(finish(&state, "memory.append", json!({}), answer).is_err(), "{answer:.40}");
     }
+    // Words are what happened, and better than nothing.
+    let done = finish(&state, "memory.append", json!({}), "They greeted each other.").unwrap();
+    assert_eq!(memories(&done)[0].content, "They greeted each other.");
+    assert!(memories(&done)[0].lacks_keywords);
     state.remembered(&entry("e-1", "Something happened.", "2026-11-22"));
     let many = json!(vec![json!({ "kind": "fact", "content": "x" }); 101]).to_string();
     let odd = r#"[{"kind": "person", "content": "no subject"}]"#;

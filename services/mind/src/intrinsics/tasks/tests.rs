@@ -82,6 +82,7 @@ impl Agent {
             most_steps: 20,
             known: &known,
             catalogue: &Catalogue::default(),
+            memory_rules: 1,
         };
         let intrinsic = all().into_iter().find(|intrinsic| *intrinsic.tool.name == *tool).unwrap();
         let Begun::Done(Done { events, result }) = (intrinsic.begin)(&context, params.as_object().unwrap())? else {

@@ -1,0 +1,89 @@
+//! What a model learned beside what is known: it says what corrects what, with both texts before it. What it says nothing of is kept
+//! apart, however alike it is, unless it is the very same sentence.
+
+use std::collections::BTreeSet;
+
+use kairo_events::ids;
+use kairo_proto::{v1::MemoryAppended, words::MemoryKind};
+use serde_json::{Map, Value};
+
+use super::{CONTENT_BYTES, Kept, MOST, SHOWN_BYTES, SUBJECT_BYTES, day, keywords, sources, text};
+use crate::{
+    intrinsics::{Context, threads},
+    memories::Recent,
+    secrets,
+    thread::cut_to,
+};
+
+/// The memories that an answer lists. An item that cannot be read is left out, where others can.
+pub fn read(context: &Context<'_>, thread_id: &str, items: &[Value]) -> Result<Vec<MemoryAppended>, String> {
+    let shown = known(context, thread_id);
+    let (mut taken, mut read, mut flaws) = (BTreeSet::new(), Vec::new(), Vec::new());
+    for (at, item) in items.iter().take(MOST).enumerate() {
+        match memory(context, thread_id, (at, item), &shown, &mut taken) {
+            Ok(memory) => read.push(memory),
+            Err(flaw) => flaws.push(format!("memory {}: {flaw}", at + 1)),
+        }
+    }
+    match flaws.into_iter().next().filter(|_| read.is_empty()) {
+        Some(flaw) => Err(flaw),
+        None => Ok(read),
+    }
+}
+
+/// What the model was shown as known, in its order.
+fn known<'c>(context: &Context<'c>, thread_id: &str) -> Vec<&'c Recent> {
+    let Some(thread) = context.state.threads.get(thread_id) else { return Vec::new() };
+    let told = secrets::take_out(&threads::transcript(thread, SHOWN_BYTES)).text;
+    context.state.memories.recalled(&thread.user, &told)
+}
+
+fn memory(
+    context: &Context<'_>,
+    thread_id: &str,
+    (at, item): (usize, &Value),
+    shown: &[&Recent],
+    taken: &mut BTreeSet<String>,
+) -> Result<MemoryAppended, String> {
+    let item = item.as_object().ok_or("expected an object")?;
+    let kind = match MemoryKind::from(text(item, "kind").map(str::to_lowercase).unwrap_or_default().as_str()) {
+        kind @ (MemoryKind::Insight | MemoryKind::Fact) => kind.text(),
+        _ => return Err("kind: expected insight or fact".to_owned()),
+    };
+    let content = text(item, "content").ok_or("content: expected a text")?;
+    let subject = cut_to(&secrets::take_out(text(item, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
+    let content = secrets::take_out(&cut_to(content, CONTENT_BYTES));
+    let user = &context.turn.user;
+    let is_free = |known: &&Recent| !taken.contains(&known.memory_id);
+    let same = context.state.memories.same(&kind, user, &content.text).filter(is_free);
+    let replaced = same.or_else(|| replaced(item, shown, user).filter(is_free));
+    let own_id = ids::derived(context.id, &format!("memory/{at}"));
+    let id = replaced.and_then(|known| known.memory_id.parse().ok()).unwrap_or(own_id);
+    taken.insert(id.to_string());
+    let kept = Kept::of(context.secret_key, id, content)?;
+    let fresh = context.state.threads.get(thread_id).into_iter().flat_map(|thread| &thread.fresh);
+    // The same again has both sources; what corrects something has its own.
+    let known_sources = same.into_iter().flat_map(|known| &known.sources).map(String::as_str);
+    let mut outside = context.state.outside_of(context.turn);
+    outside.see(replaced.into_iter().flat_map(|known| known.outside.marks()));
+    Ok(MemoryAppended {
+        memory_id: id.to_string(),
+        keywords: keywords(subject.split_whitespace().chain([subject.as_str(), kind.as_str()])),
+        kind,
+        subject,
+        content: same.map_or(kept.text, |known| known.content.clone()),
+        day: day(context, &Map::new())?.to_string(),
+        source_event_ids: sources(known_sources.chain(fresh.map(|event| &**event))),
+        secrets: kept.sealed,
+        user: user.clone(),
+        outside: outside.marks(),
+        lacks_keywords: false,
+    })
+}
+
+/// What an item says that it replaces: of the same user, and without a secret, which would be lost.
+fn replaced<'k>(item: &Map<String, Value>, shown: &[&'k Recent], user: &str) -> Option<&'k Recent> {
+    let number = usize::try_from(item.get("replaces")?.as_u64()?).ok()?;
+    let known = *shown.get(number.checked_sub(1)?)?;
+    (known.user == user && !known.content.contains("[secret ")).then_some(known)
+}
