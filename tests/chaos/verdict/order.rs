@@ -50,9 +50,9 @@ impl Evidence<'_> {
             let (Some(decision), Some((_, agent))) = (decision(&entry.record), route(&entry.record.subject)) else {
                 continue;
             };
-            let joined = decision.events.iter().filter_map(|event| match &event.event {
-                Some(Event::Joined(joined)) => Some((&event.correlation_id, &joined.into_correlation_id)),
-                _ => None,
+            let joined = decision.events.iter().filter_map(|event| {
+                let Some(Event::Joined(joined)) = &event.event else { return None };
+                Some((&event.correlation_id, &joined.into_correlation_id))
             });
             joins.extend(joined.clone().map(|(message, into)| (message.clone(), into.clone())));
             let joined = joined.map(|(message, _)| message);
