@@ -116,7 +116,7 @@ impl Telling<'_> {
 fn with_progress(body: ToolProgress, progress: Progress) -> Option<ToolProgress> {
     let message: String = progress.message.unwrap_or_default().chars().take(MAX_MESSAGE_CHARS).collect();
     let is_anything = progress.fraction.is_some() || !message.is_empty();
-    is_anything.then(|| ToolProgress { fraction: progress.fraction, message, ..body })
+    is_anything.then_some(ToolProgress { fraction: progress.fraction, message, ..body })
 }
 
 fn of_question(body: ToolProgress, change: QuestionChange) -> ToolProgress {

@@ -194,7 +194,7 @@ async fn sign_ins(user: Option<&Name>, session: &Session) -> Result<ExitCode, Er
     }
     let ListMcpSignInsResponse { sign_ins } = session.read(answer)?;
     if sign_ins.is_empty() {
-        terminal::line("nobody is signed in".to_owned())?;
+        terminal::line("nobody is signed in")?;
         return Ok(ExitCode::SUCCESS);
     }
     let rows = sign_ins.into_iter().map(|row| {

@@ -341,7 +341,9 @@ fn ends_before(start: &Moment, end: &Moment, floats: bool) -> bool {
     if start.all_day || end.all_day || (floats && start.zone == end.zone) {
         return if start.all_day { end.civil.date() < start.civil.date() } else { end.civil < start.civil };
     }
-    matches!((start.zoned(), end.zoned()), (Some(start), Some(end)) if end < start)
+    // In an hour that the clock leaves out, the later of two times may be the earlier moment.
+    let is_before = matches!((start.zoned(), end.zoned()), (Some(start), Some(end)) if end < start);
+    is_before && (start.zone != end.zone || end.civil < start.civil)
 }
 
 /// The length of what is given by start and end: of days whole days, of anything else the seconds that pass.
@@ -358,7 +360,7 @@ fn between(start: &Moment, end: &Moment, floats: bool) -> Option<Length> {
         return Length::new(0, start.civil.duration_until(end.civil).as_secs());
     }
     let seconds = start.zoned()?.timestamp().until(end.zoned()?.timestamp()).ok()?.get_seconds();
-    Length::new(0, seconds)
+    Length::new(0, seconds.max(0))
 }
 
 /// The last moment of a rule on the wall clock of the entry; of a date, or for days, the whole day.
