@@ -97,9 +97,9 @@ async fn orders_about_what_there_is_not_are_refused_with_the_reason() {
     let world = start().await;
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     for (order, kind) in [
-        (&["choose", id, "accept", "--agent", AGENT][..], "unknown_offer"),
-        (&["approve", id, "--agent", AGENT], "not_in_doubt"),
-        (&["reject", id, "--agent", AGENT, "--note", "never"], "not_in_doubt"),
+        (&["choose", id, "accept", "--agent", AGENT, "--user", "you"][..], "unknown_offer"),
+        (&["approve", id, "--agent", AGENT, "--user", "you"], "not_in_doubt"),
+        (&["reject", id, "--agent", AGENT, "--user", "you", "--note", "never"], "not_in_doubt"),
         (&["chains", "cancel", id, "--agent", AGENT], "unknown_chain"),
     ] {
         let refused = kairo(&world, order).await;

@@ -154,8 +154,9 @@ async fn a_composite_agent_delegates_tools_to_sub_agents_rather_than_executing_t
     let of_keeper = usage.iter().find(|row| row["agent"] == "keeper").unwrap();
     let took = of_keeper["input_tokens"].as_u64().unwrap() + of_keeper["output_tokens"].as_u64().unwrap();
     assert!(took >= 1_010 && of_keeper["user"] == "ann", "{usage:?}");
-    let told = (&answer.payload["from"], &answer.payload["spent"]["tokens"]);
-    assert_eq!(told, (&json!("keeper"), &json!(took.to_string())), "{}", answer.payload);
+    // Keywords of what it keeps are found later, and are no part of the answer.
+    let spent: u64 = answer.payload["spent"]["tokens"].as_str().unwrap().parse().unwrap();
+    assert!(answer.payload["from"] == "keeper" && (1_010..=took).contains(&spent), "{}", answer.payload);
     assert!(usage.iter().all(|row| row["agent"] != "clock"), "it asks no model to make a call: {usage:?}");
     let said = rows(&world, "/v1/conversations/keeper?user=ann", "messages").await;
     assert_eq!(said, Vec::<Value>::new(), "nobody's conversation shows it");

@@ -19,7 +19,7 @@ rules:
     when: { user_contains: "remember" }
     turn:
       - tool_calls: [{ tool: memory.append, arguments: { content: "The wifi password is hunter22." } }]
-      - tool_calls: [{ tool: memory.search, arguments: { query: "pasword", scope: recent } }]
+      - tool_calls: [{ tool: memory.search, arguments: { query: "password", scope: recent } }]
       - text: "I found {{ last_result.matches | length }}: {{ last_result.matches[0].content }}"
 "#;
 

@@ -59,7 +59,7 @@ const PURE: &[&str] = &[
     "services/tool-runner/src/builtin/calendar/expand.rs",
     "services/tool-runner/src/builtin/calendar/free.rs",
     "services/tool-runner/src/builtin/calendar/ics.rs",
-    "services/tool-runner/src/builtin/calendar/zone.rs",
+    "services/tool-runner/src/builtin/calendar/ics",
     "services/tool-runner/src/builtin/date_calc.rs",
     "services/tool-runner/src/builtin/document",
     "services/tool-runner/src/builtin/memory",

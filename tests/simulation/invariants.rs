@@ -289,7 +289,7 @@ fn minds(world: &World, agent: &Name) -> Vec<String> {
     if let Some(work) = scratch.next_work() {
         wrong.push(format!("{agent:?} has not gone on with what it works on: {work:?}"));
     }
-    if !scratch.state.work.is_nothing() {
+    if !scratch.state.work.is_at_rest() {
         wrong.push(format!("{agent:?} is in a session that never ended: {:?}", scratch.state.work));
     }
     if !scratch.state.turns.is_empty() {

@@ -72,9 +72,15 @@ pub enum Next {
 }
 
 impl Work {
-    /// Whether nothing is worked on, and nothing is about to be.
+    /// Whether nothing is worked on, and nothing waits to be.
     pub fn is_nothing(&self) -> bool {
-        let waits = !self.summaries.is_empty() || !self.keywords.is_nothing();
+        self.keywords.is_nothing() && self.is_at_rest()
+    }
+
+    /// Whether nothing is worked on, and nothing is about to be: keywords may wait until the agent has decided on other things.
+    pub fn is_at_rest(&self) -> bool {
+        let keywords_wait = !self.keywords.is_nothing() && self.keywords.pause == 0;
+        let waits = !self.summaries.is_empty() || keywords_wait;
         self.next.is_none() && self.threads.is_empty() && self.rests.is_none() && !waits
     }
 

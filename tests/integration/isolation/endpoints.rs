@@ -38,11 +38,14 @@ enum Attempt {
     Read(Vec<String>),
     /// What these bodies do.
     Write(Vec<Value>),
-    /// By this test of [`crate::limited`], as it is no request with an answer.
+    /// By this test of [`crate::limited`] or [`crate::people`], as it is no request with an answer, or takes a server.
     TriedIn(&'static str),
 }
 
 use Attempt::{Read, TriedIn, Write};
+
+/// The test of signing in and out at MCP servers.
+const SIGN_INS: &str = "a_users_key_signs_in_its_user_alone";
 
 fn attempt(access: &Access, joe: &Things) -> Attempt {
     let Things { thread, correlation, action, process, task, chain, memory, approval } = joe;
@@ -69,6 +72,8 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
         ("GET", "/v1/ws") => TriedIn("a_user_sees_what_concerns_them_and_nothing_else"),
         ("GET", "/v1/teams" | "/v1/teams/{team}") => TriedIn("a_user_sees_and_orders_their_own_teams_only"),
         ("POST", "/v1/chat/completions") => TriedIn("a_chat_is_of_the_user_of_the_key_and_needs_both_scopes"),
+        ("POST" | "DELETE", "/v1/mcp/{server}/login") => TriedIn(SIGN_INS),
+        ("POST", "/v1/mcp/{server}/login/finish") | ("GET", "/v1/mcp/sign-ins") => TriedIn(SIGN_INS),
         ("POST", "/v1/messages") => Write(vec![as_joe(json!({ "text": "as joe" }))]),
         ("POST", "/v1/choices") => {
             let choice = json!({ "offer_id": approval, "option": "accept" });
@@ -181,7 +186,9 @@ async fn no_endpoint_shows_or_changes_what_is_anothers() {
         match attempt(access, &joe) {
             TriedIn(test) => {
                 assert!(
-                    include_str!("../limited.rs").contains(&format!("async fn {test}()")),
+                    [include_str!("../limited.rs"), include_str!("../people.rs")]
+                        .iter()
+                        .any(|tests| tests.contains(&format!("async fn {test}()"))),
                     "there is no test {test}"
                 );
             }

@@ -114,9 +114,9 @@ fn memories_that_an_older_build_gave_one_id_are_all_there() {
     let ids: BTreeSet<String> = decision(&decided.unwrap())
         .events
         .iter()
-        .filter_map(|event| match &event.event {
-            Some(Event::MemoryAppended(memory)) => Some(memory.memory_id.clone()),
-            _ => None,
+        .filter_map(|event| {
+            let Some(Event::MemoryAppended(memory)) = &event.event else { return None };
+            Some(memory.memory_id.clone())
         })
         .collect();
     assert_eq!(ids.len(), 1, "as those builds wrote them");

@@ -163,11 +163,10 @@ fn history() -> Vec<Record> {
         record(19, "kairo.agent.bob.approval", verdict("happened", &id)),
         record(20, "kairo.agent.bob.choice", choice),
         decision(21, "bob", [of_turn(6, decided_as("other", "matched", matched))]),
-        record(22, "kairo.user.cat.undelivered", refused),
-        decision(23, "bob", [decided_as("t", "chain", Event::ChainStarted(chain)), asked.clone()]),
+        decision(22, "bob", [decided_as("t", "chain", Event::ChainStarted(chain)), asked.clone()]),
         // Somebody else's counts neither before nor behind that of the one who was asked.
         record(
-            24,
+            23,
             "kairo.agent.bob.approval",
             AgentApproval { user: "cat".into(), ..verdict("rejected", &asked.event_id) },
         ),
@@ -191,6 +190,7 @@ fn history() -> Vec<Record> {
         ended_of_eve(40, &other, true),
         ended_of_eve(41, &other, true),
         record(42, "kairo.agent.eve.approval", verdict("did_not_happen", &other)),
+        record(43, "kairo.user.cat.undelivered", refused),
     ]
 }
 

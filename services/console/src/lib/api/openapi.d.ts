@@ -1031,6 +1031,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/mcp/sign-ins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who is signed in at which MCP server
+         * @description Without a user it takes the scope admin, and lists all sign-ins, also those that servers have for all users.
+         */
+        get: operations["listMcpSignIns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/mcp/{server}/login": {
         parameters: {
             query?: never;
@@ -1042,12 +1062,12 @@ export interface paths {
         put?: never;
         /**
          * Begin to sign in at an MCP server
-         * @description For a server whose oauth has the grant authorization_code. The answer tells the address at which a person goes on, with a browser. The browser is sent back to redirect_uri, at the machine on which it runs, where kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a server that is configured without oauth.
+         * @description For a server whose oauth has the grant authorization_code. The answer tells the address at which a person goes on, with a browser. The browser is sent back to redirect_uri, at the machine on which it runs, where kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a server that is configured without oauth. The scope write is enough to sign in as the user whom the key may act as; without a user it takes admin.
          */
         post: operations["beginMcpLogin"];
         /**
          * Sign out at an MCP server
-         * @description Its tokens are forgotten, and revoked where the authorization server takes that. The server is down until somebody signs in.
+         * @description The tokens are forgotten, and revoked where the authorization server takes that. Calls fail until somebody signs in again: those of the user, or those of all where the server has one sign-in.
          */
         delete: operations["mcpLogout"];
         options?: never;
@@ -1892,6 +1912,8 @@ export interface components {
         BeginMcpLoginRequest: {
             /** @description Where the browser is sent back to: http:// on 127.0.0.1, [::1] or localhost. */
             redirect_uri: string;
+            /** @description Who signs in, at a server where each user does; absent at others. */
+            user?: components["schemas"]["Name"];
         };
         BeginMcpLoginResponse: {
             /** @description Where a person goes on. */
@@ -2540,6 +2562,8 @@ export interface components {
         FinishMcpLoginRequest: {
             /** @description The address that the browser was sent back to, with its code and state. */
             address: string;
+            /** @description Who began to sign in, at a server where each user does; absent at others. */
+            user?: components["schemas"]["Name"];
         };
         FinishMcpLoginResponse: {
             /** @description What was granted. */
@@ -3312,6 +3336,10 @@ export interface components {
         ListKeysResponse: {
             keys: components["schemas"]["KeyRow"][];
         };
+        ListMcpSignInsResponse: {
+            /** @description By server and user; at most 1 024 of each server. */
+            sign_ins: components["schemas"]["McpSignInRow"][];
+        };
         /** @description The memories; those that fit best, or else the newest, first. */
         ListMemoriesResponse: {
             memories: components["schemas"]["MemoryRow"][];
@@ -3469,6 +3497,20 @@ export interface components {
             forgotten: boolean;
             /** @description Whether the authorization server revoked it. */
             revoked: boolean;
+        };
+        /** @description A sign-in at an MCP server. Tokens stand in no answer. */
+        McpSignInRow: {
+            /** @description What was granted. */
+            scopes: string[];
+            /** @description The server's name in tool_runner.mcp. */
+            server: string;
+            /**
+             * Format: date-time
+             * @description When the person signed in; absent where that is not known.
+             */
+            since: string;
+            /** @description Who is signed in; absent for the one sign-in that a server has for all users. */
+            user: string | null;
         };
         /** @description Something that an agent remembers. */
         MemoryRow: {
@@ -7118,6 +7160,35 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listMcpSignIns: {
+        parameters: {
+            query?: {
+                /** @description Whose; absent for all. */
+                user?: components["schemas"]["Name"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListMcpSignInsResponse"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     beginMcpLogin: {
         parameters: {
             query?: never;
@@ -7157,7 +7228,10 @@ export interface operations {
     };
     mcpLogout: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Who signs out, at a server where each user does; absent at others. */
+                user?: components["schemas"]["Name"];
+            };
             header?: never;
             path: {
                 /** @description The server's name in tool_runner.mcp. */
