@@ -105,7 +105,7 @@ impl Order {
             v1::UserMessageUndelivered::TYPE if own => Some(Outcome::Failed { reason: text }),
             v1::AgentFailed::TYPE if own || self.is_its_turn(event) => self.failed(event, text),
             v1::ToolResult::TYPE if flag(event, "late") => None,
-            v1::ToolResult::TYPE if self.awaits_result() && (own || self.is_its_call(event)) => {
+            v1::ToolResult::TYPE if self.ends_with_result() && (own || self.is_its_call(event)) => {
                 match flag(event, "ok") {
                     true => Some(Outcome::Done { text }),
                     false => Some(Outcome::Failed { reason: text }),
@@ -133,7 +133,7 @@ impl Order {
         }
     }
 
-    fn awaits_result(&self) -> bool {
+    fn ends_with_result(&self) -> bool {
         matches!(self.until, Awaited::Result | Awaited::End)
     }
 

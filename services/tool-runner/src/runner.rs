@@ -26,7 +26,7 @@ use kairo_core::{
     bus::{
         Bus, BusConfig, BusError,
         append::Outgoing,
-        cancels::Cancels,
+        cancels::{self, Cancels},
         consume::{Delivery, Failure, Handler, Settled},
         ledger::{Entered, Ledger},
         liveness::{Held, Liveness},
@@ -38,7 +38,10 @@ use kairo_core::{
     record::Record,
     subjects::{self, Service, TOOL_INVOKE},
 };
-use kairo_proto::{Body, v1::ToolInvoke};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, ToolInvoke},
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, field::Empty};
@@ -248,12 +251,15 @@ impl Runner {
         Ok(begun)
     }
 
-    /// Which of the job's calls later decisions want stopped, and where that stands.
+    /// Which of the job's calls its decision or later ones want stopped, and where that stands.
     async fn stopped(&self, job: &Job<'_>) -> Result<BTreeMap<Uuid, u64>, BusError> {
         let actions: Vec<Uuid> = job.calls.iter().map(|call| call.asked.action).collect();
         // What is old may be a copy that somebody published again, behind a decision that stops its calls.
         let newest = if self.is_fresh(job) { job.decision.sequence } else { job.since };
-        self.cancels.of(&job.agent, job.since, newest, &actions).await
+        let mut stopped = self.cancels.of(&job.agent, job.since, newest, &actions).await?;
+        let at_once = AgentDecision::of(&job.decision.body).into_iter().flat_map(cancels::stopped);
+        stopped.extend(at_once.filter(|call| actions.contains(call)).map(|call| (call, job.decision.sequence)));
+        Ok(stopped)
     }
 
     fn is_fresh(&self, job: &Job<'_>) -> bool {

@@ -104,8 +104,9 @@ impl Window {
     }
 }
 
-/// The calls that a decision wants stopped.
-fn stopped(decision: &AgentDecision) -> impl Iterator<Item = Uuid> {
+/// The calls that a decision wants stopped. One that it asks for itself may be among them: a model can ask at once for a call and
+/// for an end of what that belongs to.
+pub fn stopped(decision: &AgentDecision) -> impl Iterator<Item = Uuid> {
     let calls = decision.events.iter().filter_map(|event| event.tool_call());
     let stopping = calls.filter(|call| STOPPING.contains(&call.tool.as_str()));
     stopping.filter_map(|call| Uuid::parse_str(&call.target_action_id).ok())
