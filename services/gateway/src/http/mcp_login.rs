@@ -104,12 +104,11 @@ fn may_sign_in(caller: &Caller, user: Option<&Name>) -> Result<(), Problem> {
 
 /// Refuses what concerns all users to whoever may not do everything: they have to name a user.
 fn is_of_all(caller: &Caller) -> Result<(), Problem> {
-    caller.act_as_user(None)?;
-    caller.require(Scope::Admin).map_err(|_| {
-        let expected = "a user, as only a key with the scope admin acts for all".to_owned();
+    let may_all = caller.act_as_user(None).and_then(|()| caller.act_on_agent(None));
+    may_all.and_then(|()| caller.require(Scope::Admin)).map_err(|_| {
+        let expected = "a user, as only a key with the scope admin and without limits acts for all".to_owned();
         Problem::invalid(vec![FieldError { field: "user".to_owned(), expected, found: None }])
-    })?;
-    caller.act_on_agent(None)
+    })
 }
 
 async fn ask(gateway: &Gateway, server: String, user: Option<Name>, ask: Ask) -> Result<McpSignInAnswer, Problem> {

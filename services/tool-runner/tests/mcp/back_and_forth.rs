@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kairo_tool_runner::mcp::People;
 use kairo_tool_runner::questions::{Answer, Question, Questions, Refused, Wanted};
-use kairo_tool_runner::tool::{CallContext, CallResult, ProgressReporter};
+use kairo_tool_runner::tool::{CallContext, CallResult, ProgressReporter, ToolErrorKind};
 use kairo_tool_runner::toolbox::Toolbox;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -91,9 +91,11 @@ async fn a_user_answers_what_a_server_asks() {
 async fn a_question_ends_with_its_call_and_is_not_put_on_nobodys_behalf() {
     let desk = Desk::start().await;
     let canceled = desk.ask(async |_, ctx| ctx.cancel.cancel());
-    // The server hears that its question is canceled, and says what came of the call.
-    let canceled = text(&canceled.await).to_lowercase();
-    assert!(canceled.contains("cancel"), "{canceled}");
+    // The server hears that its question is canceled, and says what came of the call, unless it takes longer than the grace.
+    match canceled.await {
+        Ok(said) => assert!(said.to_string().to_lowercase().contains("cancel"), "{said}"),
+        Err(error) => assert_eq!(error.kind, ToolErrorKind::InDoubt, "{error}"),
+    }
     let nobodys = call(&desk.toolbox, ASK, json!({})).await;
     assert!(text(&nobodys).to_lowercase().contains("decline"), "{nobodys:?}");
     desk.stop().await;
