@@ -24,7 +24,7 @@ async fn world() -> World {
 }
 
 /// What this user is asked, once the read model knows.
-async fn asked(world: &World, user: &str) -> (Sent, String) {
+async fn ask_for_consent(world: &World, user: &str) -> (Sent, String) {
     let message = json!({ "user": user, "agent": "clerk", "text": "the time please" });
     let sent = world.send_as(&message).await;
     let is_asked = |type_name: &str| type_name == v1::ApprovalRequested::TYPE;
@@ -46,7 +46,7 @@ async fn waiting_of(world: &World, user: &str) -> usize {
 async fn a_verdict_of_somebody_who_was_not_asked_is_none() {
     let world = world().await;
     for (user, other, verdict) in [("mireille", "tomasz", "approved"), ("z-4", "you", "rejected")] {
-        let (sent, id) = asked(&world, user).await;
+        let (sent, id) = ask_for_consent(&world, user).await;
         let body = |user: &str| json!({ "user": user, "agent": "clerk", "action_id": id, "verdict": verdict });
         let (status, problem) = world.post("/v1/approvals", &body(other)).await;
         assert_eq!((status, &problem["errors"][0]["field"]), (403, &json!("user")), "{problem}");
@@ -83,7 +83,7 @@ async fn a_verdict_of_somebody_who_was_not_asked_is_none() {
 async fn the_command_line_answers_as_whoever_was_asked() {
     let world = world().await;
     for command in ["approve", "reject"] {
-        let (sent, id) = asked(&world, "noor").await;
+        let (sent, id) = ask_for_consent(&world, "noor").await;
         let wrong = kairo(&world, &[command, &id, "--user", "you"]).await;
         let told = String::from_utf8_lossy(&wrong.stderr).into_owned();
         assert!(!wrong.status.success() && told.contains("noor"), "{told}");
@@ -98,7 +98,7 @@ async fn the_command_line_answers_as_whoever_was_asked() {
 #[tokio::test]
 async fn a_call_that_waits_for_consent_can_be_canceled() {
     let world = world().await;
-    let (sent, id) = asked(&world, "noor").await;
+    let (sent, id) = ask_for_consent(&world, "noor").await;
     let output = kairo(&world, &["actions", "cancel", &id[..8]]).await;
     assert!(output.status.success(), "{output:?}");
     world.reply(&sent).await;

@@ -479,7 +479,8 @@ pub struct UserCommand {
     /// "add": the submodule that the agent is to have; "remove": of one that it has, the name alone. From epoch 6 on.
     #[prost(message, optional, tag = "20")]
     pub submodule: ::core::option::Option<Submodule>,
-    /// Whether the action may also be a call that waits for a human's consent: canceled, it is never made. From epoch 10 on.
+    /// True where action_id may also name a call that waits for a human's consent. Canceling it means that it is never made. From epoch
+    /// 10 on; without it, only actions that are in flight are meant.
     #[prost(bool, tag = "21")]
     pub includes_consents: bool,
 }
@@ -569,7 +570,7 @@ pub struct ToolProgress {
     /// As in ToolResult, for what it says.
     #[prost(string, repeated, tag = "6")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// What the tool's server asks the user while the call waits. It comes at once, also within the second.
+    /// A question of the MCP server to the user, which the call waits for. Not subject to the limit of one report a second.
     #[prost(message, optional, tag = "16")]
     pub question: ::core::option::Option<ToolQuestion>,
     /// A question of this call that has ended before the call did. The result of the call ends all of its questions.
@@ -586,8 +587,8 @@ impl ::prost::Name for ToolProgress {
         "/kairo.v1.ToolProgress".into()
     }
 }
-/// What an MCP server asks a user while a call waits: answered with POST /v1/questions/{question_id}. The fields of the answer
-/// go to the server alone, and stand in no event.
+/// A question of an MCP server to a user (elicitation). The user answers with POST /v1/questions/{question_id}. The values of the
+/// answer go to the server alone, and stand in no event.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ToolQuestion {
     #[prost(string, tag = "1")]
@@ -606,7 +607,7 @@ pub struct ToolQuestion {
     /// When it counts as not answered.
     #[prost(message, optional, tag = "6")]
     pub until: ::core::option::Option<::prost_types::Timestamp>,
-    /// Who is asked.
+    /// The user who may answer.
     #[prost(string, tag = "7")]
     pub user: ::prost::alloc::string::String,
 }
@@ -625,7 +626,7 @@ impl ::prost::Name for ToolQuestion {
 pub struct ToolQuestionEnd {
     #[prost(string, tag = "1")]
     pub question_id: ::prost::alloc::string::String,
-    /// What the user said; cancel also where nobody answered in time, or the call ended.
+    /// The user's answer. Also "cancel" when nobody answered before until, or the call ended first.
     #[prost(string, tag = "2")]
     pub action: ::prost::alloc::string::String,
 }
@@ -2434,7 +2435,7 @@ pub struct MemoryAppended {
     /// As in ToolResult: of what it was made from.
     #[prost(string, repeated, tag = "10")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether its keywords are still to be found: a model is asked for them later, for several memories at once.
+    /// True where the memory has no keywords yet. The agent writes it again, with the same memory_id, once a model has named them.
     #[prost(bool, tag = "20")]
     pub lacks_keywords: bool,
 }
@@ -5706,10 +5707,10 @@ pub struct McpSignInRow {
     /// The server's name in tool_runner.mcp.
     #[prost(string, tag = "1")]
     pub server: ::prost::alloc::string::String,
-    /// Who is signed in; absent for the one sign-in that a server has for all users.
+    /// The user whose calls use it; absent where all users of the server share one sign-in.
     #[prost(string, optional, tag = "2")]
     pub user: ::core::option::Option<::prost::alloc::string::String>,
-    /// What was granted.
+    /// The OAuth scopes of its token.
     #[prost(string, repeated, tag = "3")]
     pub scopes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// When the person signed in; absent where that is not known.

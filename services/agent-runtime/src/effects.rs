@@ -17,13 +17,15 @@ use kairo_core::{
         timers::Timer,
     },
     envelope::{Envelope, Origin},
-    event_json::held,
     hooks::Registration,
     ids::Name,
     record::{Place, Record},
     subjects::{self, AGENT_ANSWER, AGENT_REQUEST, Service},
 };
-use kairo_proto::{Body, v1::AgentRequest};
+use kairo_proto::{
+    Body,
+    v1::{AgentDecision, AgentRequest},
+};
 
 use plan::{Effect, Planned, Told};
 use uuid::Uuid;
@@ -66,7 +68,8 @@ impl Effects {
     /// What one agent tells another belongs to what the first was about, and is caused by the event that says it.
     fn caused_by(&self, record: &Record, decided: Place, id: Uuid, correlation_id: Uuid) -> Envelope {
         let envelope = record.envelope.follow(id, Service::AgentRuntime, Origin::Internal, self.bus.now());
-        let event = held(&record.body).get(decided.position).copied();
+        let events = AgentDecision::of(&record.body).map(|decision| &decision.events);
+        let event = events.and_then(|events| Uuid::parse_str(&events.get(decided.position)?.event_id).ok());
         Envelope { correlation_id, causation_id: event.or(envelope.causation_id), thread_id: None, ..envelope }
     }
 }

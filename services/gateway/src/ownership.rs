@@ -189,11 +189,16 @@ pub enum About {
     Team(&'static str, String),
 }
 
+/// The read model, once it has all that is in the log now.
+async fn up_to_now(gateway: &Gateway) -> Result<Snapshot, Problem> {
+    let newest = end_of_log(&gateway.bus).await?;
+    at_least(gateway, newest, Duration::from_millis(gateway.config.freshness_wait_ms)).await
+}
+
 /// Refuses what is about something that is not the user's own. Whether it is somebody else's or nobody's is not told
 /// apart, so that nobody finds out by its id that it is there.
 pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> Result<(), Problem> {
-    let newest = end_of_log(&gateway.bus).await?;
-    let snapshot = at_least(gateway, newest, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
+    let snapshot = up_to_now(gateway).await?;
     let (field, found, theirs) = match about {
         About::Thread(field, thread) => {
             let owner = query::answered(gateway, snapshot.owner_of_thread(agent, thread)).await?;
@@ -232,8 +237,7 @@ pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> 
 /// who was asked, the agent is left to refuse it.
 pub async fn hold_to_asked(gateway: &Gateway, user: &str, agent: &str, kind: Kind, id: Uuid) -> Result<(), Problem> {
     let asked = async {
-        let newest = end_of_log(&gateway.bus).await?;
-        let snapshot = at_least(gateway, newest, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
+        let snapshot = up_to_now(gateway).await?;
         query::answered(gateway, snapshot.owners(kind, &[id])).await
     };
     let Ok(owners) = asked.await else { return Ok(()) };

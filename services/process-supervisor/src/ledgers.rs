@@ -86,9 +86,7 @@ impl Ledgers {
     async fn is_canceled(&self, target: Target<'_>) -> Result<bool, BusError> {
         let Target { agent, action, after } = target;
         let entries = self.canceled.entries_for_sure(agent, after, &[action]).await?;
-        // The decision that asked for it may want it stopped, too.
-        let before = after.saturating_sub(1);
-        Ok(!entries.is_empty() || !self.decided.of(agent, before, before, &[action]).await?.is_empty())
+        Ok(!entries.is_empty() || !self.decided.of(agent, after, after, &[action]).await?.is_empty())
     }
 
     /// Writes that an action was asked to end, unless that is in the log.

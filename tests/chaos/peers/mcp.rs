@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{BOOK, Errand, PAY, behavior::Behavior};
 
 /// What a message of a client is, as far as it matters.
-pub enum Asked {
+pub enum Request {
     /// It wants no answer.
     Notification,
     /// A request that is answered with this.
@@ -22,13 +22,13 @@ pub fn schema() -> Value {
 }
 
 /// Reads a message. Every other list of tools, of which `listed` is the number, has one tool more.
-pub fn read(message: &Value, caller: &str, listed: usize) -> Asked {
+pub fn read(message: &Value, caller: &str, listed: usize) -> Request {
     let id = message.get("id").cloned().unwrap_or_default();
     let method = message.get("method").and_then(Value::as_str).unwrap_or_default();
     if id.is_null() || method.is_empty() {
-        return Asked::Notification;
+        return Request::Notification;
     }
-    let result = |result: Value| Asked::Answered(json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    let result = |result: Value| Request::Answered(json!({ "jsonrpc": "2.0", "id": id, "result": result }));
     match method {
         "initialize" => result(json!({
             "protocolVersion": "2025-06-18",
@@ -41,9 +41,9 @@ pub fn read(message: &Value, caller: &str, listed: usize) -> Asked {
             let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
             let (effect, key) = (text("/params/arguments/effect"), text("/params/_meta/kairo~1action-id"));
             let is_keyed = text("/params/name") == BOOK;
-            Asked::Call { id, errand: Errand { effect, key, caller: caller.to_owned(), is_keyed } }
+            Request::Call { id, errand: Errand { effect, key, caller: caller.to_owned(), is_keyed } }
         }
-        _ => Asked::Answered(
+        _ => Request::Answered(
             json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "Method not found" } }),
         ),
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     CALLER, Peer, Ways,
     behavior::Behavior,
-    mcp::{self, Asked},
+    mcp::{self, Request},
 };
 
 const JSON: &str = "application/json";
@@ -33,9 +33,9 @@ async fn hear(State(ways): State<Ways>, headers: HeaderMap, body: Bytes) -> Resp
     let caller = caller(&headers);
     let listed = LISTED.fetch_add(1, Ordering::Relaxed);
     match mcp::read(&message, &caller, listed / 3) {
-        Asked::Notification => acknowledge(&ways, listed),
-        Asked::Answered(answer) => whole(StatusCode::OK, JSON, answer.to_string()),
-        Asked::Call { id, errand } => {
+        Request::Notification => acknowledge(&ways, listed),
+        Request::Answered(answer) => whole(StatusCode::OK, JSON, answer.to_string()),
+        Request::Call { id, errand } => {
             // It goes on when whoever called is gone.
             let calling = tokio::spawn(async move {
                 let behavior = ways.behavior(Peer::Shop, &errand);

@@ -14,7 +14,7 @@ use super::{
     Peer, Ways,
     behavior::{Behavior, Share},
     book::Book,
-    mcp::{self, Asked},
+    mcp::{self, Request},
 };
 
 /// Serves until its input ends. Its arguments: the seed, the share of calls that go wrong, the file of the book, and who calls.
@@ -33,9 +33,9 @@ pub fn serve(arguments: &[String]) {
         let Ok(line) = line else { return };
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         match mcp::read(&message, caller, listed.load(Ordering::Relaxed)) {
-            Asked::Notification => {}
-            Asked::Answered(answer) => say(answer.to_string().as_bytes()),
-            Asked::Call { id, errand } => {
+            Request::Notification => {}
+            Request::Answered(answer) => say(answer.to_string().as_bytes()),
+            Request::Call { id, errand } => {
                 let (ways, listed) = (ways.clone(), Arc::clone(&listed));
                 runtime.spawn(async move {
                     let behavior = ways.behavior(Peer::Desk, &errand);

@@ -64,7 +64,7 @@ pub async fn end(
     path: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<Told<McpLogoutResponse>, Problem> {
-    let user = whose(query.as_deref())?;
+    let user = read_user(query.as_deref())?;
     may_sign_in(&caller, user.as_ref())?;
     let answer = ask(&gateway, server(path)?, user, Ask::End(McpSignInEnd::default())).await?;
     let McpSignInAnswer { forgotten, revoked, .. } = answer;
@@ -77,7 +77,7 @@ pub async fn list(
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Told<ListMcpSignInsResponse>, Problem> {
-    let user = whose(query.as_deref())?;
+    let user = read_user(query.as_deref())?;
     match &user {
         Some(user) => caller.act_as_user(Some(user.as_str()))?,
         None => is_of_all(&caller)?,
@@ -138,7 +138,7 @@ pub fn read(body: &[u8], field: &'static str) -> Result<(String, Option<Name>), 
     fields.complete(|| Some((address?, user)))
 }
 
-fn whose(query: Option<&str>) -> Result<Option<Name>, Problem> {
+fn read_user(query: Option<&str>) -> Result<Option<Name>, Problem> {
     let mut fields = Fields::from_query(query);
     let user = fields.optional("user", NAME, value(name));
     fields.complete(|| Some(user))

@@ -3500,7 +3500,7 @@ export interface components {
         };
         /** @description A sign-in at an MCP server. Tokens stand in no answer. */
         McpSignInRow: {
-            /** @description What was granted. */
+            /** @description The OAuth scopes of its token. */
             scopes: string[];
             /** @description The server's name in tool_runner.mcp. */
             server: string;
@@ -3509,7 +3509,7 @@ export interface components {
              * @description When the person signed in; absent where that is not known.
              */
             since: string;
-            /** @description Who is signed in; absent for the one sign-in that a server has for all users. */
+            /** @description The user whose calls use it; absent where all users of the server share one sign-in. */
             user: string | null;
         };
         /** @description Something that an agent remembers. */

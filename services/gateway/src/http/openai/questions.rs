@@ -62,7 +62,7 @@ pub fn requested(event: &EventJson) -> Question {
 }
 
 /// What an MCP server asks while a call waits.
-pub fn asked(event: &EventJson) -> Option<Question> {
+pub fn read_question(event: &EventJson) -> Option<Question> {
     let of = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let asked = event.payload.get("question").filter(|asked| asked.is_object())?;
     let id = Uuid::parse_str(&of(asked, "question_id")).ok()?;

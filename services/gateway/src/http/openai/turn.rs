@@ -173,7 +173,7 @@ impl Turn {
                 }
             }
             v1::ThreadSuggested::TYPE => self.open.push(questions::suggested(event)),
-            v1::ToolProgress::TYPE => self.open.extend(questions::asked(event)),
+            v1::ToolProgress::TYPE => self.open.extend(questions::read_question(event)),
             v1::ApprovalRequested::TYPE => self.open.push(questions::requested(event)),
             v1::UserMessageUndelivered::TYPE => self.undelivered = Some(event.text().to_owned()),
             _ => {}

@@ -12,9 +12,10 @@ use crate::{
     answer::json_in,
     answer_forms,
     intrinsics::{Context, threads},
-    memories, prompts,
+    memories::{self, Recent},
+    prompts,
     request::ModelRequest,
-    secrets,
+    secrets::{self, Cleaned},
     state::AgentState,
     thread::cut_to,
 };
@@ -28,12 +29,11 @@ const MOST: usize = 20;
 
 /// What a model is asked, by these rules of memories; none where nothing was done in the thread.
 pub fn request(state: &AgentState, thread_id: &str, memory_rules: u32) -> Option<ModelRequest> {
-    let thread = state.threads.get(thread_id)?;
-    let told = secrets::take_out(&threads::transcript(thread, SHOWN_BYTES)).text;
+    let (told, known) = recall(state, thread_id)?;
     if told.is_empty() {
         return None;
     }
-    let known = match state.memories.recalled(&thread.user, &told) {
+    let known = match known {
         known if known.is_empty() => String::new(),
         known if memory_rules == 0 => format!("\n\nKnown already:\n{}", memories::in_lines(&known)),
         known => format!("\n\nKnown already:\n{}", memories::in_numbered_lines(&known)),
@@ -47,6 +47,33 @@ pub fn request(state: &AgentState, thread_id: &str, memory_rules: u32) -> Option
         _ => format!("{prompt} {}", prompts::REPLACES),
     };
     Some(ModelRequest::of("fast", &prompt, format!("The session:\n{told}{known}")).answered_as(form))
+}
+
+/// What a model is shown of a thread, and what is known of its subjects.
+fn recall<'s>(state: &'s AgentState, thread_id: &str) -> Option<(String, Vec<&'s Recent>)> {
+    let thread = state.threads.get(thread_id)?;
+    let told = secrets::take_out(&threads::transcript(thread, SHOWN_BYTES)).text;
+    let known = state.memories.recalled(&thread.user, &told);
+    Some((told, known))
+}
+
+/// A memory as a model says it.
+struct Item {
+    kind: String,
+    subject: String,
+    content: Cleaned,
+}
+
+/// # Errors
+/// The field that is missing or wrong, and what was expected.
+fn read_item(item: &Map<String, Value>) -> Result<Item, String> {
+    let kind = match MemoryKind::from(text(item, "kind").map(str::to_lowercase).unwrap_or_default().as_str()) {
+        kind @ (MemoryKind::Insight | MemoryKind::Fact) => kind.text(),
+        _ => return Err("kind: expected insight or fact".to_owned()),
+    };
+    let content = text(item, "content").ok_or("content: expected a text")?;
+    let subject = cut_to(&secrets::take_out(text(item, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
+    Ok(Item { kind, subject, content: secrets::take_out(&cut_to(content, CONTENT_BYTES)) })
 }
 
 /// Whether it is decided if its owner is told of a thread of work: the agent's own, in which it worked for its mission.
@@ -100,13 +127,7 @@ pub fn read(context: &Context<'_>, thread_id: &str, answer: &str) -> Result<Vec<
 /// As builds before epoch 10 read it: what is nearly the same as something that is known becomes part of that, with both sources.
 fn memory(context: &Context<'_>, thread_id: &str, at: usize, item: &Value) -> Result<MemoryAppended, String> {
     let item = item.as_object().ok_or("expected an object")?;
-    let kind = match MemoryKind::from(text(item, "kind").map(str::to_lowercase).unwrap_or_default().as_str()) {
-        kind @ (MemoryKind::Insight | MemoryKind::Fact) => kind.text(),
-        _ => return Err("kind: expected insight or fact".to_owned()),
-    };
-    let content = text(item, "content").ok_or("content: expected a text")?;
-    let subject = cut_to(&secrets::take_out(text(item, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
-    let content = secrets::take_out(&cut_to(content, CONTENT_BYTES));
+    let Item { kind, subject, content } = read_item(item)?;
     let user = &context.turn.user;
     let known = context.state.memories.like(&kind, user, &content.text);
     let id = ids::derived(context.id, &format!("memory/{at}"));

@@ -16,7 +16,7 @@ fn moment(case: &Value, key: &str, zone: &TimeZone) -> Zoned {
     Timestamp::from_second(case[key].as_i64().unwrap()).unwrap().to_zoned(zone.clone())
 }
 
-fn shown(one: &Occurrence) -> Value {
+fn render(one: &Occurrence) -> Value {
     if one.all_day {
         return json!([one.start.date().to_string(), one.end.date().to_string(), one.details.title]);
     }
@@ -29,7 +29,7 @@ fn judge(case: &Value) -> Option<String> {
     let calendar = ics::read(case["text"].as_str().unwrap(), "file", &zone, &|| true);
     let all = calendar.entries.iter().flat_map(|entry| occurrences(entry, &within, MOST).0);
     let begins_within = |one: &Occurrence| one.start >= within.start && one.start < within.end;
-    let mut found: Vec<String> = all.filter(begins_within).map(|one| shown(&one).to_string()).collect();
+    let mut found: Vec<String> = all.filter(begins_within).map(|one| render(&one).to_string()).collect();
     let mut expected: Vec<String> = case["expected"].as_array().unwrap().iter().map(Value::to_string).collect();
     for list in [&mut found, &mut expected] {
         list.sort();

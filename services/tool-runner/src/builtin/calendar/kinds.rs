@@ -22,7 +22,7 @@ fn calendar(head: &str, events: &[&str]) -> Calendar {
 }
 
 /// Starts and ends in March and April of 2026.
-fn shown(calendar: &Calendar) -> Vec<String> {
+fn render(calendar: &Calendar) -> Vec<String> {
     let within = Span::new(at("2026-03-01T00:00"), at("2026-05-01T00:00"));
     let mut all: Vec<_> = calendar.entries.iter().flat_map(|entry| occurrences(entry, &within, 1000).0).collect();
     all.sort_by(|a, b| (&a.start, &a.details.title).cmp(&(&b.start, &b.details.title)));
@@ -47,7 +47,7 @@ fn the_newest_version_of_an_event_and_of_each_change_counts() {
             [version(1, "1", 7), version(2, "1", 9), version(2, "2", 8), change(2, "2", 10), change(3, "1", 11)];
         let events: Vec<&str> = order.iter().map(|at| events[*at].as_str()).collect();
         let found = calendar("", &events);
-        assert_eq!(shown(&found), ["03-02T09:00 03-02T09:00", "03-09T12:00 03-09T12:00"], "{order:?}");
+        assert_eq!(render(&found), ["03-02T09:00 03-02T09:00", "03-09T12:00 03-09T12:00"], "{order:?}");
         assert_eq!(found.notes.first(), None);
     }
 }
@@ -55,11 +55,11 @@ fn the_newest_version_of_an_event_and_of_each_change_counts() {
 #[test]
 fn events_that_only_share_their_uid_are_all_shown_and_it_is_said() {
     let found = calendar("", &["UID:1\r\nDTSTART:20260302T090000Z", "UID:1\r\nSUMMARY:y\r\nDTSTART:20260303T090000Z"]);
-    assert_eq!(shown(&found).len(), 1, "of two with one title the first counts");
+    assert_eq!(render(&found).len(), 1, "of two with one title the first counts");
     assert!(found.notes.first().unwrap().contains(": UID: "), "{:?}", found.notes);
     let other = "BEGIN:VEVENT\r\nUID:1\r\nSUMMARY:other\r\nDTSTART:20260303T090000Z\r\nEND:VEVENT\r\n";
     let found = calendar(other, &["UID:1\r\nDTSTART:20260302T090000Z"]);
-    assert_eq!(shown(&found).len(), 2);
+    assert_eq!(render(&found).len(), 2);
     assert!(found.notes.first().unwrap().contains(": UID: "), "{:?}", found.notes);
 }
 
@@ -90,7 +90,7 @@ fn what_is_not_understood_is_said_and_the_rest_is_shown() {
         ("DTSTART:20260302T090000Z\r\nBEGIN:VALARM", "END:VALARM", 1),
     ] {
         let found = calendar("", &[lines]);
-        assert_eq!(shown(&found).len(), occurrences, "{lines}");
+        assert_eq!(render(&found).len(), occurrences, "{lines}");
         let notes: Vec<&str> = found.notes.iter().collect();
         assert!(notes.iter().any(|note| note.contains(&format!(": {property}: "))), "{lines}: {notes:?}");
     }
@@ -138,7 +138,7 @@ fn periods_zones_of_calendars_and_changes_of_another_type() {
         ),
     ] {
         let found = calendar(head, &lines);
-        assert_eq!(shown(&found), expected, "{lines:?}");
+        assert_eq!(render(&found), expected, "{lines:?}");
         assert!(found.notes.first().is_none() && !found.broken, "{:?}", found.notes);
     }
 }

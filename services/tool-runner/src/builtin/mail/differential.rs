@@ -16,7 +16,7 @@ fn people(people: &[Person]) -> Value {
 }
 
 /// What there is of the texts in the text that is shown, in any order: attached mails come last here.
-fn lost<'c>(text: &str, case: &'c Value) -> Vec<&'c str> {
+fn find_missing<'c>(text: &str, case: &'c Value) -> Vec<&'c str> {
     let text = squeezed(text);
     let texts = case["texts"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
     texts.filter(|one| !text.contains(one.strip_prefix("MAIL ").unwrap_or(one))).collect()
@@ -30,7 +30,7 @@ fn judge(case: &Value) -> Option<String> {
         json!({"from": people(&mail.from), "to": people(&mail.to), "subject": squeezed(&mail.subject), "date": date});
     let differs: Vec<&str> =
         ["from", "to", "subject", "date"].into_iter().filter(|key| headers[*key] != case[*key]).collect();
-    let lost = lost(&mail.text, case);
+    let lost = find_missing(&mail.text, case);
     let files = case["files"].as_array().unwrap().iter().filter_map(Value::as_str);
     let unnamed: Vec<&str> = files.filter(|file| !mail.attachments.iter().any(|name| name == file)).collect();
     let mails = case["texts"].as_array().unwrap().iter().filter(|text| text.as_str().unwrap().starts_with("MAIL "));

@@ -4,20 +4,16 @@
 use std::collections::BTreeSet;
 
 use kairo_events::ids;
-use kairo_proto::{v1::MemoryAppended, words::MemoryKind};
+use kairo_proto::v1::MemoryAppended;
 use serde_json::{Map, Value};
 
-use super::{CONTENT_BYTES, Kept, MOST, SHOWN_BYTES, SUBJECT_BYTES, day, keywords, sources, text};
-use crate::{
-    intrinsics::{Context, threads},
-    memories::Recent,
-    secrets,
-    thread::cut_to,
-};
+use super::{Item, Kept, MOST, day, keywords, read_item, recall, sources};
+use crate::{intrinsics::Context, memories::Recent};
 
 /// The memories that an answer lists. An item that cannot be read is left out, where others can.
 pub fn read(context: &Context<'_>, thread_id: &str, items: &[Value]) -> Result<Vec<MemoryAppended>, String> {
-    let shown = known(context, thread_id);
+    // In the order in which the model was shown them.
+    let shown = recall(context.state, thread_id).map(|(_, known)| known).unwrap_or_default();
     let (mut taken, mut read, mut flaws) = (BTreeSet::new(), Vec::new(), Vec::new());
     for (at, item) in items.iter().take(MOST).enumerate() {
         match memory(context, thread_id, (at, item), &shown, &mut taken) {
@@ -31,13 +27,6 @@ pub fn read(context: &Context<'_>, thread_id: &str, items: &[Value]) -> Result<V
     }
 }
 
-/// What the model was shown as known, in its order.
-fn known<'c>(context: &Context<'c>, thread_id: &str) -> Vec<&'c Recent> {
-    let Some(thread) = context.state.threads.get(thread_id) else { return Vec::new() };
-    let told = secrets::take_out(&threads::transcript(thread, SHOWN_BYTES)).text;
-    context.state.memories.recalled(&thread.user, &told)
-}
-
 fn memory(
     context: &Context<'_>,
     thread_id: &str,
@@ -46,13 +35,7 @@ fn memory(
     taken: &mut BTreeSet<String>,
 ) -> Result<MemoryAppended, String> {
     let item = item.as_object().ok_or("expected an object")?;
-    let kind = match MemoryKind::from(text(item, "kind").map(str::to_lowercase).unwrap_or_default().as_str()) {
-        kind @ (MemoryKind::Insight | MemoryKind::Fact) => kind.text(),
-        _ => return Err("kind: expected insight or fact".to_owned()),
-    };
-    let content = text(item, "content").ok_or("content: expected a text")?;
-    let subject = cut_to(&secrets::take_out(text(item, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
-    let content = secrets::take_out(&cut_to(content, CONTENT_BYTES));
+    let Item { kind, subject, content } = read_item(item)?;
     let user = &context.turn.user;
     let is_free = |known: &&Recent| !taken.contains(&known.memory_id);
     let same = context.state.memories.same(&kind, user, &content.text).filter(is_free);
