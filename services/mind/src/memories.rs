@@ -67,8 +67,8 @@ impl Memories {
             user: appended.user.clone(),
             outside,
         };
+        self.learned.retain(|known| known.memory_id != memory.memory_id);
         if matches!(appended.kind_word(), MemoryKind::Insight | MemoryKind::Fact) {
-            self.learned.retain(|known| known.memory_id != memory.memory_id);
             self.learned.push_back(memory.clone());
             bound_fairly(&mut self.learned);
         }
@@ -113,6 +113,12 @@ impl Memories {
             is_whole && known.kind == kind && known.user == user && plain(&known.content) == said
         };
         self.learned.iter().find(is_same)
+    }
+
+    /// A memory that was written for this user lately, or learned.
+    pub fn at_hand(&self, memory_id: &str, user: &str) -> Option<&Recent> {
+        let mut known = self.learned.iter().chain(&self.recent);
+        known.find(|known| known.memory_id == memory_id && known.user == user)
     }
 
     /// What was written for a user who is forgotten.

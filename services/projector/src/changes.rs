@@ -21,7 +21,7 @@ use uuid::Uuid;
 pub use chains::{Chain, ChainEnd, Step, StepAsked, StepBegun, StepEnd};
 pub use consent::{Approval, Choice, Offer, Settled, Withdrawal};
 pub use inner_state::StateChange;
-pub use memories::Memory;
+pub use memories::{Memory, MemoryVersion};
 pub use tasks::{Firing, Task, TaskState};
 pub use teams::{Briefing, TeamState};
 pub use usage::ModelCall;
@@ -85,6 +85,8 @@ pub struct Changes {
     pub task_states: BTreeMap<Uuid, TaskState>,
     /// By agent and memory; newest wins.
     pub memories: BTreeMap<(Key, Uuid), Memory>,
+    /// By the event that says so.
+    pub memory_versions: BTreeMap<Uuid, MemoryVersion>,
     /// By the event that says so.
     pub inner_state_changes: BTreeMap<Uuid, StateChange>,
     /// By agent, user and key; newest wins.

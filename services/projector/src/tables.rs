@@ -66,6 +66,7 @@ pub async fn write(connection: &mut PgConnection, changes: &Changes) -> sqlx::Re
     tasks::fire(connection, &changes.firings).await?;
     tasks::change(connection, &changes.task_states).await?;
     memories::append(connection, &changes.memories).await?;
+    memories::keep(connection, &changes.memory_versions).await?;
     inner_state::keep(connection, &changes.inner_state_changes).await?;
     inner_state::change(connection, &changes.inner_state).await?;
     usage::call(connection, &changes.model_calls).await?;

@@ -262,6 +262,25 @@ CREATE TABLE memories (
     PRIMARY KEY (agent, memory_id)
 );
 
+-- All that memories said, a row for each event that says it.
+CREATE TABLE memory_versions (
+    event_id   uuid PRIMARY KEY,
+    sequence   bigint NOT NULL,
+    position   integer NOT NULL,
+    agent      text NOT NULL,
+    memory_id  uuid NOT NULL,
+    updated_at timestamptz NOT NULL,
+    thread_id  text,
+    -- Whom it was written for; none for all.
+    user_id    text,
+    kind       text NOT NULL,
+    subject    text NOT NULL,
+    content    text NOT NULL,
+    day        date,
+    -- As in memories.
+    definition jsonb NOT NULL
+);
+
 -- The inner state of agents: all that was written under each key, and when it was deleted.
 CREATE TABLE inner_state_changes (
     event_id   uuid PRIMARY KEY,

@@ -18,7 +18,7 @@ pub struct Projection {
 }
 
 /// The tables in Postgres.
-pub const READ_MODEL: Projection = Projection { name: "read-model", version: 13 };
+pub const READ_MODEL: Projection = Projection { name: "read-model", version: 14 };
 /// The documents of the search engine.
 pub const SEARCH: Projection = Projection { name: "search", version: 2 };
 /// All of them.
@@ -29,7 +29,7 @@ pub const TABLES_SQL: &str = include_str!("../model/tables.sql");
 /// The indexes of a generation.
 pub const INDEXES_SQL: &str = include_str!("../model/indexes.sql");
 /// Every table of a generation.
-pub const TABLES: [&str; 21] = [
+pub const TABLES: [&str; 22] = [
     "log",
     "events",
     "unknown_types",
@@ -41,6 +41,7 @@ pub const TABLES: [&str; 21] = [
     "actions",
     "processes",
     "memories",
+    "memory_versions",
     "inner_state_changes",
     "inner_state",
     "chains",

@@ -45,7 +45,7 @@ pub use queries::{
     inbox::Inbox,
     inner_state::InnerStateQuery,
     interaction::{TurnEvents, TurnProgress, interaction},
-    memories::MemoriesQuery,
+    memories::{MemoriesQuery, MemoryHistoryQuery},
     message::SentMessage,
     outline::{OutlineQuery, Outlined},
     owners::{Happened, Kind, Owners},

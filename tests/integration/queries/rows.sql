@@ -51,6 +51,11 @@ SELECT 'a' || i % 200, md5(i::text)::uuid, gen_random_uuid(), i, 0, now(), 'fact
        'subject ' || md5(i::text)
 FROM generate_series(1, 20000) AS i;
 
+INSERT INTO memory_versions (event_id, sequence, position, agent, memory_id, updated_at, user_id, kind, subject, content, definition)
+SELECT md5(i::text)::uuid, i, 0, 'a' || (i / 4) % 200, md5((i / 4)::text)::uuid, now(), 'u' || i % 500, 'fact', '',
+       'content ' || md5(i::text), '{}'
+FROM generate_series(1, 40000) AS i;
+
 INSERT INTO inner_state_changes (event_id, sequence, position, agent, user_id, key, content, deleted, updated_at, definition)
 SELECT gen_random_uuid(), i, 0, 'a' || i % 200, 'u' || i % 500, 'k' || i % 1000, 'content ' || md5(i::text), i % 10 = 0, now(),
        '{"related_keys": ["k1"]}'

@@ -16,6 +16,7 @@ Examples:
   kairo example                  which examples there are
   kairo example morning          play one: the conversation beside what the agent does
   kairo example research --keep  and keep what came of it, such as the presentation
+  kairo example council --stay   and leave it running: the address of its console is shown
   kairo example team --save logs and keep the log of each of its agents, for kairo replay
 
 Exit status: 0 if everything came as the example expects, else 1.";
@@ -23,7 +24,8 @@ Exit status: 0 if everything came as the example expects, else 1.";
 /// Play one of the examples, on a Kairo of its own
 ///
 /// Starts everything in a folder of its own, with mail, a calendar and contacts in it, lets a user of the example talk
-/// to its agent, and stops and removes everything again. The model simulator answers, by the example's scenario.
+/// to its agent, and stops and removes everything again (or, with `--stay`, not before Ctrl-C). The model simulator answers,
+/// by the example's scenario.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -35,6 +37,9 @@ pub(super) struct Arguments {
     /// Keep the folder with everything that came of it
     #[arg(long)]
     keep: bool,
+    /// Leave it running afterwards, with its console, until Ctrl-C
+    #[arg(long, requires = "name")]
+    stay: bool,
     /// Keep the part of the log of each agent in this folder, as NAME.log; `kairo replay` opens it
     #[arg(long, value_name = "FOLDER", requires = "name")]
     save: Option<PathBuf>,
@@ -48,8 +53,8 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
         return list(json);
     };
     let environment = config::environment().collect();
-    let Arguments { keep, save, model, .. } = arguments;
-    let options = example::Options { name, keep, save, model, json, environment };
+    let Arguments { keep, stay, save, model, .. } = arguments;
+    let options = example::Options { name, keep, stay, save, model, json, environment };
     example::run(options).await
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
 use kairo_core::{ids::Name, sealing};
-use kairo_proto::v1::{ListMemoriesResponse, MemoryRow, SealedSecret};
+use kairo_proto::v1::{GetMemoryHistoryResponse, ListMemoriesResponse, MemoryRow, SealedSecret};
 use uuid::Uuid;
 
 use super::{
@@ -20,6 +20,7 @@ Examples:
   kairo memories
   kairo memories --agent default budget review
   kairo memories --type person --json
+  kairo memories history 1f0c2ab4
   kairo memories reveal 1f0c2ab4";
 
 /// Show what agents remember, or search it
@@ -55,11 +56,13 @@ enum Command {
     /// The key is the one that agent-runtime has: KAIRO_SECRET_KEY, else agent_runtime.secret_key of the configuration
     /// (KAIRO_CONFIG, KAIRO_AGENT_RUNTIME__SECRET_KEY), else that of the kairo dev in this folder or one above it. It
     /// is sent to nobody.
-    Reveal(Reveal),
+    Reveal(One),
+    /// Show what a memory said before, and which events each version comes from
+    History(One),
 }
 
 #[derive(Debug, Args)]
-struct Reveal {
+struct One {
     /// The memory, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
@@ -71,6 +74,7 @@ struct Reveal {
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     match arguments.command {
         Some(Command::Reveal(wanted)) => reveal(wanted, session).await,
+        Some(Command::History(wanted)) => history(wanted, session).await,
         None => list(arguments, session).await,
     }
 }
@@ -107,13 +111,44 @@ fn lines(memories: &[MemoryRow]) -> Vec<String> {
     table(["day", "agent", "type", "memory", "content"], rows)
 }
 
-async fn reveal(wanted: Reveal, session: &Session) -> Result<ExitCode, Error> {
-    let key = secret_key::find()?;
+/// The memory that is named by its id or the beginning of it.
+async fn find(wanted: One, session: &Session) -> Result<MemoryRow, Error> {
     let mut query = vec![("limit", "1000".to_owned())];
     query.extend(wanted.agent.map(|agent| ("agent", agent.to_string())));
     query.extend(wanted.id.whole().map(|id| ("memory_id", id)));
     let ListMemoriesResponse { memories, .. } = session.client.get("v1/memories", &query).await?;
-    let memory = wanted.id.find(memories, |memory| &memory.memory_id, "memory", "kairo memories")?;
+    wanted.id.find(memories, |memory| &memory.memory_id, "memory", "kairo memories")
+}
+
+async fn history(wanted: One, session: &Session) -> Result<ExitCode, Error> {
+    let MemoryRow { agent, memory_id, .. } = find(wanted, session).await?;
+    let path = format!("v1/memories/{agent}/{memory_id}/history");
+    if let Some(GetMemoryHistoryResponse { versions, next_before, .. }) = session.ask(&path, &[]).await? {
+        version_lines(&versions).into_iter().try_for_each(terminal::row)?;
+        if let Some(before) = next_before {
+            terminal::line(format!("Older: GET /{path}?before={before}"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn version_lines(versions: &[MemoryRow]) -> Vec<String> {
+    let plain = |text: &str| printable(text).replace(['\n', '\t'], " ");
+    let rows = versions.iter().map(|version| {
+        let sources: Vec<String> = version.source_event_ids.iter().map(|event| short(event)).collect();
+        [
+            version.sequence.to_string(),
+            version.updated_at.map(|at| at.to_string()).unwrap_or_default(),
+            plain(&version.content),
+            sources.join(" "),
+        ]
+    });
+    table(["message", "written", "content", "from events"], rows)
+}
+
+async fn reveal(wanted: One, session: &Session) -> Result<ExitCode, Error> {
+    let key = secret_key::find()?;
+    let memory = find(wanted, session).await?;
     if memory.secrets.is_empty() {
         return Err(Error::Advice(format!("nothing is sealed in the memory {}", memory.memory_id)));
     }

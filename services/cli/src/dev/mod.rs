@@ -31,6 +31,7 @@ pub(crate) use progress::{say, step};
 pub(crate) use servers::Servers;
 pub(crate) use signals::Signals;
 use supervisor::Supervisor;
+pub(crate) use words::console_url;
 
 /// Lines of each log that are shown when no reply came.
 const LOG_LINES: usize = 5;
@@ -103,7 +104,7 @@ async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options
         None => Client::new(&url)?,
     };
     // The first thing to look at, while the rest is on its way.
-    let console = words::console(&url);
+    let console = console_url(&url);
     say(format!("\n  console  {console}\n"));
     if options.open
         && let Err(error) = open::that_detached(&console)
@@ -152,7 +153,7 @@ fn tell(
     match first {
         Ok((exchange, ending)) if options.json => terminal::json(&json!({
             "url": machine.gateway_url(),
-            "console_url": words::console(&machine.gateway_url()),
+            "console_url": console_url(&machine.gateway_url()),
             "nats_url": machine.nats_url(),
             "simulator": *model == Model::Simulator,
             "ending": ending,

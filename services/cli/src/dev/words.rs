@@ -35,7 +35,7 @@ pub(super) fn turn(message: &str, exchange: &Exchange, ending: Option<&Ending>) 
 }
 
 /// Where people look at what agents do, at this gateway.
-pub(super) fn console(gateway: &str) -> String {
+pub(crate) fn console_url(gateway: &str) -> String {
     format!("{gateway}/console/")
 }
 
@@ -48,7 +48,7 @@ pub(super) fn running(machine: &Machine, data_folder: &DataFolder, model: &Model
     let _ = write!(
         text,
         "\nKairo runs until Ctrl-C.\n\n  console  {}\n  gateway  {}\n  nats     {}\n  logs     {}\n\n{}\n\nTry next, in another terminal:\n",
-        console(&machine.gateway_url()),
+        console_url(&machine.gateway_url()),
         machine.gateway_url(),
         machine.nats_url(),
         relative(&data_folder.logs(), here),

@@ -46,6 +46,8 @@ pub struct Options {
     pub name: String,
     /// Whether to keep the folder with everything that came of it.
     pub keep: bool,
+    /// Whether to leave everything running until the user ends it.
+    pub stay: bool,
     /// The folder in which each agent's part of the log is kept.
     pub save: Option<PathBuf>,
     /// Whether the model that the environment names answers, in place of the example's scenario.
@@ -61,8 +63,11 @@ pub async fn run(options: Options) -> Result<ExitCode, Error> {
     let mut stage = Stage::new(&example, &options)?;
     let outcome = tokio::select! {
         outcome = stage.perform(&example, &options) => outcome,
-        () = signals.next() => Ok(ExitCode::FAILURE),
+        () = signals.next() => Err(Error::Advice("it was ended before it was over".to_owned())),
     };
+    if options.stay && outcome.is_ok() {
+        stage.stay(&mut signals).await;
+    }
     let stopped = stage.strike(options.keep, &mut signals).await;
     let status = outcome?;
     stopped?;
@@ -74,7 +79,7 @@ async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Op
     let mut player = Player::begin(client, example, stage.desk()).await?;
     let tell = |played: &Played| match options.json {
         true => Ok(()),
-        false => Ok(show::scene(example.agent(), played)?),
+        false => Ok(show::scene(example, played)?),
     };
     if !options.json {
         terminal::line(format!("\n{}: it is {}", example.conversation.title, example.now.strftime("%A, %H:%M in %Q")))?;
@@ -91,10 +96,11 @@ async fn perform(example: &Example, client: &Client, stage: &Stage, options: &Op
     if options.json {
         let scenes: Vec<Value> = played.iter().map(as_json).collect();
         terminal::json(&json!({
-            "example": example.name, "met": met, "scenes": scenes, "investigation": ran, "remains": left, "files": files,
+            "example": example.name, "met": met, "scenes": scenes, "investigation": ran, "remains": left,
+            "files": files.iter().map(|file| stage.workspaces().join(file)).collect::<Vec<_>>(),
         }))?;
     } else {
-        summary(&left, &files)?;
+        summary(&left, &files, example.zone())?;
         if !met {
             say("Not everything came as expected: see the lines with ✘.");
         }
@@ -159,23 +165,34 @@ async fn remains(client: &Client, example: &Example) -> BTreeMap<&'static str, V
     left
 }
 
-fn summary(left: &BTreeMap<&'static str, Vec<Value>>, files: &[String]) -> std::io::Result<()> {
+fn summary(left: &BTreeMap<&'static str, Vec<Value>>, files: &[PathBuf], zone: &str) -> std::io::Result<()> {
     let text = |value: &Value, names: &[&str]| {
         let found = names.iter().filter_map(|name| value.get(*name)).filter_map(Value::as_str);
-        found.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ")
+        let found = found.filter(|text| !text.is_empty()).map(|text| show::local_time(text, zone));
+        found.collect::<Vec<_>>().join("  ")
     };
     let named = [
-        ("threads", &["title", "summary"][..]),
-        ("tasks", &["title", "status", "next_at", "trigger", "condition"][..]),
-        ("memories", &["type", "day", "subject", "content"][..]),
+        ("threads", "thread", &["title", "summary"][..]),
+        ("tasks", "task", &["title", "status", "next_at", "trigger", "condition"][..]),
+        ("memories", "memory", &["type", "day", "subject", "content"][..]),
     ];
-    for (list, names) in named {
+    for (list, one, names) in named {
         let found = left.get(list).map(Vec::as_slice).unwrap_or_default();
-        terminal::line(format!("\n{} {list}", found.len()))?;
-        found
-            .iter()
-            .try_for_each(|one| terminal::row(format!("  {}", crate::event_lines::printable(&text(one, names)))))?;
+        heading(found.len(), one, list)?;
+        for item in found {
+            let text = text(item, names).split_whitespace().collect::<Vec<_>>().join(" ");
+            terminal::row(format!("  {}", crate::event_lines::printable(&text)))?;
+        }
     }
-    terminal::line("\nfiles made")?;
-    files.iter().try_for_each(|file| terminal::line(format!("  {file}")))
+    heading(files.len(), "file made", "files made")?;
+    files.iter().try_for_each(|file| terminal::line(format!("  {}", file.display())))
+}
+
+/// Writes how many there are; nothing is said of what there is none of.
+fn heading(count: usize, one: &str, several: &str) -> std::io::Result<()> {
+    match count {
+        0 => Ok(()),
+        1 => terminal::line(format!("\n1 {one}")),
+        count => terminal::line(format!("\n{count} {several}")),
+    }
 }

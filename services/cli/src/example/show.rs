@@ -1,15 +1,19 @@
 //! The conversation beside what the agent does, for people.
 
+use std::collections::BTreeSet;
+
 use console::{style, truncate_str};
+use jiff::Timestamp;
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
 use kairo_proto::words::StepState;
 use serde_json::Value;
 
 use super::{
+    files::Example,
     investigate::Ran,
     play::{Played, agent_of},
-    steps::{Chain, Step, chains},
+    steps::{self, Chain, Step, chains},
 };
 use crate::{event_lines::printable, terminal};
 
@@ -22,32 +26,34 @@ const LISTS: [&str; 8] = ["events", "tasks", "messages", "matches", "members", "
 const CALLED: [&str; 6] = ["title", "subject", "name", "content", "start", "kind"];
 
 /// Writes one scene.
-pub fn scene(agent: &str, played: &Played) -> std::io::Result<()> {
+pub fn scene(example: &Example, played: &Played) -> std::io::Result<()> {
+    let agent = example.agent();
     let who = if played.said { "you" } else { "·" };
     terminal::line("")?;
     speech(&style(who).bold().to_string(), who.len(), &played.cue)?;
-    let mut chains = chains(&played.events).into_iter();
+    let chains = chains(&played.events);
+    let mut plans = chains.iter();
     let mut reply = played.reply.as_deref();
-    for event in &played.events {
+    let mut known = BTreeSet::new();
+    for (at, event) in played.events.iter().enumerate() {
+        ended_groups(&chains, at)?;
         // Much may happen behind the reply of an agent that works in the background.
         if let Some(text) = reply.filter(|text| event.is_final_reply() && event.text() == *text) {
             speech(&style(agent).bold().green().to_string(), agent.len(), text)?;
             reply = None;
         }
         match event.type_name.as_str() {
-            v1::ChainStarted::TYPE => {
-                if let Some(chain) = chains.next() {
-                    self::chain(&chain)?;
-                }
-            }
+            v1::ChainStarted::TYPE => plans.next().map_or(Ok(()), plan)?,
             v1::ThreadSuggested::TYPE => {
                 fact("thread", &format!("{} {}", field(event, "action"), field(event, "reason")))?;
                 if let Some(chose) = &played.chose {
                     fact("you", &format!("{chose} it"))?;
                 }
             }
+            // A memory is stored first and told again with its keywords.
+            v1::MemoryAppended::TYPE if !known.insert((field(event, "memory_id"), field(event, "content"))) => {}
             type_name => {
-                if let Some((label, text)) = in_words(type_name, event) {
+                if let Some((label, text)) = in_words(type_name, event, example.zone()) {
                     let of =
                         Some(agent_of(event)).filter(|of| *of != agent && event.subject.starts_with("kairo.agent."));
                     fact(label, &of.map_or_else(|| text.clone(), |of| format!("{of}: {text}")))?;
@@ -55,6 +61,7 @@ pub fn scene(agent: &str, played: &Played) -> std::io::Result<()> {
             }
         }
     }
+    pending_groups(&chains)?;
     if let Some(text) = reply {
         speech(&style(agent).bold().green().to_string(), agent.len(), text)?;
     }
@@ -76,7 +83,7 @@ fn differences(unmet: &[String]) -> std::io::Result<()> {
 }
 
 /// What an event that is no step of a chain says.
-fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)> {
+fn in_words(type_name: &str, event: &EventJson, zone: &str) -> Option<(&'static str, String)> {
     let task = |name: &str| {
         let value = event.payload.get("task").and_then(|task| task.get(name)).and_then(Value::as_str);
         value.unwrap_or_default().to_owned()
@@ -87,7 +94,7 @@ fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)
             ("thread", format!("now “{}”: {}", field(event, "title"), field(event, "summary")))
         }
         v1::TaskScheduled::TYPE => {
-            let when = [task("next_at"), task("trigger"), task("condition")].join(" ");
+            let when = [local_time(&task("next_at"), zone), task("trigger"), task("condition")].join(" ");
             ("task", format!("{} {}", task("title"), when.trim()))
         }
         v1::TaskFired::TYPE => ("task", "fired".to_owned()),
@@ -106,7 +113,10 @@ fn in_words(type_name: &str, event: &EventJson) -> Option<(&'static str, String)
             ("thought", format!("{}: {}", field(event, "module"), event.text()))
         }
         v1::SubmoduleFailed::TYPE => ("thought", format!("{} is {}", field(event, "module"), field(event, "kind"))),
-        v1::AgentRequest::TYPE => ("asked", event.text().to_owned()),
+        v1::AgentRequest::TYPE if field(event, "kind") != "cancel" => ("asked", event.text().to_owned()),
+        v1::AgentAction::TYPE if field(event, "kind") == "cancel" => {
+            ("asked", format!("{}: to stop", field(event, "agent")))
+        }
         v1::AgentBriefed::TYPE => ("briefing", event.text().to_owned()),
         v1::ThreadCompacted::TYPE => ("thread", format!("summed up: {}", field(event, "summary"))),
         v1::AgentFailed::TYPE => ("failed", event.text().to_owned()),
@@ -122,23 +132,39 @@ fn reviewed(event: &EventJson) -> String {
     format!("“{}” {}{colon}{reason}", field(event, "draft"), field(event, "verdict"))
 }
 
-fn chain(chain: &Chain) -> std::io::Result<()> {
+fn plan(chain: &Chain) -> std::io::Result<()> {
     let plan: Vec<&str> = chain.plan.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if !plan.is_empty() {
-        fact("plan", &plan.join("  "))?;
-    }
-    for group in chain.groups() {
-        for (at, step) in group.iter().enumerate() {
-            let bracket = match (group.len(), at) {
-                (1, _) => " ",
-                (_, 0) => "┌",
-                (several, at) if at + 1 == several => "└",
-                _ => "│",
-            };
-            terminal::row(format!("{:>9} {bracket} {}", "", printable(&line(step))))?;
-        }
+    if plan.is_empty() { Ok(()) } else { fact("plan", &plan.join("  ")) }
+}
+
+/// Writes the groups of steps whose last outcome this event tells, so that a line stands where its result came.
+fn ended_groups(chains: &[Chain], at: usize) -> std::io::Result<()> {
+    let groups = chains.iter().flat_map(Chain::groups);
+    groups.filter(|steps| steps::end(steps) == Some(at)).try_for_each(group)
+}
+
+/// Writes the groups that have not ended.
+fn pending_groups(chains: &[Chain]) -> std::io::Result<()> {
+    chains.iter().flat_map(Chain::groups).filter(|steps| steps::end(steps).is_none()).try_for_each(group)
+}
+
+fn group(steps: &[Step]) -> std::io::Result<()> {
+    for (at, step) in steps.iter().enumerate() {
+        let bracket = match (steps.len(), at) {
+            (1, _) => " ",
+            (_, 0) => "┌",
+            (several, at) if at + 1 == several => "└",
+            _ => "│",
+        };
+        terminal::row(format!("{:>9} {bracket} {}", "", printable(&line(step))))?;
     }
     Ok(())
+}
+
+/// A time as a clock on the user's wall shows it; a text that is no time stays as it is.
+pub(super) fn local_time(text: &str, zone: &str) -> String {
+    let time = text.parse::<Timestamp>().ok().and_then(|time| time.in_tz(zone).ok());
+    time.map_or_else(|| text.to_owned(), |time| time.strftime("%A, %-d %B, %H:%M").to_string())
 }
 
 /// A step, what it was given, and what came of it.
@@ -177,7 +203,18 @@ fn outcome(result: &Value) -> String {
     let list = LISTS.iter().find_map(|name| Some((*name, fields.get(*name)?.as_array()?)));
     let Some((name, items)) = list else { return short(result) };
     let called: Vec<&str> = items.iter().filter_map(called).collect();
-    cut(&format!("{} {name}: {}", items.len(), called.join(", ")))
+    let name = if items.len() == 1 { singular(name) } else { name };
+    let colon = if called.is_empty() { "" } else { ": " };
+    cut(&format!("{} {name}{colon}{}", items.len(), called.join(", ")))
+}
+
+/// The name of a list that holds one thing.
+fn singular(list: &str) -> &str {
+    match list {
+        "matches" => "match",
+        "memories" => "memory",
+        _ => list.strip_suffix('s').unwrap_or(list),
+    }
 }
 
 /// What one of a list is called.
@@ -238,7 +275,7 @@ mod tests {
     fn a_list_is_told_by_what_is_in_it() {
         let events = json!({"zone": "UTC", "events": [{"title": "Standup"}, {"title": "Client call"}]});
         assert_eq!(outcome(&events), "2 events: Standup, Client call");
-        assert_eq!(outcome(&json!({"matches": [{"subject": "", "content": "Notes"}]})), "1 matches: Notes");
+        assert_eq!(outcome(&json!({"matches": [{"subject": "", "content": "Notes"}]})), "1 match: Notes");
         assert_eq!(outcome(&json!({"now": "2026-11-21T08:00:00Z", "unix": 1})), "2026-11-21T08:00:00Z");
         assert_eq!((outcome(&json!({})), outcome(&json!([1]))), (String::new(), "[1]".to_owned()));
     }

@@ -30,8 +30,12 @@ pub(super) struct Stage {
     machine: Machine,
     /// The agent's own folder.
     desk: PathBuf,
-    /// The files that were there before.
+    /// The files of all agents that were there before.
     furnished: BTreeSet<PathBuf>,
+    /// The stand-in for a web search, as long as anything may be asked of it.
+    search: Option<Search>,
+    /// Where other commands find the gateway.
+    published: Option<Published>,
 }
 
 impl Stage {
@@ -45,8 +49,8 @@ impl Stage {
         fs::write(folder.path().join("scenario.yaml"), &example.scenario)
             .map_err(Error::file("write to", folder.path()))?;
         let desk = example.furnish(&data_folder.workspaces())?;
-        let furnished = tree(&desk).map_err(Error::file("look at", &desk))?;
-        Ok(Self { folder, data_folder, machine, desk, furnished })
+        let furnished = files_of_agents(&data_folder)?;
+        Ok(Self { folder, data_folder, machine, desk, furnished, search: None, published: None })
     }
 
     /// Starts everything and plays.
@@ -62,11 +66,11 @@ impl Stage {
     async fn start_and_play(&mut self, example: &Example, options: &Options) -> Result<ExitCode, Error> {
         let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
         let mut environment = options.environment.clone();
-        let search = match (&example.web, environment.contains_key(WEB_SEARCH)) {
+        self.search = match (&example.web, environment.contains_key(WEB_SEARCH)) {
             (Some(results), false) => Some(Search::serve(results).await?),
             _ => None,
         };
-        if let Some(search) = &search {
+        if let Some(search) = &self.search {
             say("Web searches are answered by a stand-in with this example's results; set");
             say(format!("{WEB_SEARCH} to a SearXNG of yours for real ones."));
             environment.insert(WEB_SEARCH.to_owned(), search.url());
@@ -84,8 +88,8 @@ impl Stage {
         let port = free_port(None)?;
         self.machine.start(&Plan { data_folder: &self.data_folder, servers, model, port, environment }).await?;
         let url = self.machine.gateway_url();
-        let _published = Published::new(&self.data_folder.data_dir, &url)
-            .map_err(Error::file("write to", &self.data_folder.data_dir))?;
+        let published = Published::new(&self.data_folder.data_dir, &url);
+        self.published = Some(published.map_err(Error::file("write to", &self.data_folder.data_dir))?);
         let client = Client::new(&url)?;
         perform(example, &client, self, options).await
     }
@@ -105,11 +109,30 @@ impl Stage {
         &self.desk
     }
 
-    /// What was made in it. Mail that arrived was not.
-    pub(super) fn files(&self) -> Result<Vec<String>, Error> {
-        let now = tree(&self.desk).map_err(Error::file("look at", &self.desk))?;
-        let made = now.difference(&self.furnished).filter(|path| !path.starts_with(self.desk.join("mail")));
-        Ok(made.map(|path| path.display().to_string()).collect())
+    /// The files that agents made, beneath the folder of all agents. Mail that arrived is not theirs.
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        let now = files_of_agents(&self.data_folder)?;
+        let made = now.difference(&self.furnished);
+        let made = made.filter_map(|path| path.strip_prefix(self.data_folder.workspaces()).ok());
+        Ok(made
+            .filter(|path| path.components().nth(1).is_none_or(|part| part.as_os_str() != "mail"))
+            .map(Path::to_owned)
+            .collect())
+    }
+
+    /// The folder of all agents, each of which has one of its own in it.
+    pub(super) fn workspaces(&self) -> PathBuf {
+        self.data_folder.workspaces()
+    }
+
+    /// Leaves everything running until the user ends it.
+    pub(super) async fn stay(&self, signals: &mut Signals) {
+        let url = self.machine.gateway_url();
+        say(format!(
+            "\nIt goes on until Ctrl-C, and is removed then.\n\n  console  {}\n  gateway  {url}\n\nTalk to it from another terminal: kairo chat --url {url}",
+            crate::dev::console_url(&url)
+        ));
+        signals.next().await;
     }
 
     /// Stops everything and removes what came of it, unless it is to be kept.
@@ -125,6 +148,12 @@ impl Stage {
         }
         stopped
     }
+}
+
+/// All files of all agents.
+fn files_of_agents(data_folder: &DataFolder) -> Result<BTreeSet<PathBuf>, Error> {
+    let folder = data_folder.workspaces();
+    tree(&folder).map_err(Error::file("look at", &folder))
 }
 
 /// All files below a folder.

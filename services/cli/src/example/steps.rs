@@ -30,12 +30,15 @@ pub struct Step {
     pub reason: String,
     #[serde(skip)]
     action: Option<Uuid>,
+    /// The event that tells its outcome, counted among the events it was read from.
+    #[serde(skip)]
+    end: Option<usize>,
 }
 
 /// All chains that began among these events, in order.
 pub fn chains(events: &[EventJson]) -> Vec<Chain> {
     let mut chains = Vec::new();
-    for event in events {
+    for (at, event) in events.iter().enumerate() {
         match event.type_name.as_str() {
             v1::ChainStarted::TYPE => chains.push(Chain::begun(&event.payload)),
             v1::ChainStepEnded::TYPE => {
@@ -43,26 +46,42 @@ pub fn chains(events: &[EventJson]) -> Vec<Chain> {
                     step.outcome = text(&event.payload, "outcome");
                     step.reason = text(&event.payload, "reason");
                     step.result = nested(&event.payload, "result");
+                    step.end = Some(at);
+                }
+            }
+            v1::ChainEnded::TYPE => {
+                let id = text(&event.payload, "chain_id");
+                if let Some(chain) = chains.iter_mut().find(|chain| chain.chain_id == id && !id.is_empty()) {
+                    chain.close(at, &event.payload);
                 }
             }
             v1::ToolResult::TYPE => {
-                let action = event.payload.get("action_id").and_then(Value::as_str);
-                let action = action.and_then(|id| Uuid::parse_str(id).ok());
-                let mut steps = chains.iter_mut().flat_map(|chain| &mut chain.steps);
-                if let Some(step) = steps.find(|step| step.action.is_some() && step.action == action) {
-                    step.end(&event.payload);
+                if let Some(step) = step_for(&mut chains, &event.payload, "action_id") {
+                    step.take_result(at, &event.payload);
                 }
             }
-            _ if event.payload.get("type").and_then(Value::as_str) == Some("tool_call") => {
+            v1::AgentAnswer::TYPE => {
+                if let Some(step) = step_for(&mut chains, &event.payload, "request_id") {
+                    step.take_answer(at, &event.payload);
+                }
+            }
+            v1::AgentAction::TYPE => {
                 if let Some(step) = step_of(&mut chains, &event.payload) {
                     step.action = Some(event.event_id);
-                    step.params = event.payload.get("args").cloned().unwrap_or_default();
+                    // What another agent is asked for has its own form: the step keeps what it was written with.
+                    if let Some(given) = event.payload.get("args").filter(|_| is_call(event)) {
+                        step.params = given.clone();
+                    }
                 }
             }
             _ => {}
         }
     }
     chains
+}
+
+fn is_call(event: &EventJson) -> bool {
+    event.payload.get("type").and_then(Value::as_str) == Some("tool_call")
 }
 
 impl Chain {
@@ -76,6 +95,7 @@ impl Chain {
             result: Value::Null,
             reason: String::new(),
             action: None,
+            end: None,
         };
         Self {
             chain_id: text(payload, "chain_id"),
@@ -89,15 +109,47 @@ impl Chain {
     pub fn groups(&self) -> Vec<&[Step]> {
         self.steps.chunk_by(|one, next| one.group == next.group).collect()
     }
+
+    /// Ends with the chain the steps that have no outcome of their own. In a chain that was canceled they have its reason.
+    fn close(&mut self, at: usize, payload: &Value) {
+        let outcome = text(payload, "outcome");
+        for step in self.steps.iter_mut().filter(|step| step.end.is_none()) {
+            step.end = Some(at);
+            if step.outcome.is_empty() && outcome != StepState::Done.as_str() {
+                step.outcome.clone_from(&outcome);
+                step.reason = text(payload, "reason");
+            }
+        }
+    }
 }
 
 impl Step {
-    fn end(&mut self, payload: &Value) {
+    fn take_result(&mut self, at: usize, payload: &Value) {
         let ok = payload.get("ok").and_then(Value::as_bool).unwrap_or_default();
         self.outcome = if ok { StepState::Done } else { StepState::Failed }.text();
         self.result = payload.get("result").cloned().unwrap_or_default();
         self.reason = if ok { String::new() } else { text(payload, "text") };
+        self.end = Some(at);
     }
+
+    /// Takes what another agent answered to the request of this step.
+    fn take_answer(&mut self, at: usize, payload: &Value) {
+        self.reason = text(payload, "reason");
+        self.outcome = if self.reason.is_empty() { StepState::Done } else { StepState::Failed }.text();
+        self.result = nested(payload, "result");
+        self.end = Some(at);
+    }
+}
+
+/// The last event that tells the outcome of one of these steps; `None` while one has none.
+pub fn end(group: &[Step]) -> Option<usize> {
+    group.iter().map(|step| step.end).try_fold(0, |last, end| end.map(|end| last.max(end)))
+}
+
+/// The step whose action an event names in a field.
+fn step_for<'c>(chains: &'c mut [Chain], payload: &Value, field: &str) -> Option<&'c mut Step> {
+    let action = Uuid::parse_str(payload.get(field)?.as_str()?).ok()?;
+    chains.iter_mut().flat_map(|chain| &mut chain.steps).find(|step| step.action == Some(action))
 }
 
 /// The step that an event names by chain and position.

@@ -1,5 +1,7 @@
 //! `GET /v1/memories`: what agents remember, searched by words or listed by day. `GET /v1/memories/{agent}/{id}`: one.
-//! Secrets come sealed.
+//! `GET /v1/memories/{agent}/{id}/history`: all that it said. Secrets come sealed.
+
+use std::cmp::Reverse;
 
 use axum::{
     Extension,
@@ -7,10 +9,10 @@ use axum::{
 };
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
 use kairo_proto::{
-    v1::{GetMemoryResponse, ListMemoriesResponse},
+    v1::{GetMemoryHistoryResponse, GetMemoryResponse, ListMemoriesResponse},
     words::MemoryKind,
 };
-use kairo_read_model::MemoriesQuery;
+use kairo_read_model::{MemoriesQuery, MemoryHistoryQuery};
 
 use super::{
     Gateway,
@@ -63,6 +65,35 @@ pub async fn one(
         &snapshot,
         Told(GetMemoryResponse { memory: Some(found.ok_or_else(unknown)?), ..Default::default() }),
     ))
+}
+
+pub async fn history(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    asked: Asked,
+) -> Result<Answer<Told<GetMemoryHistoryResponse>>, Problem> {
+    let (agent, memory_id) = query::agent_and_id("memory_id", path)?;
+    let (before, limit) = asked.read(|query| page(query, &gateway.config))?;
+    let wanted = MemoryHistoryQuery { agent: agent.to_string(), memory_id, before, limit };
+    let snapshot = asked.snapshot(&gateway).await?;
+    let mut versions = query::answered(&gateway, snapshot.memory_history(&wanted)).await?;
+    // Before what others may not see is left out, so that a page which is empty for them does not end the list.
+    let next_before = query::newest_first(&mut versions, limit, |row| row.sequence, |row| Reverse(row.sequence));
+    versions.retain(|memory| caller.sees(&memory.agent, memory.user.as_deref().or(caller.user())));
+    if versions.is_empty() && before.is_none() {
+        let detail = format!("no memory {memory_id} of {agent} is known; GET /v1/memories lists those there are");
+        return Err(Problem::not_found(detail).at(snapshot.position()));
+    }
+    Ok(Answer::of(&snapshot, Told(GetMemoryHistoryResponse { versions, next_before, ..Default::default() })))
+}
+
+/// The page that is asked for: what it is before, and how much.
+fn page(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<u64>, u32), Problem> {
+    let mut fields = Fields::from_query(url_query);
+    let before = query::before(&mut fields);
+    let limit = query::limit(&mut fields, config);
+    fields.complete(|| Some((before, limit)))
 }
 
 fn read(url_query: Option<&str>, config: &GatewayConfig, now: Timestamp) -> Result<MemoriesQuery, Problem> {

@@ -146,6 +146,7 @@ fn rpcs() -> Router<Gateway> {
         get_conversation: get(conversations::get),
         list_memories: get(memories::get),
         get_memory: get(memories::one),
+        get_memory_history: get(memories::history),
         list_inner_state: get(inner_state::list),
         get_inner_state_history: get(inner_state::history),
         search: get(search::get),

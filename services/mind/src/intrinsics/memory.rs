@@ -2,6 +2,7 @@
 //!
 //! Whatever is written or shown to a model goes through [`secrets`](crate::secrets) first.
 
+mod day_end;
 mod digest;
 pub(crate) mod journal;
 pub mod lessons;
@@ -11,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, civil::Date, tz::TimeZone};
+use jiff::{civil::Date, tz::TimeZone};
 use kairo_events::sealing;
 use kairo_proto::{v1::SealedSecret, words::MemoryKind};
 use serde_json::{Map, Value};
@@ -41,7 +42,7 @@ pub fn all() -> Vec<Intrinsic> {
 }
 
 /// The day that is being written about: the one that is given, or the agent's own now. At the end of the day, which may
-/// be dealt with after midnight, the one that ends.
+/// be dealt with after midnight, or ordered before its hour, the one that ends.
 fn day(context: &Context<'_>, params: &Map<String, Value>) -> Result<Date, String> {
     let zone = context.state.profile.as_ref().and_then(|profile| TimeZone::get(&profile.time_zone).ok());
     let zone = zone.unwrap_or(TimeZone::UTC);
@@ -53,9 +54,10 @@ fn day(context: &Context<'_>, params: &Map<String, Value>) -> Result<Date, Strin
             Err(_) => Err(format!("day: expected YYYY-MM-DD, found {given:?}")),
         },
         None if ends_the_day(context.state, &context.turn.cause) => {
-            let half_a_day = SignedDuration::from_hours(12);
-            let before = context.now.checked_sub(half_a_day).map_err(|error| format!("day: {error}"))?;
-            Ok(before.to_zoned(zone).date())
+            let at = context.state.profile.as_ref().and_then(|profile| profile.day_ends_at.parse().ok());
+            let at = at.filter(|_| context.memory_rules > 0);
+            let end = at.map_or(context.now, |at| day_end::nearest(context.now, at, &zone));
+            day_end::name(end, &zone)
         }
         None => Ok(today),
     }

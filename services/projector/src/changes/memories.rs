@@ -3,6 +3,14 @@
 use kairo_read_model::stored::{Json, Key, Text, Time};
 use uuid::Uuid;
 
+/// What a memory said at one time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryVersion {
+    pub agent: Key,
+    pub memory_id: Uuid,
+    pub memory: Memory,
+}
+
 /// A memory as it was last written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {

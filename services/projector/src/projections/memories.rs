@@ -1,4 +1,4 @@
-//! Memories: as they were last written.
+//! Memories: as they were last written, and all that they said before.
 
 use jiff::civil::Date;
 use kairo_core::memories::told_apart;
@@ -7,7 +7,7 @@ use kairo_read_model::stored::Key;
 use uuid::Uuid;
 
 use super::{Fact, definition};
-use crate::changes::{Changes, Memory};
+use crate::changes::{Changes, Memory, MemoryVersion};
 
 /// What is asked or searched for by more than the memory's id.
 const COLUMNS: [&str; 7] = ["memory_id", "kind", "subject", "content", "day", "user", "lacks_keywords"];
@@ -23,6 +23,8 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         let Some(Event::MemoryAppended(appended)) = &event.event else { continue };
         let Ok(id) = Uuid::parse_str(&appended.memory_id) else { continue };
         let memory = written(fact, position, event, appended);
+        let version = MemoryVersion { agent: agent.clone(), memory_id: id, memory: memory.clone() };
+        changes.memory_versions.entry(memory.event_id).or_insert(version);
         let key = (agent.clone(), id);
         // The same event told again is nothing new.
         if changes.memories.get(&key).is_none_or(|before| before.event_id != memory.event_id) {

@@ -1,4 +1,4 @@
-//! Table `memories`.
+//! Tables `memories` and `memory_versions`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use kairo_read_model::stored::Key;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::changes::Memory;
+use crate::changes::{Memory, MemoryVersion};
 
 pub async fn append(connection: &mut PgConnection, rows: &BTreeMap<(Key, Uuid), Memory>) -> sqlx::Result<()> {
     upsert_rows!(connection, rows, "memories", |((agent, memory), row)| {
@@ -26,4 +26,22 @@ pub async fn append(connection: &mut PgConnection, rows: &BTreeMap<(Key, Uuid), 
         set "named": "text" = &row.named,
     }, "memories.event_id <> excluded.event_id
         AND (memories.sequence, memories.position) < (excluded.sequence, excluded.position)")
+}
+
+pub async fn keep(connection: &mut PgConnection, rows: &BTreeMap<Uuid, MemoryVersion>) -> sqlx::Result<()> {
+    insert_rows!(connection, rows, "memory_versions", |(id, row)| {
+        "event_id": "uuid" = *id,
+        "sequence": "bigint" = row.memory.sequence,
+        "position": "int" = row.memory.position,
+        "agent": "text" = &row.agent,
+        "memory_id": "uuid" = row.memory_id,
+        "updated_at": "timestamptz" = row.memory.updated_at,
+        "thread_id": "text" = row.memory.thread_id.as_ref(),
+        "user_id": "text" = row.memory.user.as_ref(),
+        "kind": "text" = &row.memory.kind,
+        "subject": "text" = &row.memory.subject,
+        "content": "text" = &row.memory.content,
+        "day": "date" = row.memory.day.as_deref(),
+        "definition": "jsonb" = &row.memory.definition,
+    }, "ON CONFLICT DO NOTHING")
 }

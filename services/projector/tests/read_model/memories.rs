@@ -3,7 +3,7 @@
 use jiff::civil::date;
 use kairo_core::{ids, subjects};
 use kairo_proto::v1::{AgentDecision, DecidedEvent, MemoryAppended, MemoryRow, SealedSecret, decided_event::Event};
-use kairo_read_model::MemoriesQuery;
+use kairo_read_model::{MemoriesQuery, MemoryHistoryQuery};
 use uuid::Uuid;
 
 use crate::{history::entering, world::World};
@@ -174,4 +174,44 @@ async fn a_memory_says_what_it_was_last_told_after_a_rebuild_too() {
     assert_eq!(found(&world, words("tea")).await, []);
     world.rebuild().await;
     assert_eq!(world.rows().await["memories"], rows["memories"]);
+}
+
+/// A correction, the same written again with its keywords, and the same learned from another event.
+#[tokio::test]
+async fn the_history_of_a_memory_has_each_version_once_with_its_sources_after_a_rebuild_too() {
+    let world = World::start(&[("KAIRO_PROJECTOR__BATCH", "1")]).await;
+    let said = |content: &str, source: &str, keywords: &[&str]| MemoryAppended {
+        source_event_ids: vec![source.into()],
+        keywords: keywords.iter().map(|word| (*word).to_owned()).collect(),
+        lacks_keywords: keywords.is_empty(),
+        ..memory("1", "fact", "Aurora", content, "2026-11-17")
+    };
+    let written = [
+        said("Berths at quay 7.", "e-1", &[]),
+        said("Berths at quay 7.", "e-1", &["quay"]),
+        said("Berths at quay 9.", "e-2", &["quay"]),
+        said("Berths at quay 9.", "e-3", &["quay"]),
+    ];
+    for (at, memory) in written.into_iter().enumerate() {
+        world.publish(&decision("bob", &at.to_string(), vec![memory])).await;
+    }
+    let elsewhere = MemoryAppended { content: "of another agent".into(), ..said("x", "e-4", &["quay"]) };
+    world.publish(&decision("eve", "1", vec![elsewhere])).await;
+    world.caught_up().await;
+    let history = async |before: Option<u64>, limit: u32| {
+        let memory_id = ids::named("memory", &["1"]);
+        let wanted = MemoryHistoryQuery { agent: "bob".into(), memory_id, before, limit };
+        let versions = world.now().await.memory_history(&wanted).await.unwrap();
+        versions
+            .into_iter()
+            .map(|version| (version.content, version.source_event_ids.join(" "), version.sequence))
+            .collect::<Vec<_>>()
+    };
+    let all = history(None, 50).await;
+    let told: Vec<(&str, &str)> = all.iter().map(|(content, source, _)| (content.as_str(), source.as_str())).collect();
+    assert_eq!(told, [("Berths at quay 9.", "e-3"), ("Berths at quay 9.", "e-2"), ("Berths at quay 7.", "e-1")]);
+    assert_eq!(history(None, 1).await, all[..1]);
+    assert_eq!(history(Some(all[0].2), 50).await, all[1..]);
+    world.rebuild().await;
+    assert_eq!(history(None, 50).await, all);
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 /// Far above what anything needs, so that only a hang reaches it.
 const DEADLINE: Duration = Duration::from_secs(60);
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "agents",
     "threads",
     "events",
@@ -24,6 +24,7 @@ const TABLES: [&str; 15] = [
     "actions",
     "processes",
     "memories",
+    "memory_versions",
     "chains",
     "chain_steps",
     "tasks",

@@ -7,9 +7,9 @@ use kairo_proto::v1::MemoryRow;
 use sqlx::{query, types::Json};
 use uuid::Uuid;
 
-use super::rows;
+use super::{number, rows};
 use crate::{
-    MAX_ROWS, ReadError, Snapshot,
+    ReadError, Snapshot,
     search::is_unspaced,
     shown::At,
     stored::{Key, Text, U64},
@@ -38,7 +38,18 @@ pub struct MemoriesQuery {
     /// About these days, both included.
     pub from: Option<Date>,
     pub to: Option<Date>,
-    /// At most so many, and never more than [`MAX_ROWS`].
+    /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS).
+    pub limit: u32,
+}
+
+/// Which versions of a memory; all conditions must hold.
+#[derive(Clone, Debug)]
+pub struct MemoryHistoryQuery {
+    pub agent: String,
+    pub memory_id: Uuid,
+    /// Those written before this message of the log.
+    pub before: Option<u64>,
+    /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS).
     pub limit: u32,
 }
 
@@ -79,6 +90,32 @@ macro_rules! memories {
             sequence: row.sequence.into(),
             updated_at: row.updated_at.into(),
             score: row.score,
+            ..row.definition.0
+        })
+    };
+}
+
+/// What memories said, from somewhere.
+macro_rules! versions {
+    ($from:literal, $($parameters:tt)*) => {
+        query!(
+            r#"SELECT agent, memory_id, user_id, kind, subject, content, day::text AS day, thread_id,
+                      definition AS "definition: Json<MemoryRow>", sequence AS "sequence: U64",
+                      updated_at AS "updated_at: At"
+               FROM "# + $from,
+            $($parameters)*
+        )
+        .map(|row| MemoryRow {
+            agent: row.agent,
+            memory_id: row.memory_id.to_string(),
+            user: row.user_id,
+            r#type: row.kind,
+            subject: row.subject,
+            content: row.content,
+            day: row.day,
+            thread_id: row.thread_id,
+            sequence: row.sequence.into(),
+            updated_at: row.updated_at.into(),
             ..row.definition.0
         })
     };
@@ -163,12 +200,30 @@ impl Snapshot {
         Ok(fitting.fetch_all(connection).await?)
     }
 
-    /// What these events say that was written for a user. By index `memories_of_user`.
-    pub(super) async fn memories_of(&self, user: &str, events: &[Uuid]) -> Result<Vec<MemoryRow>, ReadError> {
-        let query = MemoriesQuery { user: Some(user.to_owned()), limit: MAX_ROWS, ..MemoriesQuery::default() };
-        let memories =
-            memories!(query, "0::float8", "", "AND user_id IS NOT NULL AND event_id = ANY($9) ORDER BY ", events);
-        Ok(memories.fetch_all(&mut **self.connection().await).await?)
+    /// All that a memory said, the newest first. What was only written again with its keywords is not told twice. By index
+    /// `memory_versions_of_memory`.
+    pub async fn memory_history(&self, wanted: &MemoryHistoryQuery) -> Result<Vec<MemoryRow>, ReadError> {
+        let versions = versions!(
+            "(SELECT *, lag(content) OVER written AS content_before, lag(subject) OVER written AS subject_before,
+                     lag(kind) OVER written AS kind_before,
+                     lag(definition -> 'source_event_ids') OVER written AS sources_before
+              FROM memory_versions WHERE agent = $1 AND memory_id = $2
+              WINDOW written AS (ORDER BY sequence, position)) AS version
+             WHERE (content, subject, kind, definition -> 'source_event_ids') IS DISTINCT FROM
+                   (content_before, subject_before, kind_before, sources_before) AND sequence < $3
+             ORDER BY sequence DESC FETCH FIRST ($4) ROWS WITH TIES",
+            Key::from(wanted.agent.as_str()) as _,
+            wanted.memory_id,
+            number(wanted.before.unwrap_or(u64::MAX)),
+            rows(wanted.limit)
+        );
+        Ok(versions.fetch_all(&mut **self.connection().await).await?)
+    }
+
+    /// What these events say, by the primary key.
+    pub(super) async fn memory_versions(&self, events: &[Uuid]) -> Result<Vec<MemoryRow>, ReadError> {
+        let versions = versions!("memory_versions WHERE event_id = ANY($1)", events);
+        Ok(versions.fetch_all(&mut **self.connection().await).await?)
     }
 }
 

@@ -2466,6 +2466,14 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetMemoryResponse>,
             tonic::Status,
         >;
+        /// All that a memory of an agent said, the newest first. Each version names the events it came from. Secrets come sealed.
+        async fn get_memory_history(
+            &self,
+            request: tonic::Request<::kairo_proto::v1::GetMemoryHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<::kairo_proto::v1::GetMemoryHistoryResponse>,
+            tonic::Status,
+        >;
         /// The inner state of an agent, as it is now. What was written last comes first. Secrets come sealed.
         async fn list_inner_state(
             &self,
@@ -3429,6 +3437,54 @@ pub mod queries_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetMemorySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/kairo.v1.Queries/GetMemoryHistory" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetMemoryHistorySvc<T: Queries>(pub Arc<T>);
+                    impl<
+                        T: Queries,
+                    > tonic::server::UnaryService<
+                        ::kairo_proto::v1::GetMemoryHistoryRequest,
+                    > for GetMemoryHistorySvc<T> {
+                        type Response = ::kairo_proto::v1::GetMemoryHistoryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                ::kairo_proto::v1::GetMemoryHistoryRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Queries>::get_memory_history(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetMemoryHistorySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

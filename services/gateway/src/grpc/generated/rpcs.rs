@@ -56,6 +56,7 @@ rpcs! { generated::queries_server::Queries:
     get_conversation(GetConversationRequest) -> GetConversationResponse = GET GET_CONVERSATION,
     list_memories(ListMemoriesRequest) -> ListMemoriesResponse = GET LIST_MEMORIES,
     get_memory(GetMemoryRequest) -> GetMemoryResponse = GET GET_MEMORY,
+    get_memory_history(GetMemoryHistoryRequest) -> GetMemoryHistoryResponse = GET GET_MEMORY_HISTORY,
     list_inner_state(ListInnerStateRequest) -> ListInnerStateResponse = GET LIST_INNER_STATE,
     get_inner_state_history(GetInnerStateHistoryRequest) -> GetInnerStateHistoryResponse = GET GET_INNER_STATE_HISTORY,
     search(SearchRequest) -> SearchResponse = GET SEARCH,

@@ -50,6 +50,7 @@ pub const LIST_CONVERSATIONS: &str = "/v1/conversations";
 pub const GET_CONVERSATION: &str = "/v1/conversations/{agent}";
 pub const LIST_MEMORIES: &str = "/v1/memories";
 pub const GET_MEMORY: &str = "/v1/memories/{agent}/{memory_id}";
+pub const GET_MEMORY_HISTORY: &str = "/v1/memories/{agent}/{memory_id}/history";
 pub const LIST_INNER_STATE: &str = "/v1/agents/{agent}/inner-state";
 pub const GET_INNER_STATE_HISTORY: &str = "/v1/agents/{agent}/inner-state/history";
 pub const SEARCH: &str = "/v1/search";
@@ -122,6 +123,7 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_CONVERSATION, READ, Named, Named),
     row("GET", LIST_MEMORIES, READ, Named, Named),
     row("GET", GET_MEMORY, READ, Asked, Asked),
+    row("GET", GET_MEMORY_HISTORY, READ, Asked, Asked),
     row("GET", LIST_INNER_STATE, READ, Named, Named),
     row("GET", GET_INNER_STATE_HISTORY, READ, Named, Named),
     row("GET", SEARCH, READ, Named, Named),
@@ -195,6 +197,7 @@ pub struct Handlers {
     pub get_conversation: MethodRouter<Gateway>,
     pub list_memories: MethodRouter<Gateway>,
     pub get_memory: MethodRouter<Gateway>,
+    pub get_memory_history: MethodRouter<Gateway>,
     pub list_inner_state: MethodRouter<Gateway>,
     pub get_inner_state_history: MethodRouter<Gateway>,
     pub search: MethodRouter<Gateway>,
@@ -269,6 +272,7 @@ impl Handlers {
             .route(GET_CONVERSATION, self.get_conversation)
             .route(LIST_MEMORIES, self.list_memories)
             .route(GET_MEMORY, self.get_memory)
+            .route(GET_MEMORY_HISTORY, self.get_memory_history)
             .route(LIST_INNER_STATE, self.list_inner_state)
             .route(GET_INNER_STATE_HISTORY, self.get_inner_state_history)
             .route(SEARCH, self.search)

@@ -9,6 +9,7 @@ use crate::{
     answer::json_in,
     answer_forms, chat,
     intrinsics::{Begun, Context, Done, Intrinsic},
+    memories::Recent,
     request::{ModelRequest, Tool},
     secrets::{self, Cleaned},
     thread::{Entry, Thread, cut_to},
@@ -43,7 +44,8 @@ const LISTS: [(&str, &str); 5] = [
 
 pub(super) fn append() -> Intrinsic {
     let description = "Writes to the agent's memory: the content that is given, or, without one, what happened in a \
-                       thread since it was last written down. Keywords are found if none are given.";
+                       thread since it was last written down. Keywords are found if none are given. What corrects \
+                       a memory replaces it: name its memory_id, which memory.search tells, in replaces.";
     let schema = json!({
         "type": "object",
         "properties": {
@@ -57,6 +59,7 @@ pub(super) fn append() -> Intrinsic {
             "kind": { "enum": KINDS, "description": "journal if left out" },
             "subject": { "type": "string", "maxLength": SUBJECT_BYTES, "description": "Whom or what it is about" },
             "day": { "type": "string", "description": "YYYY-MM-DD; today if left out" },
+            "replaces": { "type": "string", "maxLength": 64, "description": "The memory_id of the memory that this corrects" },
         },
         "additionalProperties": false,
     });
@@ -75,6 +78,7 @@ pub(super) fn append() -> Intrinsic {
 fn begin(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
     kind(params)?;
     day(context, params)?;
+    replaced(context, params)?;
     let given = texts(params, "keywords")?;
     let (tier, prompt, shown, form) = match content(params)? {
         Some(content) if !given.is_empty() || context.memory_rules > 0 => {
@@ -149,18 +153,24 @@ fn appended(
     words: &[&str],
     source_event_ids: Vec<String>,
 ) -> Result<Done, String> {
-    let memory = ids::derived(context.id, "memory");
+    let replaced = replaced(context, params)?;
+    let memory = match replaced {
+        Some(known) => known.memory_id.parse().map_err(|error| format!("replaces: {error}"))?,
+        None => ids::derived(context.id, "memory"),
+    };
     let kept = Kept::of(context.secret_key, memory, content)?;
-    let subject = cut_to(&secrets::take_out(text(params, "subject").unwrap_or_default()).text, SUBJECT_BYTES);
+    let subject = text(params, "subject").or(replaced.map(|known| known.subject.as_str())).unwrap_or_default();
+    let subject = cut_to(&secrets::take_out(subject).text, SUBJECT_BYTES);
     let thread = thread(context, params);
     let user = thread.as_ref().map_or(&context.turn.user, |thread| &thread.user);
     let mut outside = context.state.outside_of(context.turn);
     outside.see(thread.iter().flat_map(|thread| thread.outside.marks()));
+    outside.see(replaced.into_iter().flat_map(|known| known.outside.marks()));
     let keywords = keywords(words.iter().copied());
     let is_without_words = keywords.is_empty();
     let event = MemoryAppended {
         memory_id: memory.to_string(),
-        kind: kind(params)?.to_owned(),
+        kind: replaced.filter(|_| text(params, "kind").is_none()).map_or(kind(params)?, |known| &known.kind).to_owned(),
         subject,
         content: kept.text,
         keywords,
@@ -171,13 +181,16 @@ fn appended(
         outside: outside.marks(),
         lacks_keywords: context.memory_rules > 0 && is_without_words,
     };
-    let result = json!({
+    let mut result = json!({
         "memory_id": event.memory_id,
         "kind": event.kind,
         "day": event.day,
         "content": event.content,
         "keywords": event.keywords,
     });
+    if let (Some(known), Some(fields)) = (replaced, result.as_object_mut()) {
+        fields.insert("replaced".to_owned(), json!(known.content));
+    }
     Ok(Done { events: vec![Event::MemoryAppended(event)], result })
 }
 
@@ -202,6 +215,19 @@ fn kind(params: &Map<String, Value>) -> Result<&'static str, String> {
     let given = text(params, "kind").unwrap_or("journal");
     let known = KINDS.iter().copied().find(|kind| *kind == given);
     known.ok_or_else(|| format!("kind: expected one of {}, found {given:?}", KINDS.join(", ")))
+}
+
+/// The memory that this one corrects: one of the same user that is at hand, and holds no secret, which would be lost.
+fn replaced<'c>(context: &Context<'c>, params: &Map<String, Value>) -> Result<Option<&'c Recent>, String> {
+    let Some(id) = text(params, "replaces") else { return Ok(None) };
+    let known = context.state.memories.at_hand(id, &context.turn.user);
+    let known = known.ok_or(
+        "replaces: no such memory of this user was written lately; leave it out: of two memories the newer one holds",
+    )?;
+    match known.content.contains("[secret ") {
+        true => Err("replaces: that memory holds a secret, which would be lost; leave it out".to_owned()),
+        false => Ok(Some(known)),
+    }
 }
 
 /// The thread that is named, or the turn's own. Nobody writes down another user's.

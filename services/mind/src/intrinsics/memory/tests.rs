@@ -145,6 +145,48 @@ fn older_builds_asked_for_the_keywords_of_what_is_given_first() {
 }
 
 #[test]
+fn what_corrects_a_memory_replaces_it_and_nobody_elses() {
+    let mut state = state();
+    let known = |id: u128, user: &str, content: &str| MemoryAppended {
+        memory_id: Uuid::from_u128(id).to_string(),
+        user: user.into(),
+        kind: "fact".into(),
+        subject: "Aurora".into(),
+        ..entry("e-1", content, "2026-11-22")
+    };
+    for memory in [
+        known(1, "ann", "The Aurora berths at quay 7."),
+        known(2, "bob", "The Aurora berths at quay 8."),
+        known(3, "ann", "The gate opens with [secret pin]."),
+        known(4, "", "The harbour is closed on Sundays."),
+    ] {
+        state.remembered(&memory);
+    }
+    let append = |content: &str, id: u128| {
+        let params = json!({ "content": content, "replaces": Uuid::from_u128(id), "keywords": ["quay"] });
+        begin(&state, "memory.append", params)
+    };
+    let Ok(Begun::Done(done)) = append("The Aurora berths at quay 9.", 1) else { panic!("not written") };
+    let memory = memories(&done)[0];
+    assert_eq!(memory.memory_id, Uuid::from_u128(1).to_string());
+    assert_eq!((memory.kind.as_str(), memory.subject.as_str()), ("fact", "Aurora"));
+    assert_eq!(done.result["replaced"], "The Aurora berths at quay 7.");
+    // What the corrected memory came from is not what the correction came from.
+    assert_eq!(memory.source_event_ids, [Uuid::from_u128(9).to_string()]);
+    for other in [2, 3, 4, 5] {
+        let flaw = append("x", other).map(|_| ()).unwrap_err();
+        assert!(flaw.starts_with("replaces: "), "{other}: {flaw}");
+    }
+    let mut corrected = memory.clone();
+    state.remembered(&corrected);
+    assert_eq!(state.memories.learned.iter().filter(|known| known.memory_id == corrected.memory_id).count(), 1);
+    // A fact that becomes something else is no fact any more.
+    corrected.kind = "journal".into();
+    state.remembered(&corrected);
+    assert!(state.memories.learned.iter().all(|known| known.memory_id != corrected.memory_id));
+}
+
+#[test]
 fn without_a_key_secrets_are_lost_and_said_to_be() {
     let params = object(json!({ "content": "password: hunter22", "keywords": ["wifi", "hunter22 password: x9x9"] }));
     let begun = with(&state(), &turn("ann"), None, |context| (tool("memory.append").begin)(context, &params));
