@@ -825,6 +825,10 @@ pub struct AgentProfile {
     /// What it may spend on models; missing for any amount.
     #[prost(message, optional, tag = "33")]
     pub caps: ::core::option::Option<Caps>,
+    /// What one queued task may take, in all its sessions together, which takes conduct "background"; missing for any amount. A task
+    /// that reaches one of them has failed.
+    #[prost(message, optional, tag = "34")]
+    pub task: ::core::option::Option<SessionBounds>,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -2266,6 +2270,10 @@ pub struct TaskStarted {
     /// The thread of work in which that happens.
     #[prost(string, tag = "2")]
     pub thread_id: ::prost::alloc::string::String,
+    /// Whether this was written before the work: nothing was asked of a model yet, and the decision that holds this event is the next
+    /// input of the work. A task that was worked on before then goes on behind what it did.
+    #[prost(bool, tag = "3")]
+    pub before_work: bool,
 }
 impl ::prost::Name for TaskStarted {
     const NAME: &'static str = "TaskStarted";

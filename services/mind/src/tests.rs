@@ -12,6 +12,7 @@ mod endings;
 mod environment;
 mod failing;
 mod forgetting;
+mod going_on;
 mod importing;
 mod in_progress;
 mod inner_state;

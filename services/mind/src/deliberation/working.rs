@@ -21,6 +21,7 @@ use crate::{
         memory::lessons::{self, Briefing},
         tasks::QUEUE,
     },
+    session::Session,
     state::{Cause, Turn},
     tasks::Task,
     working::Next,
@@ -82,11 +83,18 @@ impl Deliberation<'_> {
         if let Some(reached) = self.reached_bound() {
             return self.put_off(turn_id, &task, &reached);
         }
+        if let Some(reached) = self.reached_task_bound(&task) {
+            return self.end_over_bound(turn_id, &task, &reached);
+        }
         let thread_id = self.work_thread(turn_id, &task);
-        let started = TaskStarted { task_id: task.id.to_string(), thread_id: thread_id.clone() };
+        // It stands in the log before a model is asked, so that nobody takes a task for one that waits.
+        let before_work = self.limits.memory_rules > 0;
+        let started = TaskStarted { task_id: task.id.to_string(), thread_id: thread_id.clone(), before_work };
         self.add_to(turn_id, &thread_id, task.correlation(), Event::TaskStarted(started));
         self.settle();
-        self.work.push_back(turn_id);
+        if !before_work {
+            self.work.push_back(turn_id);
+        }
     }
 
     /// Nothing is left to do in a thread of work: what is to be learned from it is found out.
@@ -259,10 +267,31 @@ impl Deliberation<'_> {
         profile.session.reached(&session, self.input.envelope.time)
     }
 
+    /// Which bound a task has reached, over all its sessions.
+    fn reached_task_bound(&self, task: &Task) -> Option<String> {
+        let bounds = self.mind.profile.as_ref().map(|profile| &profile.task).filter(|bounds| !bounds.is_nothing())?;
+        let with_this = |taken: &Session| taken.with(self.decision.completions.len(), self.spent_here());
+        task.worked.reached(bounds, self.input.envelope.time, with_this)
+    }
+
+    /// A task that has reached its own bound has failed for good.
+    fn end_over_bound(&mut self, turn_id: Uuid, task: &Task, reached: &str) {
+        let reason = format!("the task took {reached}; what it did until then stands");
+        self.settle();
+        self.close_chain(turn_id, &ChainOutcome::Failed, &reason);
+        self.end_task(turn_id, task, &TaskStatus::Failed, &reason);
+    }
+
     /// A turn that works on a task goes no further where the session has reached a bound. Whether it has.
     pub(super) fn is_over_bounds(&mut self, turn_id: Uuid) -> bool {
-        let Some((task, reached)) = self.task_of(turn_id).zip(self.reached_bound()) else { return false };
-        let is_alone = self.mind.work.session.is_of_one_task();
+        let Some(task) = self.task_of(turn_id) else { return false };
+        if let Some(reached) = self.reached_task_bound(&task) {
+            self.end_over_bound(turn_id, &task, &reached);
+            return true;
+        }
+        let Some(reached) = self.reached_bound() else { return false };
+        let bounds_sessions = self.mind.profile.as_ref().is_none_or(|profile| profile.task.is_nothing());
+        let is_alone = bounds_sessions && self.mind.work.session.is_of_one_task();
         let reason = format!("the session took {reached}");
         self.settle();
         self.close_chain(turn_id, &ChainOutcome::Failed, &reason);
