@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{
     chain::StepState,
+    intrinsics,
     keywords::Keywords,
     memories,
     session::Session,
@@ -106,6 +107,12 @@ impl AgentState {
     /// Whether it acknowledges what takes work, and works on it beside the conversation.
     pub fn is_background(&self) -> bool {
         self.profile.as_ref().is_some_and(|profile| profile.background)
+    }
+
+    /// Whether a tool belongs to its conduct, so that it is offered whatever the profile lists: what adds to the queue, changes it and
+    /// stops what is in it. Builds before epoch 10 offered what was listed.
+    pub(super) fn conduct_offers(&self, tool: &str, memory_rules: u32) -> bool {
+        memory_rules > 0 && self.is_background() && intrinsics::tasks::is_of_conduct(tool)
     }
 
     /// Whether a turn is one of the work lane.

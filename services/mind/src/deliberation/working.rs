@@ -21,7 +21,6 @@ use crate::{
         memory::lessons::{self, Briefing},
         tasks::QUEUE,
     },
-    session::Session,
     state::{Cause, Turn},
     tasks::Task,
     working::Next,
@@ -201,7 +200,7 @@ impl Deliberation<'_> {
         Ok(true)
     }
 
-    fn queued(&self, turn_id: Uuid, at: usize, call: &AskedCall) -> Option<Done> {
+    pub(super) fn queued(&self, turn_id: Uuid, at: usize, call: &AskedCall) -> Option<Done> {
         let params: Map<String, Value> = serde_json::from_str(&call.arguments).ok()?;
         if !self.problems(QUEUE, &params).is_empty() {
             return None;
@@ -265,21 +264,6 @@ impl Deliberation<'_> {
         let profile = self.mind.profile.as_ref().filter(|profile| !profile.session.is_nothing())?;
         let session = self.mind.work.session.with(self.decision.completions.len(), self.spent_here());
         profile.session.reached(&session, self.input.envelope.time)
-    }
-
-    /// Which bound a task has reached, over all its sessions.
-    fn reached_task_bound(&self, task: &Task) -> Option<String> {
-        let bounds = self.mind.profile.as_ref().map(|profile| &profile.task).filter(|bounds| !bounds.is_nothing())?;
-        let with_this = |taken: &Session| taken.with(self.decision.completions.len(), self.spent_here());
-        task.worked.reached(bounds, self.input.envelope.time, with_this)
-    }
-
-    /// A task that has reached its own bound has failed for good.
-    fn end_over_bound(&mut self, turn_id: Uuid, task: &Task, reached: &str) {
-        let reason = format!("the task took {reached}; what it did until then stands");
-        self.settle();
-        self.close_chain(turn_id, &ChainOutcome::Failed, &reason);
-        self.end_task(turn_id, task, &TaskStatus::Failed, &reason);
     }
 
     /// A turn that works on a task goes no further where the session has reached a bound. Whether it has.
@@ -352,7 +336,7 @@ impl Deliberation<'_> {
         self.add_to(turn_id, &task.thread_id, task.correlation(), Event::TaskChanged(changed));
     }
 
-    fn end_task(&mut self, turn_id: Uuid, task: &Task, status: &TaskStatus, text: &str) {
+    pub(super) fn end_task(&mut self, turn_id: Uuid, task: &Task, status: &TaskStatus, text: &str) {
         let (mut result, mut reason) = (text.to_owned(), String::new());
         if *status != TaskStatus::Completed {
             std::mem::swap(&mut result, &mut reason);
