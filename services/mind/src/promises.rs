@@ -154,8 +154,8 @@ pub(super) fn is_promise(words: &str) -> bool {
         let behind = |at: usize| plain[at + ending.len()..].chars().next();
         plain.match_indices(*ending).any(|(at, _)| !behind(at).is_some_and(char::is_alphanumeric))
     };
-    SPACED.iter().any(|beginning| is_at_word(&beginning))
-        || ENDINGS.iter().any(|ending| is_at_end(&ending))
+    SPACED.iter().any(is_at_word)
+        || ENDINGS.iter().any(is_at_end)
         || UNSPACED.iter().any(|promise| plain.contains(promise))
 }
 
