@@ -46,6 +46,7 @@ mod fleet;
 mod forgetting;
 mod forks;
 mod freshness;
+mod going_on;
 mod golden_path;
 mod grpc;
 mod imports;

@@ -825,6 +825,10 @@ pub struct AgentProfile {
     /// What it may spend on models; missing for any amount.
     #[prost(message, optional, tag = "33")]
     pub caps: ::core::option::Option<Caps>,
+    /// What one queued task may take, in all its sessions together, which takes conduct "background"; missing for any amount. A task
+    /// that reaches one of them has failed.
+    #[prost(message, optional, tag = "34")]
+    pub task: ::core::option::Option<SessionBounds>,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -906,8 +910,8 @@ impl ::prost::Name for Perception {
         "/kairo.v1.Perception".into()
     }
 }
-/// What a session of work may take. Where one of them is reached, the task at hand goes back into the queue, what was learned is
-/// written down, and work goes on after session_pause. Looked at whenever a task is thought about: what is under way is not cut
+/// What a session of work, or a task, may take. Where one of a session is reached, the task at hand goes back into the queue, what was
+/// learned is written down, and work goes on after session_pause. Looked at whenever a task is thought about: what is under way is not cut
 /// short. 0 and empty for any amount.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SessionBounds {
@@ -920,7 +924,7 @@ pub struct SessionBounds {
     /// A decimal number in the currency of prices.
     #[prost(string, tag = "3")]
     pub cost: ::prost::alloc::string::String,
-    /// From its first task on.
+    /// Of a session, from its first task on; of a task, those for which it is worked on.
     #[prost(uint32, tag = "4")]
     pub seconds: u32,
 }
@@ -2266,6 +2270,10 @@ pub struct TaskStarted {
     /// The thread of work in which that happens.
     #[prost(string, tag = "2")]
     pub thread_id: ::prost::alloc::string::String,
+    /// Whether this was written before the work: nothing was asked of a model yet, and the decision that holds this event is the next
+    /// input of the work. A task that was worked on before then goes on behind what it did.
+    #[prost(bool, tag = "3")]
+    pub before_work: bool,
 }
 impl ::prost::Name for TaskStarted {
     const NAME: &'static str = "TaskStarted";
@@ -3265,6 +3273,10 @@ pub struct DefineAgentRequest {
     #[prost(message, optional, tag = "33")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub caps: ::core::option::Option<GivenCaps>,
+    /// What one queued task may take, in all its sessions together; takes conduct background. A task that reaches one of them has failed.
+    #[prost(message, optional, tag = "34")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task: ::core::option::Option<GivenSession>,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -3425,8 +3437,8 @@ impl ::prost::Name for OrderedSubmodule {
         "/kairo.v1.OrderedSubmodule".into()
     }
 }
-/// What a session of work may take; 0 and empty for any amount. Where one of them is reached, the task at hand goes back into
-/// the queue, and work goes on after session_pause.
+/// What a session of work, or a task, may take; 0 and empty for any amount. Where one of a session is reached, the task at hand goes
+/// back into the queue, and goes on after session_pause where it was.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3443,7 +3455,7 @@ pub struct GivenSession {
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub cost: ::prost::alloc::string::String,
-    /// From its first task on.
+    /// Of a session, from its first task on; of a task, those for which it is worked on.
     #[prost(uint32, tag = "4")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub seconds: u32,
@@ -3624,6 +3636,9 @@ pub struct GivenLead {
     #[prost(message, optional, tag = "33")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub caps: ::core::option::Option<GivenCaps>,
+    #[prost(message, optional, tag = "34")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task: ::core::option::Option<GivenSession>,
 }
 impl ::prost::Name for GivenLead {
     const NAME: &'static str = "GivenLead";
@@ -3712,6 +3727,9 @@ pub struct GivenWorker {
     #[prost(message, optional, tag = "33")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub caps: ::core::option::Option<GivenCaps>,
+    #[prost(message, optional, tag = "34")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub task: ::core::option::Option<GivenSession>,
 }
 impl ::prost::Name for GivenWorker {
     const NAME: &'static str = "GivenWorker";

@@ -160,7 +160,7 @@ pub fn of_profile(profile: &AgentProfile) -> u32 {
         !submodules.is_empty() || [max_submodules, history_cutoff, history_window].into_iter().any(|it| *it > 0);
     let is_in_team = team.is_some() || [mission, owner, lead].into_iter().any(|it| !it.is_empty());
     match () {
-        () if profile.caps.is_some() => ANSWERS,
+        () if profile.caps.is_some() || profile.task.is_some() => ANSWERS,
         () if has_voices => SUBMODULES,
         () if !members.is_empty() || !environment.is_empty() => COMPOSITES,
         () if session.is_some() || *guesses_goal || *max_reflections > 0 || *summary_after > 0 => REFLECTION,
@@ -232,6 +232,9 @@ fn has_answers(decision: &AgentDecision) -> bool {
         }
         if let Event::MemoryAppended(memory) = event {
             return memory.lacks_keywords;
+        }
+        if let Event::TaskStarted(started) = event {
+            return started.before_work;
         }
         let Event::ChainStarted(chain) = event else { return false };
         let is_marked = |step: &ChainStep| !step.call_id.is_empty() || !step.passed_back.is_empty();

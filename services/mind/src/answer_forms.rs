@@ -91,6 +91,14 @@ pub fn review() -> AnswerSchema {
     strict("review", closed(json!({ "verdict": one_of(&["finished", "revise", "act"]), "reason": text() })))
 }
 
+/// Of `agent.promise`.
+pub fn promise() -> AnswerSchema {
+    let task = closed(json!({ "title": text(), "text": text() }));
+    let tasks = json!({ "type": "array", "items": task });
+    let verdict = one_of(&["nothing", "queue", "take_back"]);
+    strict("promise", closed(json!({ "verdict": verdict, "tasks": tasks, "answer": text() })))
+}
+
 fn learned(memory_rules: u32) -> Value {
     let kind = one_of(&["insight", "fact"]);
     let memory = match memory_rules {

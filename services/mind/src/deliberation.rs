@@ -12,6 +12,7 @@
 //! * [`compacting`]: summing up what is too long, in [`parts`]
 //! * [`naming`]: the keywords of memories
 //! * [`planning`]: from a plan to a chain
+//! * [`promising`]: answers that promise work and queue none
 //! * [`reflecting`]: what a message is after, and whether what is about to be said answers it
 //! * [`thinking_along`]: what submodules say of an input, before it is decided on; [`broadcasting`] shows them what was decided
 //! * [`stepping`]: the steps of a chain; [`deciding`] completes them
@@ -41,10 +42,12 @@ mod naming;
 mod parts;
 mod perceiving;
 mod planning;
+mod promising;
 mod reflecting;
 mod saying;
 mod stepping;
 mod summing_up;
+mod task_bounds;
 mod teaming;
 mod telling;
 mod thinking;
@@ -327,6 +330,10 @@ impl<'a> Deliberation<'a> {
             Purpose::Plan(planning) => self.planned(asked.turn, planning, &completion.text),
             Purpose::Goal => self.guessed(asked.turn, &completion.text),
             Purpose::Reflect { draft } => self.reviewed(asked.turn, draft, &completion.text),
+            Purpose::Promise { words } => {
+                self.promise_found(asked.turn, words, &completion.text);
+                Ok(())
+            }
             Purpose::Decide(deciding) => self.decided(asked.turn, deciding, &completion.text),
             Purpose::Judge(judging) => self.judged(asked.turn, judging, &completion.text),
             Purpose::Complete(completing) => self.completed(asked.turn, completing, &completion.text),
@@ -352,6 +359,7 @@ impl<'a> Deliberation<'a> {
             && !self.is_reviewed(turn);
         let (deadline_ms, module) = match &purpose {
             Purpose::Voice(voice) => (Some(voice.deadline_ms), voice.module.clone()),
+            Purpose::Promise { .. } => (Some(promising::WAIT_MS), String::new()),
             _ => (None, String::new()),
         };
         let question = Question { request: Arc::new(request), attempt: 1, speaks, deadline_ms, module };
@@ -411,7 +419,8 @@ impl<'a> Deliberation<'a> {
             let takes_out = |profile: &Profile| profile.takes_out(tool);
             return self.limits.listing.is_bounded() && !self.mind.profile.as_ref().is_some_and(takes_out);
         }
-        self.tool(tool).is_some() && self.mind.offers(tool)
+        let is_of_conduct = self.mind.conduct_offers(tool, self.limits.memory_rules);
+        self.tool(tool).is_some() && (self.mind.offers(tool) || is_of_conduct)
     }
 
     /// Whether it needed a state of its own.

@@ -44,6 +44,7 @@ pub mod outside;
 mod owning;
 pub mod prices;
 pub mod profile;
+mod promises;
 pub mod prompts;
 mod reflection;
 pub mod replay;

@@ -163,7 +163,7 @@ pub struct Answers {
 }
 
 /// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
-pub const SNAPSHOT_VERSION: u32 = 12;
+pub const SNAPSHOT_VERSION: u32 = 13;
 
 fn is_empty(chain: &HashChain) -> bool {
     *chain == HashChain::default()

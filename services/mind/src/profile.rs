@@ -64,6 +64,9 @@ pub struct Profile {
     /// What a session of its work may take.
     #[serde(default, skip_serializing_if = "Bounds::is_nothing")]
     pub session: Bounds,
+    /// What one queued task may take, in all its sessions.
+    #[serde(default, skip_serializing_if = "Bounds::is_nothing")]
+    pub task: Bounds,
     /// Whether what a message is after is guessed first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guesses_goal: bool,
@@ -134,6 +137,7 @@ impl Profile {
             team: profile.team.as_ref().map(Team::of),
             lead: profile.lead.clone(),
             session: Bounds::of(profile.session.as_ref()),
+            task: Bounds::of(profile.task.as_ref()),
             guesses_goal: profile.guesses_goal,
             max_reflections: profile.max_reflections,
             inner_state: profile.inner_state,

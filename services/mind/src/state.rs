@@ -246,6 +246,7 @@ impl AgentState {
         if !is_broadcast(decision) && !self.is_upkeep(decision) {
             self.work.session.spend_on(decision);
         }
+        self.spend_on_task(decided, decision);
         for event in told_apart(decision).iter() {
             self.happen(record, decision, event);
         }
@@ -255,7 +256,8 @@ impl AgentState {
         let thoughts = own.filter(|completion| completion.tier == tier && self.models.is_step(completion));
         let asked = u32::try_from(thoughts.count()).unwrap_or(u32::MAX);
         if let Some(turn) = decided.and_then(|id| self.turns.get_mut(&id)) {
-            turn.due = None;
+            // Work on a task begins with the decision that says so.
+            turn.due.take_if(|due| *due != record.sequence);
             turn.steps = turn.steps.saturating_add(asked);
             // It was refused, or what it ordered was refused: there is nothing it could wait for.
             let over = matches!(turn.cause, Cause::Order(_) | Cause::Refused { .. }) && turn.waiting.is_empty();
@@ -319,6 +321,9 @@ impl AgentState {
         }
         let Ok(action) = Uuid::parse_str(&result.action_id) else { return };
         let Some(known) = self.in_flight.remove(&action) else { return };
+        if self.tasks.wait_for_call(action) {
+            self.tasks.end_call(action, &told(result));
+        }
         self.see_outside(&known.thread_id, known.turn, &result.outside);
         self.end_step(known.turn, action, result);
         self.requested_call_ended(known.turn, result);

@@ -8,6 +8,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 mod trigger;
+mod worked;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,6 +24,7 @@ use uuid::Uuid;
 pub use self::{
     list::{Filter, Wanted},
     trigger::{Trigger, kept},
+    worked::{Done, Worked},
 };
 use super::{outside::Provenance, schedule::Schedule};
 
@@ -79,6 +81,9 @@ pub struct Task {
     /// Content from outside that was seen where it was made.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
+    /// Of a queued one: what was done for it, and what that took.
+    #[serde(default, skip_serializing_if = "Worked::is_nothing")]
+    pub worked: Worked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -291,6 +296,7 @@ impl Task {
     /// Keeps no more of it than that there was one.
     fn forget(&mut self) {
         self.action = Value::Null;
+        self.worked.forget();
         if let What::Queue { text, result, .. } = &mut self.what {
             (*text, *result) = (String::new(), String::new());
         }
@@ -320,6 +326,7 @@ impl Task {
             created: at,
             shared: false,
             outside,
+            worked: Worked::default(),
         })
     }
 

@@ -12,6 +12,7 @@ mod endings;
 mod environment;
 mod failing;
 mod forgetting;
+mod going_on;
 mod importing;
 mod in_progress;
 mod inner_state;
@@ -21,6 +22,7 @@ mod orders;
 mod outside;
 mod overtaken;
 mod parts;
+mod promises;
 mod reasoning;
 mod reflection;
 mod remembering;
@@ -68,6 +70,8 @@ struct Agent {
     /// How much later it is than the length of the log says, in seconds.
     later: i64,
     limits: Limits,
+    /// What the fast model says of an answer that may promise work.
+    promise: Completion,
     /// The tools that services carry out.
     catalogue: Catalogue,
 }
@@ -117,6 +121,13 @@ fn asks_for(tool: &str, arguments: serde_json::Value) -> Completion {
     Completion { tool_calls: vec![call], ..Default::default() }
 }
 
+/// Whether an answer is looked at for promises; most tests are about something else.
+fn is_about_promises(request: &ModelRequest) -> bool {
+    matches!(&request.messages[0], Message::System { text } if text.starts_with(crate::prompts::PROMISE))
+}
+
+const PROMISES_NOTHING: &str = r#"{"verdict":"nothing","tasks":[],"answer":""}"#;
+
 fn fails(transient: bool) -> Completion {
     let error =
         CompletionError { kind: "model_unavailable".into(), message: "busy".into(), transient, ..Default::default() };
@@ -139,6 +150,7 @@ impl Agent {
             mind: Log::default(),
             asked: Vec::new(),
             later: 0,
+            promise: says(PROMISES_NOTHING),
             limits: limits(),
             catalogue: catalogue(),
         };
@@ -219,14 +231,19 @@ impl Agent {
                     let mut as_asked = |question: &Question| Completion {
                         tier: question.request.tier.into(),
                         request_digest: question.request.digest(),
-                        ..answer(&question.request)
+                        ..if is_about_promises(&question.request) {
+                            self.promise.clone()
+                        } else {
+                            answer(&question.request)
+                        }
                     };
                     for question in &questions {
                         let messages = &question.request.messages;
                         assert_eq!(check(messages), Ok(()), "{messages:#?}");
                     }
                     let completions = questions.iter().map(&mut as_asked).collect();
-                    self.asked.extend(questions.into_iter().map(|question| question.request));
+                    let asked = questions.into_iter().map(|question| question.request);
+                    self.asked.extend(asked.filter(|request| !is_about_promises(request)));
                     (thought, next) = thought.resume(completions);
                 }
             }

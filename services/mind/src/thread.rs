@@ -306,6 +306,30 @@ impl Thread {
         })
     }
 
+    /// What was done in a turn, the oldest first, behind a summary of what was before: all but its words and what it was told when it
+    /// began.
+    pub(super) fn done_in(&self, turn: Uuid, told: &str) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.entries().filter(move |entry| match entry {
+            Entry::User { .. } => false,
+            Entry::Notice { turn: of, text } => entry.is_summary() || *of == turn && !text.starts_with(told),
+            Entry::Said { turn: of, .. } | Entry::Called { turn: of, .. } | Entry::Client { turn: of, .. } => {
+                *of == turn
+            }
+        })
+    }
+
+    /// Takes out what belongs to a turn that goes on as another one.
+    pub(super) fn take_out(&mut self, turn: Uuid) {
+        let untimed = self.entries.len() - self.times.len();
+        let is_kept: Vec<bool> = self.entries().map(|entry| entry.turn() != turn).collect();
+        let mut at = untimed;
+        self.times.retain(|_| {
+            at += 1;
+            is_kept.get(at - 1).copied().unwrap_or(true)
+        });
+        self.entries.retain(|entry| entry.turn() != turn);
+    }
+
     /// Whether it is about to drop what is oldest.
     pub fn is_nearly_full(&self, limit: usize) -> bool {
         let nearly = |is: usize, most: usize| is * 4 > most * 3;
@@ -380,6 +404,27 @@ impl Entry {
         }
     }
 
+    /// The same in another turn, which goes on from it.
+    pub(super) fn in_turn(&self, turn: Uuid) -> Self {
+        let mut entry = self.clone();
+        match &mut entry {
+            Entry::User { turn: of, .. }
+            | Entry::Said { turn: of, .. }
+            | Entry::Called { turn: of, .. }
+            | Entry::Client { turn: of, .. }
+            | Entry::Notice { turn: of, .. } => *of = turn,
+        }
+        entry
+    }
+
+    /// The calls it holds.
+    pub(super) fn calls(&self) -> &[Call] {
+        match self {
+            Entry::Called { calls, .. } => calls,
+            Entry::User { .. } | Entry::Said { .. } | Entry::Client { .. } | Entry::Notice { .. } => &[],
+        }
+    }
+
     /// Whether it stands for what was before it.
     fn is_summary(&self) -> bool {
         matches!(self, Entry::Notice { text, .. } if text.starts_with(SUMMARIZED))
@@ -395,7 +440,7 @@ impl Entry {
         }
     }
 
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         match self {
             Entry::User { words, .. } => words.bytes(),
             Entry::Said { text, .. } | Entry::Notice { text, .. } => text.len(),

@@ -11,19 +11,21 @@ use kairo_proto::words::TaskStatus;
 use kairo_proto::{
     About,
     about::{Agent, Process, Tool},
-    v1::{AgentDecision, DecidedEvent, TaskChanged, TaskEnded, TaskStarted},
+    v1::{AgentDecision, DecidedEvent, TaskChanged, TaskEnded, TaskStarted, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
     chain::StepState,
+    intrinsics,
     keywords::Keywords,
     memories,
     session::Session,
     state::{AgentState, Cause, Turn},
     submodules::is_broadcast,
     summing_up::Due,
+    tasks::Done,
     team::Amount,
     thread::{Entry, cut},
 };
@@ -107,6 +109,12 @@ impl AgentState {
         self.profile.as_ref().is_some_and(|profile| profile.background)
     }
 
+    /// Whether a tool belongs to its conduct, so that it is offered whatever the profile lists: what adds to the queue, changes it and
+    /// stops what is in it. Builds before epoch 10 offered what was listed.
+    pub(super) fn conduct_offers(&self, tool: &str, memory_rules: u32) -> bool {
+        memory_rules > 0 && self.is_background() && intrinsics::tasks::is_of_conduct(tool)
+    }
+
     /// Whether a turn is one of the work lane.
     pub fn is_of_work(&self, turn: &Turn) -> bool {
         turn.work().is_some() || self.is_work_thread(&turn.thread_id)
@@ -121,13 +129,34 @@ impl AgentState {
         self.work.begins() == Some(input) || self.due(input).is_some_and(|(_, turn)| self.is_of_work(turn))
     }
 
+    /// Whether the decision at this sequence is the work lane's next input: something begins behind it, or work on a task that it
+    /// says to have started.
+    pub(super) fn work_follows(&self, sequence: u64) -> bool {
+        let is_its_move = |(_, turn): (&Uuid, &Turn)| turn.work().is_some();
+        self.work.begins() == Some(sequence) || self.due(sequence).is_some_and(is_its_move)
+    }
+
+    /// Counts for its task what a decision of the work lane took.
+    pub(super) fn spend_on_task(&mut self, decided: Option<Uuid>, decision: &AgentDecision) {
+        let started = || {
+            decision.events.iter().find_map(|it| match &it.event {
+                Some(Event::TaskStarted(started)) => Uuid::parse_str(&started.task_id).ok(),
+                _ => None,
+            })
+        };
+        let of_turn = decided.and_then(|id| self.turns.get(&id)).and_then(Turn::work);
+        if let Some(task) = of_turn.or_else(started).filter(|_| !decision.completions.is_empty()) {
+            self.tasks.spend_on(task, decision);
+        }
+    }
+
     /// Whether a record is about something in a thread of work, or begins some.
     pub(super) fn concerns_work(&self, record: &Record) -> bool {
         if self.work.is_nothing() {
             return false;
         }
         match record.body.about() {
-            About::Decision(_) => self.work.begins() == Some(record.sequence),
+            About::Decision(_) => self.work_follows(record.sequence),
             About::Tool(Tool::Invoke(invoke)) => invoke.actions.iter().any(|it| self.is_work_action(&it.action_id)),
             About::Tool(Tool::Progress(progress)) => self.is_work_action(&progress.action_id),
             About::Tool(Tool::Result(result)) if result.late => self.is_work_doubt(&result.action_id),
@@ -192,6 +221,8 @@ impl AgentState {
             Some(as_before @ Next::Keywords(batch)) if batch.iter().any(|id| self.work.keywords.find(id).is_some()) => {
                 Some(as_before.clone())
             }
+            // First comes the work that begins with this decision.
+            _ if self.work_follows(sequence) => None,
             _ if is_working => shown(),
             // A session that has come to one of its bounds is ended first: nothing begins in it any more.
             None if !is_broadcast(decision) && self.work.rests.is_none() => shown().or_else(|| self.next_work(None)),
@@ -221,17 +252,39 @@ impl AgentState {
     }
 
     pub(super) fn task_started(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, started: &TaskStarted) {
-        let Some(task) = Uuid::parse_str(&started.task_id).ok().and_then(|id| self.tasks.start(id)) else { return };
+        let now = record.envelope.time;
+        let Some(task) = Uuid::parse_str(&started.task_id).ok().and_then(|id| self.tasks.start(id, now)) else {
+            return;
+        };
         let (id, user, text, outside) = (task.id, task.user.clone(), task.text().to_owned(), task.outside.marks());
         let lineage = task.lineage();
-        self.work.session.begin(record.envelope.time);
+        self.work.session.begin(now);
         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or(record.envelope.correlation_id);
         let turn = Turn::new(Cause::Work(id), correlation, &started.thread_id, &user);
-        self.turns.insert(turn_id, Turn { lineage, ..turn });
+        let due = started.before_work.then_some(record.sequence);
+        self.turns.insert(turn_id, Turn { lineage, due, ..turn });
+        let done = self.tasks.take_done(id).filter(|_| started.before_work);
+        if let (Some(done), Some(thread)) = (&done, self.threads.get_mut(&started.thread_id)) {
+            thread.take_out(done.turn);
+        }
         let words = cut(&text).as_str().into();
         self.recall(record.sequence, turn_id, &started.thread_id, &user, &text);
         self.add(record.sequence, &started.thread_id, Entry::User { turn: turn_id, words });
         self.see_outside(&started.thread_id, turn_id, &outside);
+        if let Some(done) = done {
+            self.see_outside(&started.thread_id, turn_id, &done.outside.marks());
+            done.shown_in(turn_id).into_iter().for_each(|entry| self.add(record.sequence, &started.thread_id, entry));
+        }
+    }
+
+    /// What a turn did for a task that is put back is kept, so that the task goes on where it was.
+    fn keep_done(&mut self, record: &Record, task: &str, reason: &str) {
+        let Ok(id) = Uuid::parse_str(task) else { return };
+        let Some((turn_id, turn)) = self.turns.iter().find(|(_, turn)| turn.work() == Some(id)) else { return };
+        let Some(thread) = self.threads.get(&turn.thread_id) else { return };
+        let (outside, room) = (thread.outside.clone(), self.tasks.room_for_done());
+        let done = Done::of(*turn_id, reason, thread.done_in(*turn_id, RECALLED), outside, room);
+        self.tasks.keep_done(id, record.envelope.time, done);
     }
 
     /// What was learned at work before, and may matter for a task, is told in the thread in which that begins: chosen once,
@@ -252,12 +305,14 @@ impl AgentState {
     pub(super) fn task_changed(&mut self, record: &Record, changed: &TaskChanged) {
         let is_put_back = self.tasks.is_put_back(changed);
         if is_put_back {
+            self.keep_done(record, &changed.task_id, &changed.reason);
             self.stop_working(record, &changed.task_id, &changed.reason, Some("put back"));
         }
         self.rest_for(&changed.task_id, changed.rests);
         self.tasks.change(changed);
         // It had all of the session to itself, and that was too little.
-        if is_put_back && changed.rests && self.work.session.is_of_one_task() {
+        let bounds_sessions = self.profile.as_ref().is_none_or(|profile| profile.task.is_nothing());
+        if is_put_back && changed.rests && bounds_sessions && self.work.session.is_of_one_task() {
             self.tasks.fail(&changed.task_id);
         }
     }

@@ -162,6 +162,8 @@ pub struct Profile {
     pub session_pause: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionBounds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<SessionBounds>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub guesses_goal: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -213,7 +215,7 @@ pub struct ProfilePerception {
     pub arguments: serde_json::Value,
 }
 
-/// What a session of work may take; what is `None` is any amount.
+/// What a session of work, or a task, may take; what is `None` is any amount.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SessionBounds {
     #[serde(skip_serializing_if = "Option::is_none")]

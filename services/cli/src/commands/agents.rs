@@ -13,7 +13,7 @@ use kairo_core::{commands::is_value, ids::Name};
 use kairo_proto::v1::{AgentProfile, AgentRow, GetAgentResponse, ListAgentsResponse};
 use serde_json::Value;
 
-use super::{Session, caps::CapOptions, name};
+use super::{Session, caps::CapOptions, name, task_bounds::TaskBoundOptions};
 use crate::{
     Error,
     client::{NewSubmodule, Profile, ProfileCommand, ProfileMember, ProfilePerception, SessionBounds},
@@ -104,6 +104,8 @@ struct Define {
     session_pause: Option<u32>,
     #[command(flatten)]
     session: SessionOptions,
+    #[command(flatten)]
+    task: TaskBoundOptions,
     /// Whether a fast model first guesses what a message is after: one more fast call for each
     #[arg(long)]
     guesses_goal: bool,
@@ -319,6 +321,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         conduct: arguments.conduct,
         session_pause: arguments.session_pause,
         session: arguments.session.bounds(),
+        task: arguments.task.bounds(),
         guesses_goal: arguments.guesses_goal,
         max_reflections: arguments.max_reflections,
         mission: arguments.mission,

@@ -45,6 +45,7 @@ mod send;
 mod state;
 mod status;
 mod submodules;
+mod task_bounds;
 mod tasks;
 mod teams;
 mod thoughts;

@@ -191,7 +191,9 @@ fn of_task(task: about::Task<'_>) -> String {
             let next = if next_at.is_empty() { String::new() } else { format!(", next {next_at}") };
             format!("task {task_id}{due}{late}{next}")
         }
-        about::Task::Started(TaskStarted { task_id, thread_id }) => format!("task {task_id} begun in {thread_id}"),
+        about::Task::Started(TaskStarted { task_id, thread_id, before_work: _ }) => {
+            format!("task {task_id} begun in {thread_id}")
+        }
         about::Task::Ended(TaskEnded { task_id, status, result, reason, .. }) => {
             because(format!("task {task_id} {status}"), if result.is_empty() { reason } else { result })
         }

@@ -51,6 +51,10 @@ pub(super) enum Purpose {
     Reflect {
         draft: String,
     },
+    /// Whether what is about to be said promises work that nothing was queued for.
+    Promise {
+        words: String,
+    },
     /// What a step lacks.
     Decide(Deciding),
     /// Whether the condition of a hook holds.

@@ -53,6 +53,9 @@ impl Deliberation<'_> {
         if matches!(asked.purpose, Purpose::Summarize { .. } | Purpose::Keywords(_)) {
             return;
         }
+        if matches!(asked.purpose, Purpose::Promise { .. }) {
+            return self.promise_unclear(&asked);
+        }
         let failure = Failure { kind: CAP_REACHED.to_owned(), message: reached.text, ..Failure::default() };
         self.fail(asked.turn, &failure.kind, &failure.message, asked.question.attempt, false);
         self.give_up(asked, &failure);

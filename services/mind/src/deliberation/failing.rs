@@ -94,6 +94,10 @@ impl Deliberation<'_> {
         if matches!(asked.purpose, Purpose::Summarize { .. } | Purpose::Keywords(_)) {
             return self.work.push_back(asked.turn);
         }
+        // It is asked once: the user waits.
+        if matches!(asked.purpose, Purpose::Promise { .. }) {
+            return self.promise_unclear(&asked);
+        }
         let attempt = asked.question.attempt;
         let again = match self.limits.is_of_old_build() {
             true => self.was_asked_again(&asked, &failure),
@@ -143,6 +147,7 @@ impl Deliberation<'_> {
             Purpose::Goal | Purpose::Reflect { .. } | Purpose::Compact(_) => self.limits.tries,
             Purpose::Match
             | Purpose::Think { .. }
+            | Purpose::Promise { .. }
             | Purpose::Plan(_)
             | Purpose::Decide(_)
             | Purpose::Judge(_)
@@ -242,6 +247,7 @@ impl Deliberation<'_> {
                 self.settle();
                 self.conclude(asked.turn, draft, &TaskStatus::Completed);
             }
+            Purpose::Promise { .. } => self.promise_unclear(&asked),
             Purpose::Judge(judging) => self.unclear(asked.turn, judging.clone()),
             Purpose::Learn { thread_id } => self.learned_nothing(asked.turn, thread_id, message),
             Purpose::Summarize { .. } | Purpose::Keywords(_) | Purpose::Voice(_) => {}

@@ -47,6 +47,7 @@ impl Deliberation<'_> {
             plans: self.plans(),
             now: self.input.envelope.time,
             listing: self.limits.listing,
+            memory_rules: self.limits.memory_rules,
         };
         let request = turn_request::think(&self.mind, &thinking, self.catalogue);
         let request = Self::with_client(turn, thinking.may_call, request);
@@ -87,6 +88,7 @@ impl Deliberation<'_> {
             return Ok(());
         }
         match (answer, ending) {
+            (Answer::Say(text), None) if self.looks_for_promises(turn_id, &text) => {}
             (Answer::Say(text), None) => self.draft(turn_id, &text),
             (Answer::Say(text), Some(ending)) => {
                 self.settle();

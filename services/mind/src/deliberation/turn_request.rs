@@ -10,7 +10,7 @@ use crate::{
     answer_forms,
     chat::{self, ClientCall},
     facts,
-    intrinsics::{self, finding},
+    intrinsics::{self, finding, tasks::QUEUE},
     offering::{Listing, Offering},
     prompts,
     request::{Catalogue, Conversation, Message, ModelRequest, PLAN, Tool, ToolCall, ToolChoice},
@@ -21,6 +21,11 @@ use crate::{
 
 /// What is shown of a capability's description, in bytes.
 const CAPABILITY_BYTES: usize = 400;
+
+/// Entries of a conversation that whoever looks for promises is shown, the newest.
+const PROMISE_ENTRIES: usize = 8;
+/// What is shown of the answer that may promise something, in bytes.
+const PROMISE_BYTES: usize = 8 * 1024;
 
 /// How a turn is thought about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +53,8 @@ pub(super) struct Thinking<'a> {
     pub(super) now: Timestamp,
     /// From how many tools on a few of them are listed.
     pub(super) listing: Listing,
+    /// By which rules; see [`Limits`](super::Limits).
+    pub(super) memory_rules: u32,
 }
 
 /// The request with which a turn goes on. Its system message and its tools are the same through the conversation, as long as the
@@ -55,7 +62,7 @@ pub(super) struct Thinking<'a> {
 pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Catalogue) -> ModelRequest {
     let Thinking { turn_id, turn, manner, may_call, now, .. } = *thinking;
     let plans = thinking.plans && manner != Manner::Acknowledge;
-    let offering = Offering::of(state, &turn.thread_id, offered(state, manner, catalogue), thinking.listing);
+    let offering = Offering::of(state, &turn.thread_id, offered(state, thinking, catalogue), thinking.listing);
     let at_hand = offering.at_hand();
     let system = system(state, manner, plans.then_some(at_hand.as_slice()), offering.groups());
     let mut request = ModelRequest::with(state.thinks_with(Some(turn)), vec![Message::System { text: system }]);
@@ -82,9 +89,13 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
 }
 
 /// What the agent may call, by itself or in plans.
-fn offered<'t>(state: &AgentState, manner: Manner, catalogue: &'t Catalogue) -> Vec<&'t Tool> {
-    let is_at_hand = |tool: &str| manner != Manner::Acknowledge || is_about_work(tool);
-    let offered = |tool: &&Tool| is_at_hand(&tool.name) && state.offers(&tool.name);
+fn offered<'t>(state: &AgentState, thinking: &Thinking<'_>, catalogue: &'t Catalogue) -> Vec<&'t Tool> {
+    let acknowledges = thinking.manner == Manner::Acknowledge;
+    let is_at_hand = |tool: &str| !acknowledges || is_about_work(tool);
+    // Whoever works on a task may queue another one; the rest is for those who talk with users.
+    let is_of_conduct =
+        |tool: &str| (acknowledges || tool == QUEUE) && state.conduct_offers(tool, thinking.memory_rules);
+    let offered = |tool: &&Tool| is_at_hand(&tool.name) && (state.offers(&tool.name) || is_of_conduct(&tool.name));
     let intrinsics = intrinsics::all().map(|intrinsic| &intrinsic.tool);
     catalogue.tools.iter().chain(intrinsics).filter(offered).collect()
 }
@@ -148,6 +159,23 @@ pub(super) fn review(state: &AgentState, turn: &Turn, draft: &str) -> ModelReque
     let goal = turn.goal.as_ref().map(|goal| format!("{} {goal}", prompts::GUESSED));
     let told: Vec<String> = goal.into_iter().chain([format!("{} {draft}", prompts::DRAFT)]).collect();
     about(state, turn, prompts::REFLECT, &told).answered_as(answer_forms::review())
+}
+
+/// The request for whether words with which a turn is about to end promise work that nothing was queued for. It is shown the end of the
+/// conversation alone.
+pub(super) fn promise(state: &AgentState, turn: &Turn, words: &str) -> ModelRequest {
+    let system = format!("{}\n\n{}", prompts::PROMISE, prompts::CONTEXT);
+    let mut request = ModelRequest::with("fast", vec![Message::System { text: system }]);
+    let mut conversation = request.conversation();
+    if let Some(thread) = state.threads.get(&turn.thread_id) {
+        let mut newest: Vec<&Entry> = thread.entries().rev().take(PROMISE_ENTRIES).collect();
+        newest.reverse();
+        newest.into_iter().for_each(|entry| tell(entry, &mut conversation));
+    }
+    facts::queue(state, &turn.user).iter().for_each(|fact| conversation.context(fact));
+    conversation.context(&format!("{} {}", prompts::DRAFT, cut_to(words, PROMISE_BYTES)));
+    conversation.end();
+    request.answered_as(answer_forms::promise())
 }
 
 /// A question about a turn's thread, which offers no tools: calls in it are told in words, as endpoints want tools beside calls.

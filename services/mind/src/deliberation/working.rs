@@ -82,11 +82,18 @@ impl Deliberation<'_> {
         if let Some(reached) = self.reached_bound() {
             return self.put_off(turn_id, &task, &reached);
         }
+        if let Some(reached) = self.reached_task_bound(&task) {
+            return self.end_over_bound(turn_id, &task, &reached);
+        }
         let thread_id = self.work_thread(turn_id, &task);
-        let started = TaskStarted { task_id: task.id.to_string(), thread_id: thread_id.clone() };
+        // It stands in the log before a model is asked, so that nobody takes a task for one that waits.
+        let before_work = self.limits.memory_rules > 0;
+        let started = TaskStarted { task_id: task.id.to_string(), thread_id: thread_id.clone(), before_work };
         self.add_to(turn_id, &thread_id, task.correlation(), Event::TaskStarted(started));
         self.settle();
-        self.work.push_back(turn_id);
+        if !before_work {
+            self.work.push_back(turn_id);
+        }
     }
 
     /// Nothing is left to do in a thread of work: what is to be learned from it is found out.
@@ -193,7 +200,7 @@ impl Deliberation<'_> {
         Ok(true)
     }
 
-    fn queued(&self, turn_id: Uuid, at: usize, call: &AskedCall) -> Option<Done> {
+    pub(super) fn queued(&self, turn_id: Uuid, at: usize, call: &AskedCall) -> Option<Done> {
         let params: Map<String, Value> = serde_json::from_str(&call.arguments).ok()?;
         if !self.problems(QUEUE, &params).is_empty() {
             return None;
@@ -261,8 +268,14 @@ impl Deliberation<'_> {
 
     /// A turn that works on a task goes no further where the session has reached a bound. Whether it has.
     pub(super) fn is_over_bounds(&mut self, turn_id: Uuid) -> bool {
-        let Some((task, reached)) = self.task_of(turn_id).zip(self.reached_bound()) else { return false };
-        let is_alone = self.mind.work.session.is_of_one_task();
+        let Some(task) = self.task_of(turn_id) else { return false };
+        if let Some(reached) = self.reached_task_bound(&task) {
+            self.end_over_bound(turn_id, &task, &reached);
+            return true;
+        }
+        let Some(reached) = self.reached_bound() else { return false };
+        let bounds_sessions = self.mind.profile.as_ref().is_none_or(|profile| profile.task.is_nothing());
+        let is_alone = bounds_sessions && self.mind.work.session.is_of_one_task();
         let reason = format!("the session took {reached}");
         self.settle();
         self.close_chain(turn_id, &ChainOutcome::Failed, &reason);
@@ -323,7 +336,7 @@ impl Deliberation<'_> {
         self.add_to(turn_id, &task.thread_id, task.correlation(), Event::TaskChanged(changed));
     }
 
-    fn end_task(&mut self, turn_id: Uuid, task: &Task, status: &TaskStatus, text: &str) {
+    pub(super) fn end_task(&mut self, turn_id: Uuid, task: &Task, status: &TaskStatus, text: &str) {
         let (mut result, mut reason) = (text.to_owned(), String::new());
         if *status != TaskStatus::Completed {
             std::mem::swap(&mut result, &mut reason);

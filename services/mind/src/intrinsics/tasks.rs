@@ -74,6 +74,11 @@ pub fn is_of_queue(tool: &str) -> bool {
     matches!(tool, QUEUE | FIRST)
 }
 
+/// Whether an agent that works in the background has a tool by its conduct alone.
+pub fn is_of_conduct(tool: &str) -> bool {
+    is_of_queue(tool) || matches!(tool, "task.cancel" | "task.list" | "action.cancel")
+}
+
 /// Those that only people order.
 pub fn ordered() -> Vec<Intrinsic> {
     vec![

@@ -118,7 +118,7 @@ impl Log {
         // What the tail has yet to bring may stand before what this replica wrote itself.
         for next in self.ahead.iter().take_while(|next| next.sequence <= self.read) {
             let Some(record) = &next.record else {
-                if next.sequence <= standing || state.work.begins() == Some(next.sequence) {
+                if next.sequence <= standing || state.work_follows(next.sequence) {
                     return Some(ReadyWork::Missing(vec![next.sequence]));
                 }
                 continue;
@@ -150,7 +150,7 @@ impl Log {
             }
         }
         self.remove(&observed);
-        if self.state.work.begins() == Some(decided.sequence) {
+        if self.state.work_follows(decided.sequence) {
             self.put(Ahead { sequence: decided.sequence, record: Some(decided) });
         }
         Ok(())

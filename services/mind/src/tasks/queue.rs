@@ -1,13 +1,14 @@
 //! The queue: tasks that are worked on one after the other, each when its turn comes. Users take turns: whoever was served
 //! longest ago is next, and within what is a user's own its order counts.
 
+use jiff::Timestamp;
 use kairo_proto::{
-    v1,
+    v1::{self, AgentDecision},
     words::{TaskKind, TaskStatus},
 };
 use uuid::Uuid;
 
-use super::{AskedBy, Status, Task, Tasks, What};
+use super::{AskedBy, Done, Status, Task, Tasks, What, worked::ALL_BYTES};
 use crate::thread::cut_to;
 
 /// Users of whom is remembered when they were served; who was longer ago is served before them all.
@@ -167,9 +168,10 @@ impl Tasks {
     }
 
     /// Takes in `task.started`; the task.
-    pub(crate) fn start(&mut self, id: Uuid) -> Option<&Task> {
+    pub(crate) fn start(&mut self, id: Uuid, now: Timestamp) -> Option<&Task> {
         let task = self.open.get_mut(&id).filter(|task| task.place().is_some())?;
         task.status = Status::InProgress;
+        task.worked.begin(now);
         let user = task.user.clone();
         self.served.retain(|served| *served != user);
         self.served.push_back(user);
@@ -177,6 +179,40 @@ impl Tasks {
             self.served.pop_front();
         }
         self.open.get(&id)
+    }
+
+    /// Room for what was done for another task that is put back, in bytes.
+    pub(crate) fn room_for_done(&self) -> usize {
+        ALL_BYTES.saturating_sub(self.open.values().map(|task| task.worked.bytes()).sum())
+    }
+
+    /// Keeps what was done for a task that is put back.
+    pub(crate) fn keep_done(&mut self, id: Uuid, now: Timestamp, done: Done) {
+        if let Some(task) = self.open.get_mut(&id) {
+            task.worked.pause(now, done);
+        }
+    }
+
+    /// What was done for a task that goes on, and is shown from here on by its thread.
+    pub(crate) fn take_done(&mut self, id: Uuid) -> Option<Done> {
+        self.open.get_mut(&id)?.worked.before.take()
+    }
+
+    /// Counts what a decision on a task took.
+    pub(crate) fn spend_on(&mut self, id: Uuid, decision: &AgentDecision) {
+        if let Some(task) = self.open.get_mut(&id) {
+            task.worked.spend_on(decision);
+        }
+    }
+
+    /// Whether a task that was put back made this call, and has no result of it.
+    pub(crate) fn wait_for_call(&self, action: Uuid) -> bool {
+        self.open.values().any(|task| task.worked.has_open_call(action))
+    }
+
+    /// Takes in how a call ended that a task made before it was put back.
+    pub(crate) fn end_call(&mut self, action: Uuid, result: &str) {
+        self.open.values_mut().any(|task| task.worked.end_call(action, result));
     }
 
     /// Where nobody waits, nobody was served before others.
@@ -197,6 +233,7 @@ impl Tasks {
             TaskStatus::Canceled => Status::Canceled,
             _ => Status::Failed,
         };
+        task.worked.forget();
         let id = task.id;
         self.settle(id);
         self.forget_served();

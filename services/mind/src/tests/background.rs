@@ -6,7 +6,7 @@ mod interleaving;
 use std::collections::BTreeMap;
 
 use kairo_events::subjects::{AGENT_COMMAND, TASK_DUE};
-use kairo_proto::v1::{AgentCommand, BasisModel, DecisionBasis, TaskDue, ToolCatalogue, ToolSpec};
+use kairo_proto::v1::{AgentCommand, BasisModel, DecidedEvent, DecisionBasis, TaskDue, ToolCatalogue, ToolSpec};
 use serde_json::json;
 
 use super::{chains::kinds, *};
@@ -45,11 +45,23 @@ impl Agent {
         }
     }
 
-    /// Thinks about the next input of the work lane, and decides nothing yet.
+    /// Has the next task started, if one is to be: the decision that says so, which asks no model.
+    pub(super) fn starts(&mut self) -> Option<Record> {
+        let (state, input) = self.next_work()?;
+        let (limits, catalogue) = (self.limits.clone(), self.catalogue.clone());
+        let (_, next) = Deliberation::begin(&state, &input, &catalogue, &limits).unwrap();
+        let Next::Commit(decision) = next else { return None };
+        let is_start = |event: &DecidedEvent| matches!(&event.event, Some(Event::TaskStarted(it)) if it.before_work);
+        let starts = decision.events.iter().any(is_start);
+        starts.then(|| self.write(&AGENT_DECISION, Some(&input.record.envelope), *decision))
+    }
+
+    /// Thinks about the next input of the work lane, and decides nothing yet. A task that is to begin is started before.
     pub(super) fn thinks(
         &mut self,
         mut answer: impl FnMut(&ModelRequest) -> Completion,
     ) -> Option<(Input, AgentDecision)> {
+        self.starts();
         let (state, input) = self.next_work()?;
         let (limits, catalogue) = (self.limits.clone(), self.catalogue.clone());
         let (mut thought, mut next) = Deliberation::begin(&state, &input, &catalogue, &limits).unwrap();
@@ -160,9 +172,13 @@ fn what_takes_work_is_acknowledged_in_one_call_of_the_fast_model_and_worked_on_i
     let offered: Vec<&str> = agent.asked[0].tools.iter().map(|tool| &*tool.name).collect();
     assert!(offered.contains(&"task.queue") && !offered.contains(&"http.get"), "{offered:?}");
 
+    let started = agent.starts().unwrap();
+    assert_eq!(kinds(&started), ["created", "task started"], "before a model is asked");
+    assert_eq!((decision(&started).work_input, decision(&started).cursor), (acknowledged.sequence, heard.sequence));
+    assert_eq!(agent.mind.state.tasks.queue()[0].status, Status::InProgress);
     let asked = agent.works(&[calls(&["http.get"])]).unwrap();
-    assert_eq!(kinds(&asked), ["created", "task started", "call http.get"]);
-    assert_eq!((decision(&asked).work_input, decision(&asked).cursor), (acknowledged.sequence, heard.sequence));
+    assert_eq!(kinds(&asked), ["call http.get"]);
+    assert_eq!((decision(&asked).work_input, decision(&asked).cursor), (started.sequence, heard.sequence));
     assert_eq!(agent.asked[1].tier, "heavy");
     assert!(agent.texts().iter().all(|text| !text.contains("I will look into")), "the conversation is not shown");
 
@@ -257,7 +273,7 @@ fn what_is_queued_while_a_session_is_learned_from_begins_another_one() {
     assert_eq!(agent.next_work().unwrap().1.record, input.record, "what was asked is not asked in vain");
     drop(lessons);
     assert_eq!(kinds(&agent.works(&[says("[]")]).unwrap()), ["completed"]);
-    assert_eq!(kinds(&agent.works(&[says("done")]).unwrap())[..2], ["created", "task started"]);
+    assert_eq!(kinds(&agent.starts().unwrap()), ["created", "task started"]);
 }
 
 #[test]
@@ -290,7 +306,8 @@ fn a_user_is_answered_while_a_task_is_worked_on_and_the_work_is_not_asked_for_ag
     agent.hears("m2", "How far are you?");
     agent.decides(&[says("I have just begun.")]).unwrap();
     let told = agent.texts().join("\n");
-    assert!(told.contains("Research NVIDIA stock") && told.contains(r#""status":"pending""#), "{told}");
+    assert!(told.contains("Research NVIDIA stock") && told.contains(r#""status":"in_progress""#), "{told}");
+    assert!(!told.contains("pending"), "{told}");
     let (after, committed) = agent.thinks(|request| paid[&request.digest()].clone()).unwrap();
     assert_eq!(after.record, before.record);
     assert_eq!(committed.completions.len(), 1);
@@ -308,8 +325,9 @@ fn an_order_is_obeyed_before_the_next_call_of_the_work_and_what_is_in_flight_is_
     assert_eq!(kinds(&stopped), ["call action.cancel", "task canceled"]);
     // The other one begins; what comes of the first is nobody's move.
     agent.learns(&asked, &actions(&asked)[0], "late");
+    assert_eq!(kinds(&agent.starts().unwrap()), ["task started"]);
     let began = agent.works(&[says("AMD is fine.")]).unwrap();
-    assert_eq!(kinds(&began), ["task started", "task completed", "say AMD is fine."]);
+    assert_eq!(kinds(&began), ["task completed", "say AMD is fine."]);
     assert_eq!(kinds(&agent.works(&[says("[]")]).unwrap()), ["completed"]);
     assert!(agent.works(&[]).is_none() && agent.decides(&[]).is_none());
     agent.is_replayed();
@@ -354,7 +372,7 @@ fn a_task_that_fails_is_told_of_and_holds_up_nobody() {
     agent.hears("m1", "Two things");
     agent.decides(&[queues("I will.", &["one", "two"])]).unwrap();
     let failed = agent.works(&[fails(false)]).unwrap();
-    assert_eq!(kinds(&failed)[2..], ["failed model_unavailable", "task pending"]);
+    assert_eq!(kinds(&failed), ["failed model_unavailable", "task pending"]);
     assert_eq!(acts(&agent.works(&[says("two is done")]).unwrap()), ["two is done"]);
     assert_eq!(kinds(&agent.works(&[says("[]")]).unwrap()), ["completed"]);
     assert!(agent.works(&[]).is_none(), "it waits for its time");
@@ -384,8 +402,9 @@ fn what_a_task_queues_is_worked_on_in_the_same_session_and_told_to_nobody() {
     let ended = agent.works(&[queues("", &["Look at AMD"]), says("NVIDIA leads.")]).unwrap();
     assert_eq!(acts(&ended), ["NVIDIA leads."]);
     assert!(!kinds(&ended).contains(&"completed".to_owned()));
+    assert_eq!(kinds(&agent.starts().unwrap()), ["task started"]);
     let ended = agent.works(&[says("AMD follows.")]).unwrap();
-    assert_eq!(kinds(&ended), ["task started", "task completed"]);
+    assert_eq!(kinds(&ended), ["task completed"]);
     assert!(agent.texts().contains(&"NVIDIA leads.".to_owned()), "it is the same thread");
     let of_self = agent.mind.state.tasks.ended.iter().find(|task| task.source == "self").unwrap();
     assert_eq!((of_self.status, of_self.title.as_str()), (Status::Completed, "Look at AMD"));

@@ -77,6 +77,7 @@ fn the_same_log_asks_the_same_of_models_and_other_bytes_ask_something_else() {
             mind,
             asked: Vec::new(),
             later: 0,
+            promise: says(PROMISES_NOTHING),
             limits: limits(),
             catalogue: catalogue(),
         };

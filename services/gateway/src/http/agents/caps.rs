@@ -71,6 +71,7 @@ fn bounds_of_money(profile: &AgentProfile) -> Vec<(&'static str, &str)> {
         ("caps.cost_per_day", caps.map(|it| it.cost_per_day.as_str())),
         ("caps.cost_in_total", caps.map(|it| it.cost_in_total.as_str())),
         ("session.cost", profile.session.as_ref().map(|it| it.cost.as_str())),
+        ("task.cost", profile.task.as_ref().map(|it| it.cost.as_str())),
         ("cost_per_day", profile.team.as_ref().map(|it| it.cost_per_day.as_str())),
     ];
     let given = bounds.into_iter().filter_map(|(field, cost)| Some((field, cost.filter(|cost| !cost.is_empty())?)));

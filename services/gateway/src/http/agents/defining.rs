@@ -40,7 +40,7 @@ impl Defining<'_> {
         let what = match needed {
             ..TEAMS => "a conduct",
             TEAMS => "missions, owners and teams",
-            ANSWERS => "caps",
+            ANSWERS => "caps and bounds of tasks",
             _ => "sessions, goals, reviews, inner state, submodules, members and an environment",
         };
         let detail = format!("agents have {what} from epoch {needed} on: see kairo fleet promote");

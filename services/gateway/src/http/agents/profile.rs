@@ -48,8 +48,10 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
     if !mission.is_empty() && conduct != Some(Conduct::Background.known_word()) {
         fields.reject("conduct", "background, as the agent has a mission");
     }
-    if sessions.bounds.is_some() && conduct != Some(Conduct::Background.known_word()) {
-        fields.reject("session", "nothing, as the agent's conduct is not background");
+    for (field, bounds) in [("session", &sessions.bounds), ("task", &sessions.task)] {
+        if bounds.is_some() && conduct != Some(Conduct::Background.known_word()) {
+            fields.reject(field, "nothing, as the agent's conduct is not background");
+        }
     }
     if !mission.is_empty() && owner.is_none() {
         fields.reject("owner", "the user whose mission it is, as the agent has one");
@@ -296,6 +298,13 @@ mod tests {
         let bounds = SessionBounds { model_calls: 5, cost: "0.5".to_owned(), ..SessionBounds::default() };
         assert_eq!(bounded.session, Some(bounds));
         assert_eq!(read(r#", "session": {"tokens": 0}"#).unwrap().1.session, None, "bounds nothing");
+        assert_eq!(wrong(r#", "task": {"seconds": 60}"#), ["task"]);
+        assert_eq!(
+            wrong(r#", "conduct": "background", "task": {"cost": "0", "tries": 3}"#),
+            ["task.cost", "task.tries"]
+        );
+        let bounded = read(r#", "conduct": "background", "task": {"cost": "3"}"#).unwrap().1;
+        assert_eq!((bounded.session, bounded.task.unwrap().cost.as_str()), (None, "3"));
         assert_eq!(wrong(r#", "mission": "know", "conduct": "direct", "owner": "ann""#), ["conduct"]);
         assert_eq!(wrong(&format!(r#", "mission": "{}""#, "x".repeat(8_001))), ["mission"]);
         assert_eq!(wrong(r#", "team": {}, "lead": "b""#), ["lead", "team"]);

@@ -1,4 +1,4 @@
-//! What a profile says of sessions of work: how long they rest, and what one may take.
+//! What a profile says of work: how long sessions rest, and what a session and a task may take.
 
 use kairo_core::prices::spendable;
 use kairo_proto::v1::{AgentProfile, SessionBounds};
@@ -13,29 +13,33 @@ const MAX_SECONDS: u32 = 604_800;
 const MAX_TOKENS: u64 = 1_000_000_000_000_000;
 pub const COST: &str = "a decimal number above 0 with at most 6 places in a text, such as \"2.50\"";
 
-/// The fields `session_pause` and `session`.
+/// The fields `session_pause`, `session` and `task`.
 pub struct Sessions {
     pause: u32,
     pub bounds: Option<SessionBounds>,
+    /// Of one task, in all its sessions.
+    pub task: Option<SessionBounds>,
 }
 
 impl Sessions {
     pub fn read(fields: &mut Fields<Value>) -> Self {
         let pause = format!("0 to {MAX_PAUSE} seconds (0: the default)");
         let pause = fields.optional("session_pause", pause, count(0..=MAX_PAUSE)).unwrap_or_default();
-        let given = fields.optional("session", "a JSON object", |it: &Value| it.is_object().then(|| it.clone()));
-        let bounds = given.and_then(|given| {
-            let read = Fields::within(&given).and_then(bounds);
-            read.map_err(|problem| fields.adopt("session", problem)).ok()
-        });
-        // Bounds that bound nothing are none.
-        Self { pause, bounds: bounds.filter(|bounds| *bounds != SessionBounds::default()) }
+        Self { pause, bounds: bounds_in(fields, "session"), task: bounds_in(fields, "task") }
     }
 
     /// The profile with what they say.
     pub fn of(self, profile: AgentProfile) -> AgentProfile {
-        AgentProfile { session_pause: self.pause, session: self.bounds, ..profile }
+        AgentProfile { session_pause: self.pause, session: self.bounds, task: self.task, ..profile }
     }
+}
+
+/// Bounds in a field of this name. Those that bound nothing are none.
+fn bounds_in(fields: &mut Fields<Value>, field: &'static str) -> Option<SessionBounds> {
+    let given = fields.optional(field, "a JSON object", |it: &Value| it.is_object().then(|| it.clone()))?;
+    let read = Fields::within(&given).and_then(bounds);
+    let bounds = read.map_err(|problem| fields.adopt(field, problem)).ok()?;
+    (bounds != SessionBounds::default()).then_some(bounds)
 }
 
 fn bounds(mut fields: Fields<Value>) -> Result<SessionBounds, crate::problem::Problem> {

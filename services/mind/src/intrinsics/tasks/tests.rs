@@ -42,6 +42,7 @@ fn profile() -> Profile {
         team: None,
         lead: String::new(),
         session: Bounds::default(),
+        task: Bounds::default(),
         guesses_goal: false,
         inner_state: false,
         max_reflections: 0,
@@ -99,7 +100,7 @@ impl Agent {
                 about::Task::Changed(changed) => self.state.tasks.change(changed),
                 about::Task::Fired(fired) => self.state.tasks.fire(fired),
                 about::Task::Started(started) => {
-                    self.state.tasks.start(Uuid::parse_str(&started.task_id).unwrap());
+                    self.state.tasks.start(Uuid::parse_str(&started.task_id).unwrap(), Timestamp::UNIX_EPOCH);
                 }
                 about::Task::Ended(ended) => self.state.tasks.end(ended),
             }

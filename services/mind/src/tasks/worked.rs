@@ -1,0 +1,281 @@
+//! What was done for a queued task, and what that took: a task that is put back goes on where it was, and never begins anew.
+
+use jiff::{SignedDuration, Timestamp};
+use kairo_proto::v1::AgentDecision;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    outside::Provenance,
+    session::{Bounds, Session},
+    shared::Shared,
+    thread::{Call, Entry, cut_to},
+};
+
+/// What is kept of what was done for one task, in bytes.
+const TASK_BYTES: usize = 48 * 1024;
+/// The same for all tasks of an agent, in bytes, so that a snapshot fits one message.
+pub(super) const ALL_BYTES: usize = 192 * 1024;
+/// Entries that are kept for one task, the newest.
+const ENTRIES: usize = 128;
+/// Of each result but the newest, so much is kept, in bytes.
+const RESULT_BYTES: usize = 2 * 1024;
+/// Tools that are named of the calls that are left out.
+const NAMED: usize = 16;
+
+/// What a model is told behind what it did before.
+const GOES_ON: &str = "You worked on this task before. What stands above, behind the task, was done then, and its effects stand. \
+Go on from there: do nothing again that was done. Work on it stopped because:";
+/// The same where nothing was done.
+const NOTHING_DONE: &str = "You worked on this task before, and no call was made. Work on it stopped because:";
+/// What stands in place of the result of a call that had none when work went on.
+const NO_RESULT: &str = r#"{"status":"work on the task stopped before this ended"}"#;
+
+/// How far a queued task is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Worked {
+    /// Since when it is being worked on; none while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
+    /// Seconds for which it was worked on before that.
+    #[serde(default)]
+    seconds: i64,
+    /// What it took of models, in all sessions.
+    #[serde(default)]
+    taken: Session,
+    /// What was done before it was put back; none while it is being worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) before: Option<Done>,
+}
+
+/// What a turn did for a task before it was put back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    /// The turn.
+    pub(crate) turn: Uuid,
+    /// Why it was put back.
+    reason: String,
+    /// What it did, the oldest first, as it stands in a thread.
+    entries: Vec<Shared<Entry>>,
+    /// Content from outside that it saw.
+    pub(crate) outside: Provenance,
+}
+
+impl Worked {
+    pub(super) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        self.since = Some(now);
+    }
+
+    /// It is put back.
+    pub(super) fn pause(&mut self, now: Timestamp, before: Done) {
+        self.seconds = self.seconds_at(now);
+        (self.since, self.before) = (None, Some(before));
+    }
+
+    pub(super) fn spend_on(&mut self, decision: &AgentDecision) {
+        self.taken.spend_on(decision);
+    }
+
+    /// Keeps no text.
+    pub(super) fn forget(&mut self) {
+        self.before = None;
+    }
+
+    /// Which of these bounds it has reached, in words, with what a decision that is being made took so far.
+    pub(crate) fn reached(
+        &self,
+        bounds: &Bounds,
+        now: Timestamp,
+        of_decision: impl FnOnce(&Session) -> Session,
+    ) -> Option<String> {
+        let since = now.checked_sub(SignedDuration::from_secs(self.seconds_at(now))).unwrap_or(now);
+        bounds.reached(&Session { since: Some(since), ..of_decision(&self.taken) }, now)
+    }
+
+    fn seconds_at(&self, now: Timestamp) -> i64 {
+        let this_time = self.since.map_or(0, |since| now.duration_since(since).as_secs().max(0));
+        self.seconds.saturating_add(this_time)
+    }
+
+    /// Text it takes, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.before.as_ref().map_or(0, |before| before.entries.iter().map(|entry| entry.bytes()).sum())
+    }
+
+    /// Notes how a call ended that had no result when the task was put back. Whether it was one of its calls.
+    pub(super) fn end_call(&mut self, action: Uuid, result: &str) -> bool {
+        let is_it = |entry: &&mut Shared<Entry>| matches!(&***entry, Entry::Called { calls, .. } if calls.iter().any(|it| it.action == action));
+        let entries = self.before.iter_mut().flat_map(|before| &mut before.entries);
+        let Some(entry) = entries.into_iter().find(is_it) else { return false };
+        if let Entry::Called { calls, .. } = &mut **entry {
+            for call in calls.iter_mut().filter(|call| call.action == action && call.result.is_none()) {
+                call.result = Some(cut_to(result, RESULT_BYTES));
+            }
+        }
+        true
+    }
+
+    pub(super) fn has_open_call(&self, action: Uuid) -> bool {
+        let is_open = |call: &Call| call.action == action && call.result.is_none();
+        let mut entries = self.before.iter().flat_map(|before| &before.entries);
+        entries.any(|entry| matches!(&**entry, Entry::Called { calls, .. } if calls.iter().any(is_open)))
+    }
+}
+
+impl Done {
+    /// Of a turn that is put back, of which this stands in its thread; as much as fits into so many bytes.
+    pub(crate) fn of<'e>(
+        turn: Uuid,
+        reason: &str,
+        entries: impl DoubleEndedIterator<Item = &'e Entry>,
+        outside: Provenance,
+        bytes: usize,
+    ) -> Self {
+        let reason = cut_to(reason, RESULT_BYTES);
+        Self { turn, reason, entries: kept(turn, entries, bytes.min(TASK_BYTES)), outside }
+    }
+
+    /// What is shown when the task goes on in another turn.
+    pub(crate) fn shown_in(self, turn: Uuid) -> Vec<Entry> {
+        let Self { reason, entries, .. } = self;
+        let was_called = entries.iter().any(|entry| matches!(**entry, Entry::Called { .. }));
+        let told = if was_called { GOES_ON } else { NOTHING_DONE };
+        let notice = Entry::Notice { turn, text: format!("{told} {reason}") };
+        entries.iter().map(|entry| ended(entry.in_turn(turn))).chain([notice]).collect()
+    }
+}
+
+/// What is kept of what a turn did, the newest whole: results of earlier calls are shortened, and the oldest calls are named.
+fn kept<'e>(turn: Uuid, entries: impl DoubleEndedIterator<Item = &'e Entry>, bytes: usize) -> Vec<Shared<Entry>> {
+    let (mut kept, mut left_out, mut taken) = (Vec::new(), Vec::new(), 0);
+    for entry in entries.rev().filter(|entry| !is_told_anew(entry)) {
+        let entry = if kept.is_empty() { entry.clone() } else { shortened(entry.clone()) };
+        let its = entry.bytes();
+        if !left_out.is_empty() || kept.len() >= ENTRIES || taken + its > bytes {
+            left_out.push(entry);
+            continue;
+        }
+        taken += its;
+        kept.push(Shared::from(entry));
+    }
+    kept.extend(named(turn, &left_out).map(Shared::from));
+    kept.reverse();
+    kept
+}
+
+/// Says which calls are left out, given the newest first, and what was known of those before them.
+fn named(turn: Uuid, left_out: &[Entry]) -> Option<Entry> {
+    let known = left_out.iter().rev().filter_map(|entry| match entry {
+        Entry::Notice { text, .. } => Some(text.clone()),
+        Entry::User { .. } | Entry::Said { .. } | Entry::Called { .. } | Entry::Client { .. } => None,
+    });
+    let calls: Vec<&Call> = left_out.iter().rev().flat_map(|entry| entry.calls()).collect();
+    let tools: Vec<&str> = calls.iter().take(NAMED).map(|call| call.tool.as_str()).collect();
+    let more = if calls.len() > NAMED { ", …" } else { "" };
+    let text = || format!("{} calls before these were made, too: {}{more}", calls.len(), tools.join(", "));
+    let lines: Vec<String> = known.chain((!calls.is_empty()).then(text)).collect();
+    (!lines.is_empty()).then(|| Entry::Notice { turn, text: cut_to(&lines.join("\n"), RESULT_BYTES) })
+}
+
+/// Whether it tells that a task goes on.
+fn is_told_anew(entry: &Entry) -> bool {
+    matches!(entry, Entry::Notice { text, .. } if text.starts_with(GOES_ON) || text.starts_with(NOTHING_DONE))
+}
+
+fn shortened(mut entry: Entry) -> Entry {
+    if let Entry::Called { calls, .. } = &mut entry {
+        for result in calls.iter_mut().filter_map(|call| call.result.as_mut()) {
+            *result = cut_to(result, RESULT_BYTES);
+        }
+    }
+    entry
+}
+
+fn ended(mut entry: Entry) -> Entry {
+    if let Entry::Called { calls, .. } = &mut entry {
+        calls.iter_mut().for_each(|call| _ = call.result.get_or_insert_with(|| NO_RESULT.to_owned()));
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(turn: Uuid, number: u128, result: Option<&str>) -> Entry {
+        let call = Call {
+            action: Uuid::from_u128(number),
+            tool: format!("tool.{number}"),
+            arguments: "{}".into(),
+            since: Timestamp::UNIX_EPOCH,
+            after: 0,
+            result: result.map(str::to_owned),
+            call_id: String::new(),
+            passed_back: String::new(),
+            parts: Vec::new(),
+        };
+        Entry::Called {
+            turn,
+            text: String::new(),
+            calls: vec![call],
+            reasoning_details: String::new(),
+            passed_back: String::new(),
+        }
+    }
+
+    fn results(entries: &[Entry]) -> Vec<&str> {
+        entries.iter().flat_map(Entry::calls).filter_map(|call| call.result.as_deref()).collect()
+    }
+
+    #[test]
+    fn the_newest_result_is_whole_earlier_ones_are_shortened_and_the_oldest_calls_are_named() {
+        let (before, next) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let long = "x".repeat(20_000);
+        let entries: Vec<Entry> = (0..40).map(|at| called(before, at, Some(&long))).collect();
+        let done = Done::of(before, "the session was over", entries.iter(), Provenance::default(), usize::MAX);
+        let shown = done.shown_in(next);
+        assert!(shown.iter().all(|entry| entry.turn() == next));
+        let results = results(&shown);
+        assert_eq!(results.last(), Some(&long.as_str()));
+        assert!(results[..results.len() - 1].iter().all(|result| result.len() < RESULT_BYTES + 40));
+        assert!(results.iter().map(|result| result.len()).sum::<usize>() <= TASK_BYTES, "bounded");
+        let Entry::Notice { text, .. } = &shown[0] else { panic!("{:?}", shown[0]) };
+        let left_out = 40 - results.len();
+        assert!(text.starts_with(&format!("{left_out} calls before these were made, too: tool.0, tool.1")), "{text}");
+        let Some(Entry::Notice { text, .. }) = shown.last() else { panic!("a notice is last") };
+        assert!(text.ends_with("the session was over"));
+    }
+
+    #[test]
+    fn a_call_that_ends_while_the_task_waits_has_its_result_and_one_that_does_not_says_so() {
+        let (before, next) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let entries = [called(before, 7, None), called(before, 8, None)];
+        let mut worked = Worked::default();
+        let done = Done::of(before, "why", entries.iter(), Provenance::default(), usize::MAX);
+        worked.pause(Timestamp::UNIX_EPOCH, done);
+        assert!(worked.has_open_call(Uuid::from_u128(7)));
+        assert!(worked.end_call(Uuid::from_u128(7), "seven") && !worked.end_call(Uuid::from_u128(9), "nine"));
+        assert!(!worked.has_open_call(Uuid::from_u128(7)));
+        assert_eq!(results(&worked.before.unwrap().shown_in(next)), ["seven", NO_RESULT]);
+    }
+
+    #[test]
+    fn only_the_time_counts_for_which_it_is_worked_on() {
+        let at = |seconds: i64| Timestamp::from_second(seconds).unwrap();
+        let bounds = Bounds { seconds: Some(30), ..Bounds::default() };
+        let reached = |worked: &Worked, now: i64| worked.reached(&bounds, at(now), Clone::clone);
+        let mut worked = Worked::default();
+        worked.begin(at(100));
+        assert_eq!(reached(&worked, 120), None);
+        let nothing = std::iter::empty::<&Entry>();
+        worked.pause(at(120), Done::of(Uuid::nil(), "why", nothing, Provenance::default(), 0));
+        assert_eq!(reached(&worked, 9_000), None);
+        worked.begin(at(9_000));
+        assert_eq!(reached(&worked, 9_009), None);
+        assert!(reached(&worked, 9_010).is_some());
+    }
+}
