@@ -254,6 +254,7 @@ impl Resident {
         log.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, Some(&record.body)));
         self.dirty = true;
         let is_message = matches!(record.body, Body::AgentMessage(_));
+        let is_left = log.ends_what_is_decided_on(&record.body);
         let lane = lane_of(&record);
         let decision = self.settling(&record);
         let given_up = AgentDecision::of(&record.body).map(|decision| decision.given_up.clone()).unwrap_or_default();
@@ -277,6 +278,8 @@ impl Resident {
                 self.restarts += 1;
                 self.interrupt();
             }
+            // Nobody waits for the answer any more.
+            Ok(Pushed::Ahead) if is_left => self.interrupt(),
             Ok(Pushed::Ahead) => {}
             Err(Diverged) => return Taken::Diverged,
         }

@@ -20,7 +20,8 @@
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
 //! * [`client_tools`]: what chat clients want of an answer
-//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent
+//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent; [`sharing_calls`] calls of models for one message
+//! * [`deadlines`]: agents that do not answer in time
 
 mod asked;
 mod bounds;
@@ -30,6 +31,7 @@ mod capping;
 mod client_tools;
 mod compacting;
 mod composing;
+mod deadlines;
 mod deciding;
 mod endings;
 mod failing;
@@ -43,6 +45,7 @@ mod perceiving;
 mod planning;
 mod reflecting;
 mod saying;
+mod sharing_calls;
 mod stepping;
 mod summing_up;
 mod teaming;
@@ -152,6 +155,7 @@ impl<'a> Deliberation<'a> {
         limits: &'a Limits,
     ) -> Option<(Self, Next)> {
         let mut this = Self::blank(state, input, catalogue, limits)?;
+        this.end_late_requests();
         if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             match &turn.cause {
                 Cause::Message => match this.too_busy().filter(|_| turn.is_begun_by_nothing_yet()) {
@@ -214,6 +218,7 @@ impl<'a> Deliberation<'a> {
         completions: Vec<Completion>,
     ) -> Option<AgentDecision> {
         let mut instead = Self::blank(state, input, catalogue, limits)?;
+        instead.end_late_requests();
         if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             if let Some(chain) = &turn.chain {
                 instead.end_chain(*turn_id, chain.id, &ChainOutcome::Failed, "what it came to is too large");

@@ -22,11 +22,12 @@ use kairo_events::{hash_chain::HashChain, record::Record};
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
-    v1::{AgentCommand, AgentDecision, AgentMessage, Completion, GivenUpCall},
+    v1::{AgentDecision, AgentMessage, Completion, GivenUpCall},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use self::overtaking::Order;
 pub use self::working::ReadyWork;
 use self::working::{is_left_for_work, pass};
 use super::state::{AgentState, Cause, Interjection};
@@ -72,8 +73,8 @@ struct Ahead {
 }
 
 impl Ahead {
-    fn order(&self) -> Option<&AgentCommand> {
-        AgentCommand::of(&self.record.as_ref()?.body)
+    fn order(&self) -> Option<Order<'_>> {
+        overtaking::order(&self.record.as_ref()?.body)
     }
 }
 
@@ -290,7 +291,7 @@ impl Log {
     }
 
     fn keep(&mut self, record: Record) {
-        let (sequence, is_order) = (record.sequence, matches!(record.body, Body::AgentCommand(_)));
+        let (sequence, is_order) = (record.sequence, overtaking::order(&record.body).is_some());
         // Orders may overtake what is before them, so they are at hand wherever they stand.
         let orders = || self.ahead.iter().filter(|ahead| ahead.order().is_some()).count();
         let has_room = |held| self.ahead.len() < held || is_order && orders() < held;

@@ -12,6 +12,7 @@ use super::{
     tasks::{TEXT_CHARS, TITLE_CHARS, canceled, intrinsic},
 };
 use crate::{
+    late_requests::LONGEST_DEADLINE,
     prompts,
     state::Profile,
     tasks,
@@ -24,6 +25,8 @@ pub const DELEGATE: &str = "team.delegate";
 const STATUS: &str = "team.status";
 /// What an agent with a mission begins with.
 pub const START: &str = "team.start";
+/// The parameter that says in how many seconds an answer is late.
+pub const DEADLINE: &str = "deadline_s";
 /// The number of the first time of a next run: those below are of tasks that failed, which are counted from 1.
 const FIRST_TIME: u64 = 100;
 /// Of each task, so much is shown, in bytes.
@@ -33,7 +36,7 @@ pub fn all() -> Vec<Intrinsic> {
     let worker = json!({ "type": "string", "description": "One of those that work for you" });
     let task = json!({ "type": "string", "description": "What to do, whole: the worker knows nothing else", "maxLength": TEXT_CHARS });
     let context = json!({ "type": "string", "description": "What helps to do it: what was found, what for, in which form", "maxLength": TEXT_CHARS });
-    let properties = json!({ "worker": worker, "task": task, "context": context });
+    let properties = json!({ "worker": worker, "task": task, "context": context, DEADLINE: deadline() });
     let described = "Has one of your workers do a task, and returns what came of it; several calls in one answer are done at once. A worker that is busy does it when its turn comes.";
     vec![
         intrinsic(DELEGATE, described, properties, json!(["worker", "task"]), delegate),
@@ -54,6 +57,16 @@ pub fn ordered() -> Vec<Intrinsic> {
         of_orders("team.resume", "Has the team go on.", resume),
         of_orders("team.archive", "Ends the team for good.", archive),
     ]
+}
+
+/// The parameter that says when an answer is late.
+pub fn deadline() -> Value {
+    json!({
+        "type": "integer",
+        "minimum": 1,
+        "maximum": LONGEST_DEADLINE,
+        "description": "Seconds until nobody waits for the answer any more: it is told to stop, and you go on without. Without it, what the profile says, by default 600",
+    })
 }
 
 /// Whether a tool is of use only to agents that lead others.
