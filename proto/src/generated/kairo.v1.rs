@@ -3129,6 +3129,14 @@ pub struct OrderRequest {
     #[prost(message, optional, tag = "20")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub submodule: ::core::option::Option<OrderedSubmodule>,
+    /// Of a team that is resumed, what it may spend in a day from here on, as in CreateTeamRequest, where its owner says so; without them
+    /// that stays as it is.
+    #[prost(uint64, optional, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens_per_day: ::core::option::Option<u64>,
+    #[prost(string, optional, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost_per_day: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for OrderRequest {
     const NAME: &'static str = "OrderRequest";
@@ -3294,6 +3302,16 @@ pub struct DefineAgentRequest {
     #[prost(message, optional, tag = "33")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub caps: ::core::option::Option<GivenCaps>,
+    /// Seconds until what another agent was asked for (team.delegate, member.ask, calls of members' tools) is late, where the call does
+    /// not say; 0 for 600.
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    /// Calls of models that everything which one message sets off may take, over all agents; 0 for 500. Where they are made, the turn
+    /// ends with the failure too_many_model_calls.
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -3653,6 +3671,12 @@ pub struct GivenLead {
     #[prost(message, optional, tag = "33")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub caps: ::core::option::Option<GivenCaps>,
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
 }
 impl ::prost::Name for GivenLead {
     const NAME: &'static str = "GivenLead";
@@ -3741,6 +3765,12 @@ pub struct GivenWorker {
     #[prost(message, optional, tag = "33")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub caps: ::core::option::Option<GivenCaps>,
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
 }
 impl ::prost::Name for GivenWorker {
     const NAME: &'static str = "GivenWorker";

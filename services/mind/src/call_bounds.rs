@@ -2,12 +2,15 @@
 //! asks another one gives it a share of the calls that are left, and gets back what the other did not need, so that all agents together
 //! make no more than the first may. Folded from the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::state::{AgentState, Profile};
+use super::{
+    state::{AgentState, Profile},
+    tasks::Task,
+};
 
 /// Calls that a message may set off, when the profile does not say.
 const CALLS: u32 = 500;
@@ -102,13 +105,7 @@ impl Profile {
 }
 
 impl AgentState {
-    /// Whether something is under way or queued with this correlation.
-    fn is_under_way(&self, correlation: Uuid) -> bool {
-        self.turns.values().any(|turn| turn.correlation == correlation)
-            || self.tasks.open.values().any(|task| task.correlation() == correlation)
-    }
-
-    /// The same, but for this turn and this task.
+    /// Whether something is under way or queued with this correlation, but for this turn and this task.
     pub(super) fn is_under_way_but(&self, correlation: Uuid, turn: Uuid, task: Option<Uuid>) -> bool {
         self.turns.iter().any(|(id, open)| *id != turn && open.correlation == correlation)
             || self.tasks.open.values().any(|open| Some(open.id) != task && open.correlation() == correlation)
@@ -119,9 +116,9 @@ impl AgentState {
         if self.call_bounds.is_nothing() {
             return;
         }
-        let mut bounds = std::mem::take(&mut self.call_bounds);
-        bounds.forget(|correlation| self.is_under_way(correlation));
-        self.call_bounds = bounds;
+        let of_turns = self.turns.values().map(|turn| turn.correlation);
+        let open: BTreeSet<Uuid> = of_turns.chain(self.tasks.open.values().map(Task::correlation)).collect();
+        self.call_bounds.forget(|correlation| open.contains(&correlation));
     }
 }
 

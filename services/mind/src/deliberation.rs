@@ -16,7 +16,7 @@
 //! * [`thinking_along`]: what submodules say of an input, before it is decided on; [`broadcasting`] shows them what was decided
 //! * [`stepping`]: the steps of a chain; [`deciding`] completes them
 //! * [`firing`]: tasks whose time came, and hooks; [`working`] those in the queue
-//! * [`teaming`]: agents that ask agents
+//! * [`teaming`]: agents that ask agents; [`team_at_rest`] what is said to who speaks to a team that begins nothing
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
 //! * [`client_tools`]: what chat clients want of an answer
@@ -48,6 +48,7 @@ mod saying;
 mod sharing_calls;
 mod stepping;
 mod summing_up;
+mod team_at_rest;
 mod teaming;
 mod telling;
 mod thinking;
@@ -158,10 +159,8 @@ impl<'a> Deliberation<'a> {
         this.end_late_requests();
         if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             match &turn.cause {
-                Cause::Message => match this.too_busy().filter(|_| turn.is_begun_by_nothing_yet()) {
-                    None => this.work.push_back(*turn_id),
-                    Some(reason) => this.turn_away(*turn_id, &reason),
-                },
+                Cause::Message if turn.is_begun_by_nothing_yet() => this.begin_message(*turn_id),
+                Cause::Message => this.work.push_back(*turn_id),
                 Cause::Event | Cause::Task(_) | Cause::Work(_) => this.work.push_back(*turn_id),
                 Cause::Request(_) => this.begin_requested(*turn_id),
                 Cause::Order(order) => this.obey(*turn_id, order),

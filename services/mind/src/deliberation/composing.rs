@@ -48,6 +48,7 @@ impl Deliberation<'_> {
         let is_new = self.turn(turn_id).is_some_and(Turn::is_begun_by_nothing_yet);
         match refused.filter(|_| is_new) {
             Some(reason) => self.answer_in_words(turn_id, &reason, &TaskStatus::Failed),
+            None if is_new && self.refuses_request(turn_id) => {}
             None => self.work.push_back(turn_id),
         }
     }

@@ -265,7 +265,9 @@ impl Deliberation<'_> {
             }
             Err(reason) => {
                 let noun = order.tool.split('.').next().unwrap_or_default();
-                self.fail(turn_id, &format!("unknown_{noun}"), &reason, 1, false);
+                let unknown = format!("unknown_{noun}");
+                let kind = self.refusal_of_order(&order.tool).unwrap_or(&unknown);
+                self.fail(turn_id, kind, &reason, 1, false);
             }
         }
     }
