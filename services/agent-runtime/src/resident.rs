@@ -274,10 +274,7 @@ impl Resident {
                 self.has_decided(lane, input, decision.as_ref());
             }
             Ok(Pushed::Guarded) => self.guard_moved(),
-            Ok(Pushed::Ahead) if is_message && self.wants_restart() => {
-                self.restarts += 1;
-                self.interrupt();
-            }
+            Ok(Pushed::Ahead) if is_message && self.wants_restart(raw.sequence) => self.begin_again(),
             // Nobody waits for the answer any more.
             Ok(Pushed::Ahead) if is_left => self.interrupt(),
             Ok(Pushed::Ahead) => {}
@@ -286,11 +283,22 @@ impl Resident {
         Taken::Well
     }
 
-    /// Whether a decision on the way is to begin again for a message that has come.
-    fn wants_restart(&self) -> bool {
-        let profile = self.log.as_ref().and_then(|log| log.state.profile.as_ref());
-        let policy = profile.map(|profile| profile.interjection).unwrap_or_default();
-        policy == Interjection::Restart && self.running.is_some() && self.restarts < self.restarts_allowed
+    /// Whether a decision on the way is to begin again for a message that has come, which is then decided on with it.
+    fn wants_restart(&self, message: u64) -> bool {
+        let Some(log) = &self.log else { return false };
+        let policy = log.state.profile.as_ref().map(|profile| profile.interjection).unwrap_or_default();
+        let may = policy == Interjection::Restart && self.running.is_some() && self.restarts < self.restarts_allowed;
+        may && log.would_join(message)
+    }
+
+    /// The decision on the way begins again, with what came. What was answered for it is of no use.
+    fn begin_again(&mut self) {
+        self.restarts += 1;
+        self.interrupt();
+        self.paid.abandon();
+        if let Some(log) = &mut self.log {
+            log.join_anew();
+        }
     }
 
     /// The next input that wants a decision, if it may be decided on now.
