@@ -829,6 +829,14 @@ pub struct AgentProfile {
     /// that reaches one of them has failed.
     #[prost(message, optional, tag = "34")]
     pub task: ::core::option::Option<SessionBounds>,
+    /// Seconds until what another agent was asked for is late, where the call does not say: the call then ends with that, and the other
+    /// is told to stop. At most 86400. 0 means 600.
+    #[prost(uint32, tag = "37")]
+    pub request_deadline: u32,
+    /// Calls of models that everything which one message, or one task that is due, sets off may take, over all agents that are asked
+    /// for its sake. At most 100000. 0 means 500.
+    #[prost(uint32, tag = "38")]
+    pub message_model_calls: u32,
 }
 impl ::prost::Name for AgentProfile {
     const NAME: &'static str = "AgentProfile";
@@ -1036,6 +1044,9 @@ pub struct AgentRequest {
     pub tool: ::prost::alloc::string::String,
     #[prost(string, tag = "11")]
     pub arguments: ::prost::alloc::string::String,
+    /// As in Ask.
+    #[prost(uint32, tag = "15")]
+    pub model_calls: u32,
 }
 impl ::prost::Name for AgentRequest {
     const NAME: &'static str = "AgentRequest";
@@ -1074,6 +1085,9 @@ pub struct AgentAnswer {
     /// What was asked for; empty for work.
     #[prost(string, tag = "9")]
     pub kind: ::prost::alloc::string::String,
+    /// As in TaskAnswer.
+    #[prost(uint32, tag = "13")]
+    pub model_calls_left: u32,
 }
 impl ::prost::Name for AgentAnswer {
     const NAME: &'static str = "AgentAnswer";
@@ -1582,6 +1596,12 @@ pub struct Ask {
     pub chain_id: ::prost::alloc::string::String,
     #[prost(uint32, tag = "12")]
     pub step: u32,
+    /// When the answer is late, as RFC 3339; empty where it never is.
+    #[prost(string, tag = "16")]
+    pub due_at: ::prost::alloc::string::String,
+    /// Calls of models that the other may make for it, which whoever asks may make no more; 0 where nobody counts them.
+    #[prost(uint32, tag = "17")]
+    pub model_calls: u32,
 }
 impl ::prost::Name for Ask {
     const NAME: &'static str = "Ask";
@@ -2251,6 +2271,9 @@ pub struct Task {
     /// Of a queued task: it asks what to do for the mission, and there is one of them at a time.
     #[prost(bool, tag = "24")]
     pub is_next_run: bool,
+    /// Of a queued task that another agent asked for: as in Ask.
+    #[prost(uint32, tag = "28")]
+    pub model_calls: u32,
 }
 impl ::prost::Name for Task {
     const NAME: &'static str = "Task";
@@ -2325,6 +2348,9 @@ pub struct TaskAnswer {
     pub spent: ::core::option::Option<Spent>,
     #[prost(string, repeated, tag = "4")]
     pub outside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Of the calls of models that it might make for this, those that it made not: whoever asked may make them again.
+    #[prost(uint32, tag = "8")]
+    pub model_calls_left: u32,
 }
 impl ::prost::Name for TaskAnswer {
     const NAME: &'static str = "TaskAnswer";
@@ -2583,6 +2609,9 @@ pub struct Completion {
     /// JSON object as text. Empty where there are none. `reasoning_details` has a field of its own.
     #[prost(string, tag = "17")]
     pub passed_back: ::prost::alloc::string::String,
+    /// When the answer, or the failure, was there, in milliseconds since 1970; 0 in what builds before epoch 10 wrote.
+    #[prost(uint64, tag = "21")]
+    pub answered_at_ms: u64,
 }
 impl ::prost::Name for Completion {
     const NAME: &'static str = "Completion";
@@ -3108,6 +3137,14 @@ pub struct OrderRequest {
     #[prost(message, optional, tag = "20")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub submodule: ::core::option::Option<OrderedSubmodule>,
+    /// Of a team that is resumed, what it may spend in a day from here on, as in CreateTeamRequest, where its owner says so; without them
+    /// that stays as it is.
+    #[prost(uint64, optional, tag = "24")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub tokens_per_day: ::core::option::Option<u64>,
+    #[prost(string, optional, tag = "25")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub cost_per_day: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for OrderRequest {
     const NAME: &'static str = "OrderRequest";
@@ -3277,6 +3314,16 @@ pub struct DefineAgentRequest {
     #[prost(message, optional, tag = "34")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub task: ::core::option::Option<GivenSession>,
+    /// Seconds until what another agent was asked for (team.delegate, member.ask, calls of members' tools) is late, where the call does
+    /// not say; 0 for 600.
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    /// Calls of models that everything which one message sets off may take, over all agents; 0 for 500. Where they are made, the turn
+    /// ends with the failure too_many_model_calls.
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
 }
 impl ::prost::Name for DefineAgentRequest {
     const NAME: &'static str = "DefineAgentRequest";
@@ -3639,6 +3686,12 @@ pub struct GivenLead {
     #[prost(message, optional, tag = "34")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub task: ::core::option::Option<GivenSession>,
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
 }
 impl ::prost::Name for GivenLead {
     const NAME: &'static str = "GivenLead";
@@ -3730,6 +3783,12 @@ pub struct GivenWorker {
     #[prost(message, optional, tag = "34")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub task: ::core::option::Option<GivenSession>,
+    #[prost(uint32, tag = "37")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub request_deadline: u32,
+    #[prost(uint32, tag = "38")]
+    #[serde(skip_serializing_if = "crate::json::is_unset")]
+    pub message_model_calls: u32,
 }
 impl ::prost::Name for GivenWorker {
     const NAME: &'static str = "GivenWorker";

@@ -254,6 +254,7 @@ impl Resident {
         log.chain.take(raw.sequence, raw.content(), On::of(&raw.subject, Some(&record.body)));
         self.dirty = true;
         let is_message = matches!(record.body, Body::AgentMessage(_));
+        let is_left = log.ends_what_is_decided_on(&record.body);
         let lane = lane_of(&record);
         let decision = self.settling(&record);
         let given_up = AgentDecision::of(&record.body).map(|decision| decision.given_up.clone()).unwrap_or_default();
@@ -273,21 +274,31 @@ impl Resident {
                 self.has_decided(lane, input, decision.as_ref());
             }
             Ok(Pushed::Guarded) => self.guard_moved(),
-            Ok(Pushed::Ahead) if is_message && self.wants_restart() => {
-                self.restarts += 1;
-                self.interrupt();
-            }
+            Ok(Pushed::Ahead) if is_message && self.wants_restart(raw.sequence) => self.begin_again(),
+            // Nobody waits for the answer any more.
+            Ok(Pushed::Ahead) if is_left => self.interrupt(),
             Ok(Pushed::Ahead) => {}
             Err(Diverged) => return Taken::Diverged,
         }
         Taken::Well
     }
 
-    /// Whether a decision on the way is to begin again for a message that has come.
-    fn wants_restart(&self) -> bool {
-        let profile = self.log.as_ref().and_then(|log| log.state.profile.as_ref());
-        let policy = profile.map(|profile| profile.interjection).unwrap_or_default();
-        policy == Interjection::Restart && self.running.is_some() && self.restarts < self.restarts_allowed
+    /// Whether a decision on the way is to begin again for a message that has come, which is then decided on with it.
+    fn wants_restart(&self, message: u64) -> bool {
+        let Some(log) = &self.log else { return false };
+        let policy = log.state.profile.as_ref().map(|profile| profile.interjection).unwrap_or_default();
+        let may = policy == Interjection::Restart && self.running.is_some() && self.restarts < self.restarts_allowed;
+        may && log.would_join(message)
+    }
+
+    /// The decision on the way begins again, with what came. What was answered for it is of no use.
+    fn begin_again(&mut self) {
+        self.restarts += 1;
+        self.interrupt();
+        self.paid.abandon();
+        if let Some(log) = &mut self.log {
+            log.join_anew();
+        }
     }
 
     /// The next input that wants a decision, if it may be decided on now.

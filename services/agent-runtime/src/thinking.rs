@@ -243,6 +243,7 @@ impl Thinker {
         if self.epoch.current() < REASONING_DETAILS {
             completion.reasoning_details.clear();
         }
+        completion.answered_at_ms = u64::try_from(self.bus.now().as_millisecond()).unwrap_or_default();
         if self.epoch.current() < ANSWERS {
             without_new_fields(&mut completion);
         }
@@ -335,6 +336,7 @@ fn late(question: &Question, received: SoFar) -> Completion {
 fn without_new_fields(completion: &mut Completion) {
     completion.ending.clear();
     completion.passed_back.clear();
+    completion.answered_at_ms = 0;
     for call in &mut completion.tool_calls {
         call.call_id.clear();
         call.passed_back.clear();

@@ -25,7 +25,7 @@ const EFFECTS: [&str; 7] = [
 ];
 
 /// Failures by which an agent says that it cannot do what it was told; it goes on after all others.
-const REFUSALS: [&str; 9] = [
+const REFUSALS: [&str; 14] = [
     "unknown_action",
     "unknown_chain",
     "unknown_task",
@@ -35,6 +35,11 @@ const REFUSALS: [&str; 9] = [
     "unknown_verdict",
     "unknown_command",
     "unknown_submodule",
+    "unknown_team",
+    "team_paused",
+    "team_archived",
+    "team_over_budget",
+    "team_unchanged",
 ];
 
 /// What ends it.
@@ -384,7 +389,9 @@ mod tests {
             assert_eq!(outcome(Awaited::Effect, &[told(), effect.clone()]), done);
             assert_eq!(outcome(Awaited::Effect, &[effect]), None, "it may have another cause");
         }
-        for kind in ["unknown_chain", "unknown_task", "unknown_thread"] {
+        for kind in
+            ["unknown_chain", "unknown_task", "unknown_thread", "unknown_team", "team_over_budget", "team_unchanged"]
+        {
             let reason = format!("{kind}: no");
             assert_eq!(outcome(Awaited::Effect, &[told(), failed(kind)]), Some(Outcome::Failed { reason }));
         }

@@ -11,9 +11,9 @@
 use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
     v1::{
-        AgentAction, AgentAnswer, AgentCommand, AgentDecision, AgentDefined, AgentMessage, AgentProfile, AgentRequest,
-        AgentThought, ChainStep, Completion, DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled, UserCommand,
-        UserMessage, agent_action::Action, decided_event::Event,
+        AgentAction, AgentAnswer, AgentAnswered, AgentCommand, AgentDecision, AgentDefined, AgentMessage, AgentProfile,
+        AgentRequest, AgentThought, ChainStep, Completion, DecidedEvent, Task, TaskChanged, TaskEnded, TaskScheduled,
+        UserCommand, UserMessage, agent_action::Action, decided_event::Event,
     },
     words::{ChainOrigin, RequestKind, TaskKind},
 };
@@ -130,6 +130,10 @@ pub fn of(body: &Body) -> u32 {
     if environment.or_else(|| AgentMessage::of(body).map(|it| &it.environment)).is_some_and(|it| !it.is_empty()) {
         return ENVIRONMENT;
     }
+    let given = AgentRequest::of(body).map(|request| request.model_calls);
+    if given.or_else(|| AgentAnswer::of(body).map(|answer| answer.model_calls_left)).is_some_and(|calls| calls > 0) {
+        return ANSWERS;
+    }
     let asked = AgentRequest::of(body).map(|request| request.kind_word());
     let answered = AgentAnswer::of(body).map(|answer| answer.kind_word());
     if asked.or(answered).is_some_and(|kind| is_of_composites(&kind)) {
@@ -160,7 +164,13 @@ pub fn of_profile(profile: &AgentProfile) -> u32 {
         !submodules.is_empty() || [max_submodules, history_cutoff, history_window].into_iter().any(|it| *it > 0);
     let is_in_team = team.is_some() || [mission, owner, lead].into_iter().any(|it| !it.is_empty());
     match () {
-        () if profile.caps.is_some() || profile.task.is_some() => ANSWERS,
+        () if profile.caps.is_some()
+            || profile.task.is_some()
+            || profile.request_deadline > 0
+            || profile.message_model_calls > 0 =>
+        {
+            ANSWERS
+        }
         () if has_voices => SUBMODULES,
         () if !members.is_empty() || !environment.is_empty() => COMPOSITES,
         () if session.is_some() || *guesses_goal || *max_reflections > 0 || *summary_after > 0 => REFLECTION,
@@ -220,6 +230,7 @@ fn has_answers(decision: &AgentDecision) -> bool {
         let mut calls = completion.tool_calls.iter();
         !completion.ending.is_empty()
             || !completion.passed_back.is_empty()
+            || completion.answered_at_ms > 0
             || calls.any(|call| !call.passed_back.is_empty())
     };
     let is_new = |event: &Event| {
@@ -230,11 +241,22 @@ fn has_answers(decision: &AgentDecision) -> bool {
             let fields = [&call.call_id, &call.passed_back, &call.answer_passed_back];
             return fields.into_iter().any(|field| !field.is_empty());
         }
+        if let Event::Action(AgentAction { action: Some(Action::Ask(ask)) }) = event {
+            return !ask.due_at.is_empty() || ask.model_calls > 0;
+        }
         if let Event::MemoryAppended(memory) = event {
             return memory.lacks_keywords;
         }
         if let Event::TaskStarted(started) = event {
             return started.before_work;
+        }
+        if let Event::TaskScheduled(TaskScheduled { task: Some(task) }) = event {
+            return task.model_calls > 0;
+        }
+        if let Event::TaskEnded(TaskEnded { answer: Some(answer), .. })
+        | Event::Answered(AgentAnswered { answer: Some(answer), .. }) = event
+        {
+            return answer.model_calls_left > 0;
         }
         let Event::ChainStarted(chain) = event else { return false };
         let is_marked = |step: &ChainStep| !step.call_id.is_empty() || !step.passed_back.is_empty();

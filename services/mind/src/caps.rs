@@ -40,6 +40,8 @@ pub struct Spending {
 /// A cap that allows no further call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
+    /// As in `AgentFailed.kind`.
+    pub kind: &'static str,
     /// In words, for people: which cap, the numbers, and what can be done.
     pub text: String,
     /// When a cap of a day begins anew; none of a cap in total.
@@ -103,7 +105,7 @@ impl Profile {
                 Some(_) => format!("{what}; it begins anew {again}, or {}", raising(name)),
                 None => format!("{what}; it goes on when {}", raising(name)),
             };
-            Some(Reached { text, until })
+            Some(Reached { kind: CAP_REACHED, text, until })
         };
         if let Some(most) = caps.tokens_per_day.filter(|most| on_day.tokens >= *most) {
             let what = format!("this agent may use {most} tokens a day, and {} are used", on_day.tokens);
@@ -132,7 +134,7 @@ impl Profile {
              models.{tier}.price or models.fallback_price, or an administrator takes caps.cost_per_day and \
              caps.cost_in_total off the agent"
         );
-        Some(Reached { text, until: None })
+        Some(Reached { kind: CAP_REACHED, text, until: None })
     }
 }
 

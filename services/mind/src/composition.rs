@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     intrinsics,
-    state::{AgentState, Cause, Profile, Turn},
+    state::{AgentState, Cause, Profile, Turn, is_none},
     team::{Amount, tokens},
     thread::{Entry, Thread, cut},
 };
@@ -44,6 +44,9 @@ pub struct Requested {
     pub path: Vec<String>,
     /// What was spent on it so far.
     pub spent: Amount,
+    /// Calls of models that were given for it; 0 where nobody counts them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub model_calls: u32,
 }
 
 /// A call that another agent asked for.
@@ -177,6 +180,7 @@ impl AgentState {
             call,
             path: request.path.clone(),
             spent: Amount::default(),
+            model_calls: request.model_calls,
         };
         self.begin(turn_id, record, Cause::Request(requested), &thread_id, user);
         if !thread_id.is_empty() {

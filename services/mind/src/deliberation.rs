@@ -17,11 +17,12 @@
 //! * [`thinking_along`]: what submodules say of an input, before it is decided on; [`broadcasting`] shows them what was decided
 //! * [`stepping`]: the steps of a chain; [`deciding`] completes them
 //! * [`firing`]: tasks whose time came, and hooks; [`working`] those in the queue
-//! * [`teaming`]: agents that ask agents
+//! * [`teaming`]: agents that ask agents; [`team_at_rest`] what is said to who speaks to a team that begins nothing
 //! * [`saying`]: adding events to the decision
 //! * [`composing`]: agents that are composed of others; [`perceiving`] what is around
 //! * [`client_tools`]: what chat clients want of an answer
-//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent
+//! * [`bounds`]: what may be open at once; [`capping`]: what may be spent; [`sharing_calls`] calls of models for one message
+//! * [`deadlines`]: agents that do not answer in time
 
 mod asked;
 mod bounds;
@@ -31,6 +32,7 @@ mod capping;
 mod client_tools;
 mod compacting;
 mod composing;
+mod deadlines;
 mod deciding;
 mod endings;
 mod failing;
@@ -45,9 +47,11 @@ mod planning;
 mod promising;
 mod reflecting;
 mod saying;
+mod sharing_calls;
 mod stepping;
 mod summing_up;
 mod task_bounds;
+mod team_at_rest;
 mod teaming;
 mod telling;
 mod thinking;
@@ -155,12 +159,11 @@ impl<'a> Deliberation<'a> {
         limits: &'a Limits,
     ) -> Option<(Self, Next)> {
         let mut this = Self::blank(state, input, catalogue, limits)?;
+        this.end_late_requests();
         if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             match &turn.cause {
-                Cause::Message => match this.too_busy().filter(|_| turn.is_begun_by_nothing_yet()) {
-                    None => this.work.push_back(*turn_id),
-                    Some(reason) => this.turn_away(*turn_id, &reason),
-                },
+                Cause::Message if turn.is_begun_by_nothing_yet() => this.begin_message(*turn_id),
+                Cause::Message => this.work.push_back(*turn_id),
                 Cause::Event | Cause::Task(_) | Cause::Work(_) => this.work.push_back(*turn_id),
                 Cause::Request(_) => this.begin_requested(*turn_id),
                 Cause::Order(order) => this.obey(*turn_id, order),
@@ -217,6 +220,7 @@ impl<'a> Deliberation<'a> {
         completions: Vec<Completion>,
     ) -> Option<AgentDecision> {
         let mut instead = Self::blank(state, input, catalogue, limits)?;
+        instead.end_late_requests();
         if let Some((turn_id, turn)) = state.due(input.record.sequence) {
             if let Some(chain) = &turn.chain {
                 instead.end_chain(*turn_id, chain.id, &ChainOutcome::Failed, "what it came to is too large");

@@ -351,7 +351,7 @@ impl AgentState {
             Outside::Due(due) => {
                 let Ok(task) = Uuid::parse_str(&due.task_id) else { return };
                 if self.tasks.due(task, due.occurrence).is_none() {
-                    return;
+                    return self.deadline_passed(record, task);
                 }
                 self.tasks.triggered.push(Trigger {
                     task,

@@ -43,6 +43,9 @@ pub struct InFlight {
     /// The agent that does it, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
+    /// When the other agent's answer is late, as RFC 3339; none where it never is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<String>,
 }
 
 /// A process that exists.
@@ -136,6 +139,7 @@ impl InFlight {
             cancel_requested: false,
             lineage: Vec::new(),
             asked: None,
+            due: None,
         }
     }
 }

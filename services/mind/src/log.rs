@@ -10,6 +10,7 @@
 //! What is observed for the sake of a decision is kept apart from what stands ([`Base`]): as long as the decision is not
 //! in the log, another one may take its place, and a snapshot must hold no more than what stands.
 
+mod joining;
 mod overtaking;
 mod working;
 
@@ -22,14 +23,15 @@ use kairo_events::{hash_chain::HashChain, record::Record};
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
-    v1::{AgentCommand, AgentDecision, AgentMessage, Completion, GivenUpCall},
+    v1::{AgentDecision, Completion, GivenUpCall},
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use self::overtaking::Order;
 pub use self::working::ReadyWork;
 use self::working::{is_left_for_work, pass};
-use super::state::{AgentState, Cause, Interjection};
+use super::state::AgentState;
 
 /// Of what lies ahead of an agent in memory, so much is kept whole; of the rest only where it stands, to be read when its
 /// turn comes.
@@ -72,8 +74,8 @@ struct Ahead {
 }
 
 impl Ahead {
-    fn order(&self) -> Option<&AgentCommand> {
-        AgentCommand::of(&self.record.as_ref()?.body)
+    fn order(&self) -> Option<Order<'_>> {
+        overtaking::order(&self.record.as_ref()?.body)
     }
 }
 
@@ -290,7 +292,7 @@ impl Log {
     }
 
     fn keep(&mut self, record: Record) {
-        let (sequence, is_order) = (record.sequence, matches!(record.body, Body::AgentCommand(_)));
+        let (sequence, is_order) = (record.sequence, overtaking::order(&record.body).is_some());
         // Orders may overtake what is before them, so they are at hand wherever they stand.
         let orders = || self.ahead.iter().filter(|ahead| ahead.order().is_some()).count();
         let has_room = |held| self.ahead.len() < held || is_order && orders() < held;
@@ -421,58 +423,6 @@ impl Log {
                 _ => _ = self.ahead.remove(at),
             }
         }
-    }
-
-    /// Where the agent wants that, goes on from the message at `input` to the last one of its thread, as long as nothing
-    /// else between them wants a decision: they are decided on together.
-    fn join_messages(&mut self, input: u64) -> Option<Ready> {
-        let policy = self.state.profile.as_ref().map(|profile| profile.interjection).unwrap_or_default();
-        let mut at = self.ahead.iter().position(|ahead| ahead.sequence == input)?;
-        while policy != Interjection::Order
-            && let Some(next) = self.next_of_thread(at)
-            && self.may_join(next)
-        {
-            for ahead in self.ahead.iter().take(next + 1).skip(at + 1) {
-                if ahead.sequence > self.observed {
-                    Arc::make_mut(&mut self.state).observe(ahead.record.as_ref()?);
-                    self.observed = ahead.sequence;
-                }
-            }
-            at = next;
-        }
-        let last = self.ahead.get(at)?;
-        if let Some(base) = &mut self.base {
-            base.input = last.sequence;
-        }
-        last.record.clone().map(|record| Ready::Input(record.into()))
-    }
-
-    fn may_join(&self, at: usize) -> bool {
-        let sequence = self.ahead.get(at).map(|ahead| ahead.sequence);
-        self.joined.is_none_or(|joined| sequence.is_some_and(|sequence| sequence <= joined))
-    }
-
-    /// Where the next message of the same thread and user is, if only facts stand before it.
-    fn next_of_thread(&self, at: usize) -> Option<usize> {
-        let thread_of = |record: &Record| {
-            let message = AgentMessage::of(&record.body)?;
-            Some((self.state.thread_of(record, message), message.user.clone()))
-        };
-        let front = self.ahead.get(at)?.record.as_ref()?;
-        // One that is refused is answered by itself.
-        self.state.due(front.sequence).filter(|(_, turn)| turn.cause == Cause::Message)?;
-        let thread = thread_of(front)?;
-        let passed_over = |body: &Body| {
-            AgentMessage::of(body).map_or_else(|| is_mere_fact(body), |message| self.state.has_heard(message))
-        };
-        for (position, ahead) in self.ahead.iter().enumerate().skip(at + 1) {
-            // What is not here yet is not known to be passed over.
-            let record = ahead.record.as_ref()?;
-            if !passed_over(&record.body) {
-                return (thread_of(record)? == thread).then_some(position);
-            }
-        }
-        None
     }
 
     /// Gives back the room that is left of what was there before: a copy takes none that is empty, in maps several KiB.

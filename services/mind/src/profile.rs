@@ -96,6 +96,12 @@ pub struct Profile {
     /// What it may spend on models.
     #[serde(default, skip_serializing_if = "Caps::is_nothing")]
     pub caps: Caps,
+    /// Seconds until a request is late; 0 for the default.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub request_deadline: u32,
+    /// Calls of models that everything may take that one message sets off; 0 for the default.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub message_model_calls: u32,
 }
 
 /// What becomes of a message that comes while the agent is deciding.
@@ -148,6 +154,8 @@ impl Profile {
             cutoff: Cutoff { entries: profile.history_cutoff, seconds: profile.history_window },
             summary_after: profile.summary_after,
             caps: Caps::of(profile.caps.as_ref()),
+            request_deadline: profile.request_deadline,
+            message_model_calls: profile.message_model_calls,
         }
     }
 

@@ -22,6 +22,7 @@ impl AgentState {
             // Not in the queue of an agent that works in the background: two that wait for each other's would wait for ever.
             RequestKind::Call | RequestKind::Think => {
                 if self.seen.see(&format!("request/{}", request.request_id)) {
+                    self.receive_calls(record, request);
                     self.begin_request(record, request);
                 }
                 return;
@@ -33,6 +34,9 @@ impl AgentState {
         };
         if !self.seen.see(&id) {
             return;
+        }
+        if tool == requests::ACCEPT {
+            self.receive_calls(record, request);
         }
         // What is withdrawn before it comes is not begun any more.
         let is_new = tool == requests::WITHDRAW && self.seen.see(&format!("request/{}", request.request_id));
@@ -46,6 +50,7 @@ impl AgentState {
             "outside": request.outside,
             "is_new": is_new,
             "decided": request.decided,
+            "model_calls": request.model_calls,
         });
         let order = Order { tool: tool.to_owned(), arguments: arguments.to_string() };
         self.begin(record.envelope.id, record, Cause::Order(order), "", &request.user);
@@ -59,6 +64,7 @@ impl AgentState {
             return;
         }
         self.spend_for(record.envelope.time, Amount::of(answer.spent.as_ref()));
+        self.call_bounds.take_back(record.envelope.correlation_id, u64::from(answer.model_calls_left));
         // Of a call it is what the tool said.
         let result = match answer.kind_word() {
             RequestKind::Call => answer.result.clone(),
@@ -100,6 +106,16 @@ impl AgentState {
         if let Some(known) = asked {
             known.asked = Some(ask.agent.clone());
             known.begun = true;
+            known.due = (!ask.due_at.is_empty()).then(|| ask.due_at.clone());
         }
+        if let Ok(correlation) = Uuid::parse_str(&event.correlation_id) {
+            self.call_bounds.hand_over(correlation, u64::from(ask.model_calls), record.sequence);
+        }
+    }
+
+    /// Whoever asks gives calls of models with it.
+    fn receive_calls(&mut self, record: &Record, request: &AgentRequest) {
+        let calls = u64::from(request.model_calls);
+        self.call_bounds.receive(record.envelope.correlation_id, calls, record.sequence);
     }
 }

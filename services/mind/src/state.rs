@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 pub use super::profile::{Interjection, Profile};
 use super::{
+    call_bounds::CallBounds,
     caps::Spending,
     chain::{Chain, Move},
     chat::{self, Chat},
@@ -24,6 +25,7 @@ use super::{
     environment::Environment,
     in_flight::{Doubt, Doubts, InFlight, Processes},
     inner_state::InnerState,
+    late_requests::LateRequest,
     memories::Memories,
     models::Models,
     outside::Provenance,
@@ -79,6 +81,12 @@ pub struct AgentState {
     /// What it spent, where it has caps.
     #[serde(default, skip_serializing_if = "Spending::is_nothing")]
     pub spending: Spending,
+    /// Calls of models for everything that is under way.
+    #[serde(default, skip_serializing_if = "CallBounds::is_nothing")]
+    pub call_bounds: CallBounds,
+    /// Requests that became late at the input that is being decided on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<LateRequest>,
     /// Where a user was forgotten, until that is decided on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) forgetting: Option<u64>,
@@ -239,6 +247,8 @@ impl AgentState {
         let started = || decision.events.iter().find(|it| matches!(it.event, Some(Event::TaskStarted(_))));
         let due = self.due(decision.decided_on()).map(|(id, _)| *id);
         let decided = due.or_else(|| started().and_then(turn_of));
+        let correlation = due.and_then(|id| self.turns.get(&id)).map(|turn| turn.correlation);
+        let correlation = correlation.or_else(|| started()?.correlation_id.parse().ok());
         self.models.learn(decision);
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
@@ -251,6 +261,10 @@ impl AgentState {
             self.happen(record, decision, event);
         }
         self.spend_on_request(decided, decision);
+        if let Some(correlation) = correlation {
+            let calls = u64::try_from(decision.completions.len()).unwrap_or(u64::MAX);
+            self.call_bounds.spend(correlation, calls, record.sequence);
+        }
         let tier = self.thinks_with(decided.and_then(|id| self.turns.get(&id)));
         let own = decision.completions.iter().filter(|completion| completion.module.is_empty());
         let thoughts = own.filter(|completion| completion.tier == tier && self.models.is_step(completion));
@@ -270,6 +284,8 @@ impl AgentState {
             self.tasks.triggered.retain(|trigger| !is_dealt_with(trigger.input));
         }
         self.forgetting.take_if(|at| is_dealt_with(*at));
+        self.late.retain(|late| !is_dealt_with(late.input));
+        self.forget_calls();
         self.cursor = decision.cursor;
         self.decided = record.sequence;
         self.note_decision(record.sequence, decision);
@@ -402,7 +418,12 @@ impl AgentState {
             },
             about::Turn::Goal(goal) => self.goal_guessed(turn_id, goal),
             about::Turn::Reflected(reflected) => self.reflected(record, event, turn_id, reflected),
-            about::Turn::Answered(_) => self.request_answered(turn_id, &event.thread_id),
+            about::Turn::Answered(answered) => {
+                let left = answered.answer.as_ref().map_or(0, |answer| answer.model_calls_left);
+                let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
+                self.call_bounds.return_to_asker(correlation, u64::from(left));
+                self.request_answered(turn_id, &event.thread_id);
+            }
             about::Turn::Briefed(briefed) => self.has_conversation(&event.thread_id, &briefed.user),
             about::Turn::TeamChanged(changed) => {
                 let owner = self.profile.as_ref().map(|profile| profile.owner.clone()).unwrap_or_default();

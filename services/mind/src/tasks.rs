@@ -26,7 +26,7 @@ pub use self::{
     trigger::{Trigger, kept},
     worked::{Done, Worked},
 };
-use super::{outside::Provenance, schedule::Schedule};
+use super::{outside::Provenance, schedule::Schedule, state::is_none};
 
 /// Open tasks an agent may have, hooks included.
 pub const MOST_OPEN: usize = 1_000;
@@ -147,6 +147,9 @@ pub struct AskedBy {
     pub agent: String,
     pub request_id: String,
     pub path: Vec<String>,
+    /// Calls of models that were given for it; 0 where nobody counts them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub model_calls: u32,
 }
 
 impl Tasks {

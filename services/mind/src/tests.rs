@@ -8,6 +8,7 @@ mod chat_clients;
 mod compacting;
 mod composition;
 mod correcting;
+mod deadlines;
 mod endings;
 mod environment;
 mod failing;

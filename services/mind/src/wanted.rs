@@ -14,6 +14,7 @@ impl AgentState {
             || self.due(input).is_some()
             || self.work.begins() == Some(input)
             || self.triggered(input).next().is_some()
+            || self.late_at(input).next().is_some()
     }
 
     /// What happened at this input that tasks wait for and that concerns their users, unless it is clear that their conditions do not hold.

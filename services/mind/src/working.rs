@@ -10,7 +10,7 @@ use kairo_events::record::Record;
 use kairo_proto::words::TaskStatus;
 use kairo_proto::{
     About,
-    about::{Agent, Process, Tool},
+    about::{Agent, Outside, Process, Tool},
     v1::{AgentDecision, DecidedEvent, TaskChanged, TaskEnded, TaskStarted, decided_event::Event},
 };
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use super::{
     state::{AgentState, Cause, Turn},
     submodules::is_broadcast,
     summing_up::Due,
-    tasks::Done,
+    tasks::{Done, Task},
     team::Amount,
     thread::{Entry, cut},
 };
@@ -126,7 +126,9 @@ impl AgentState {
 
     /// Whether this input, which was observed, is the work lane's to decide on.
     pub fn wants_work(&self, input: u64) -> bool {
-        self.work.begins() == Some(input) || self.due(input).is_some_and(|(_, turn)| self.is_of_work(turn))
+        self.work.begins() == Some(input)
+            || self.due(input).is_some_and(|(_, turn)| self.is_of_work(turn))
+            || self.late_at(input).any(|late| self.is_work_thread(&late.thread_id))
     }
 
     /// Whether the decision at this sequence is the work lane's next input: something begins behind it, or work on a task that it
@@ -171,6 +173,7 @@ impl AgentState {
             }
             About::Agent(Agent::Command(order)) => order.includes_consents && self.is_work_consent(&order.action_id),
             About::Agent(Agent::Answer(answer)) => self.is_work_action(&answer.request_id),
+            About::Outside(Outside::Due(due)) => self.is_work_action(&due.task_id),
             About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_)) => false,
             About::Agent(Agent::Request(_) | Agent::Imported(_) | Agent::Forgotten(_)) => false,
             About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => false,
@@ -332,6 +335,10 @@ impl AgentState {
         let failure = (ended.status_word() == TaskStatus::Failed).then_some("failed");
         self.stop_working(record, &ended.task_id, text, failure);
         self.rest_for(&ended.task_id, false);
+        if let (Some(answer), Ok(id)) = (&ended.answer, Uuid::parse_str(&ended.task_id)) {
+            let correlation = self.tasks.get(id).map(Task::correlation).unwrap_or_default();
+            self.call_bounds.return_to_asker(correlation, u64::from(answer.model_calls_left));
+        }
         self.tasks.end(ended);
         let is_member = || self.profile.as_ref().is_some_and(|profile| !profile.lead.is_empty());
         if let Some(answer) = ended.answer.as_ref().filter(|_| is_member()) {

@@ -64,6 +64,7 @@ pub fn effects(agent: &Name, decision: &AgentDecision) -> Vec<Planned> {
     for (position, event) in decision.events.iter().enumerate() {
         plan.position = position;
         if let Some(ask) = event.ask() {
+            plan.deadline(event, ask);
             plan.effects.extend(asked(agent, event, ask).map(|effect| Planned { position, effect }));
             continue;
         }
@@ -149,6 +150,13 @@ impl Plan {
         }
     }
 
+    /// When an answer is late, the action that asked for it is due.
+    fn deadline(&mut self, event: &DecidedEvent, ask: &Ask) {
+        if let Ok(action) = Uuid::parse_str(&event.event_id) {
+            self.arm(action, 1, &ask.due_at);
+        }
+    }
+
     fn arm(&mut self, task: Uuid, occurrence: u64, next_at: &str) {
         if let (1.., Ok(at)) = (occurrence, next_at.parse()) {
             self.add(Effect::Arm { task, occurrence, at });
@@ -161,7 +169,7 @@ impl Plan {
 }
 
 fn asked(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect> {
-    let Ask { kind, user, title, text, path, outside, .. } = ask.clone();
+    let Ask { kind, user, title, text, path, outside, model_calls, .. } = ask.clone();
     // Of anything but a call, it is the asker's own tool that asks.
     let is_call = ask.kind_word() == RequestKind::Call;
     let of_call = |text: &String| if is_call { text.clone() } else { String::new() };
@@ -174,26 +182,50 @@ fn asked(from: &Name, event: &DecidedEvent, ask: &Ask) -> Option<Effect> {
     };
     let from = from.to_string();
     // Where the decision stands, whoever publishes it knows.
-    let body = AgentRequest { request_id, from, kind, user, title, text, path, outside, tool, arguments, decided: 0 };
-    Some(Effect::Ask(told(ids::derived(action, "request"), &ask.agent, event, body)?))
+    let decided = 0;
+    let request = AgentRequest {
+        request_id,
+        from,
+        kind,
+        user,
+        title,
+        text,
+        path,
+        outside,
+        tool,
+        arguments,
+        decided,
+        model_calls,
+    };
+    Some(Effect::Ask(told(ids::derived(action, "request"), &ask.agent, event, request)?))
 }
 
 fn answered(from: &Name, event: &DecidedEvent, ended: &TaskEnded) -> Option<Effect> {
     let TaskEnded { status, result, reason, answer, .. } = ended.clone();
-    let TaskAnswer { agent, request_id, spent, outside } = answer?;
+    let TaskAnswer { agent, request_id, spent, outside, model_calls_left } = answer?;
     let id = ids::derived(Uuid::parse_str(&request_id).ok()?, "answer");
     let from = from.to_string();
-    let body = AgentAnswer { request_id, from, status, result, reason, outside, spent, ..AgentAnswer::default() };
+    let body = AgentAnswer {
+        request_id,
+        from,
+        status,
+        result,
+        reason,
+        outside,
+        spent,
+        model_calls_left,
+        ..AgentAnswer::default()
+    };
     Some(Effect::Answer(told(id, &agent, event, body)?))
 }
 
 /// As the end of a task, so that whatever is asked for has one answer.
 fn answered_request(from: &Name, event: &DecidedEvent, answered: &AgentAnswered) -> Option<Effect> {
     let AgentAnswered { kind, status, result, reason, error, answer } = answered.clone();
-    let TaskAnswer { agent, request_id, spent, outside } = answer?;
+    let TaskAnswer { agent, request_id, spent, outside, model_calls_left } = answer?;
     let id = ids::derived(Uuid::parse_str(&request_id).ok()?, "answer");
     let from = from.to_string();
-    let body = AgentAnswer { request_id, from, status, result, reason, outside, spent, error, kind };
+    let body = AgentAnswer { request_id, from, status, result, reason, outside, spent, error, kind, model_calls_left };
     Some(Effect::Answer(told(id, &agent, event, body)?))
 }
 

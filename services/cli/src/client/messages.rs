@@ -101,6 +101,11 @@ pub struct NewCommand {
     /// One that the agent is to have, or to remove it, its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submodule: Option<NewSubmodule>,
+    /// Of a team that is resumed: what it may spend in a day from here on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<String>,
 }
 
 /// A submodule as it is added; to remove one its name alone.
@@ -170,6 +175,11 @@ pub struct Profile {
     pub inner_state: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_after: Option<u32>,
+    /// In seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_deadline: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_model_calls: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_reflections: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -131,6 +131,12 @@ struct Define {
     /// So many answers in a conversation after which the light model sums it up, for lists and searches; without it, never
     #[arg(long, value_name = "N")]
     summary_after: Option<u32>,
+    /// Seconds until what another agent was asked for is late, where the call does not say; without it, 600
+    #[arg(long, value_name = "SECONDS")]
+    request_deadline: Option<u32>,
+    /// Calls of models that everything which one message sets off may take, over all agents; without it, 500
+    #[arg(long, value_name = "N")]
+    message_model_calls: Option<u32>,
     /// An agent that it is composed of, whose tools it is offered, those named or all; can be repeated, and the first that
     /// has a tool carries its calls out
     #[arg(long = "member", value_name = "NAME[:TOOL,…]", value_parser = member)]
@@ -330,6 +336,8 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
         commands: arguments.commands,
         inner_state: arguments.inner_state,
         summary_after: arguments.summary_after,
+        request_deadline: arguments.request_deadline,
+        message_model_calls: arguments.message_model_calls,
         members: arguments.members,
         environment: arguments.environment,
         submodules: arguments.voices.submodules()?,

@@ -65,6 +65,13 @@ pub(super) struct Patience {
     timeout: Duration,
 }
 
+/// What a team that is resumed may spend in a day from now on; none of it where that stays.
+#[derive(Debug, Default)]
+pub(super) struct TeamBudget {
+    pub(super) tokens_per_day: Option<u64>,
+    pub(super) cost_per_day: Option<String>,
+}
+
 /// What can be ordered of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskOrder {
@@ -127,8 +134,15 @@ impl Manner {
     }
 
     /// Pauses, resumes or archives a team.
-    pub(super) async fn team(&self, team: String, word: &OrderedCommand, session: &Session) -> Result<ExitCode, Error> {
-        let command = NewCommand { team: Some(team.clone()), ..self.order(team, word) };
+    pub(super) async fn team(
+        &self,
+        team: String,
+        word: &OrderedCommand,
+        budget: TeamBudget,
+        session: &Session,
+    ) -> Result<ExitCode, Error> {
+        let TeamBudget { tokens_per_day, cost_per_day } = budget;
+        let command = NewCommand { team: Some(team.clone()), tokens_per_day, cost_per_day, ..self.order(team, word) };
         self.give("v1/commands", &command, &command.agent, Awaited::Effect, session).await
     }
 

@@ -15,7 +15,7 @@ use super::{
     Session, agents,
     id::short,
     name,
-    orders::{Manner, Patience, STATUS},
+    orders::{Manner, Patience, STATUS, TeamBudget},
 };
 use crate::{
     Error,
@@ -34,7 +34,8 @@ Examples:
       --tokens-per-day 2000000 --cost-per-day 2.50
   kairo teams create --file team.json
   kairo teams show market
-  kairo teams pause market";
+  kairo teams pause market
+  kairo teams resume market --budget 3000000";
 
 /// List the teams, show one, make one, or let one rest
 #[derive(Debug, Args)]
@@ -61,7 +62,7 @@ enum Command {
     Pause(Order),
     /// Go on with a team that rests
     #[command(after_help = STATUS)]
-    Resume(Order),
+    Resume(Resume),
     /// Let a team begin nothing any more, for good
     #[command(after_help = STATUS)]
     Archive(Order),
@@ -118,6 +119,18 @@ struct Order {
     patience: Patience,
 }
 
+#[derive(Debug, Args)]
+struct Resume {
+    #[command(flatten)]
+    order: Order,
+    /// Tokens that all of it may spend in a day from now on, 0 for any number; without it, as many as before
+    #[arg(long, visible_alias = "tokens-per-day", value_name = "TOKENS")]
+    budget: Option<u64>,
+    /// Money that all of it may spend in a day from now on, in the currency of prices; without it, as much as before
+    #[arg(long, value_name = "AMOUNT")]
+    cost_per_day: Option<String>,
+}
+
 fn worker(text: &str) -> Result<NewWorker, String> {
     let (called, prompt) = text.split_once('=').ok_or("expected NAME=PROMPT, such as 'reader=You read pages.'")?;
     Ok(NewWorker { name: name(called)?.to_string(), prompt: prompt.to_owned() })
@@ -128,9 +141,12 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
         None | Some(Command::List) => list(session).await,
         Some(Command::Show { team }) => show(&team, session).await,
         Some(Command::Create(create)) => create.run(session).await,
-        Some(Command::Pause(order)) => order.give(&OrderedCommand::Pause, session).await,
-        Some(Command::Resume(order)) => order.give(&OrderedCommand::Resume, session).await,
-        Some(Command::Archive(order)) => order.give(&OrderedCommand::Archive, session).await,
+        Some(Command::Pause(order)) => order.give(&OrderedCommand::Pause, TeamBudget::default(), session).await,
+        Some(Command::Resume(Resume { order, budget, cost_per_day })) => {
+            let budget = TeamBudget { tokens_per_day: budget, cost_per_day };
+            order.give(&OrderedCommand::Resume, budget, session).await
+        }
+        Some(Command::Archive(order)) => order.give(&OrderedCommand::Archive, TeamBudget::default(), session).await,
     }
 }
 
@@ -253,13 +269,13 @@ impl Create {
 }
 
 impl Order {
-    async fn give(self, word: &OrderedCommand, session: &Session) -> Result<ExitCode, Error> {
+    async fn give(self, word: &OrderedCommand, budget: TeamBudget, session: &Session) -> Result<ExitCode, Error> {
         let user = match self.user {
             Some(user) => user,
             None => owner(&self.team, session).await?,
         };
         let manner = Manner { user, patience: self.patience };
-        manner.team(self.team.to_string(), word, session).await
+        manner.team(self.team.to_string(), word, budget, session).await
     }
 }
 

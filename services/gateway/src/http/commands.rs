@@ -14,7 +14,7 @@ use kairo_read_model::Kind;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Gateway, agents, ingest::Ingest};
+use super::{Gateway, agents, ingest::Ingest, teams::Budget};
 use crate::{
     auth::{Caller, Scope},
     config::GatewayConfig,
@@ -44,6 +44,8 @@ pub struct Command {
     command: &'static str,
     target: Target,
     command_id: Option<String>,
+    /// Of a team that is resumed.
+    budget: Budget,
     /// Whether the action may be a call that waits for consent.
     includes_consents: bool,
 }
@@ -119,6 +121,10 @@ impl Ingest for Command {
         // What is no order may be about anything.
         let (word, allowed) = command.unwrap_or(("do it to", &TARGETS));
         let target = target(&mut fields, word, allowed);
+        let budget = Budget::read(&mut fields);
+        if let Some(field) = budget.field().filter(|_| !matches!((word, &target), ("resume", Some(Target::Team(_))))) {
+            fields.reject(field, "nothing, as no team is resumed");
+        }
         let command_id = fields.optional("command_id", CLIENT_ID, text(client_id));
         if let (Some(agent), Some(Target::Team(team))) = (&agent, &target)
             && agent != team
@@ -127,7 +133,7 @@ impl Ingest for Command {
         }
         fields.complete(|| {
             let (user, agent, (command, _), target) = (user?, agent?, command?, target?);
-            Some(Self { user, agent, command, target, command_id, includes_consents: false })
+            Some(Self { user, agent, command, target, command_id, budget, includes_consents: false })
         })
     }
 
@@ -153,7 +159,7 @@ impl Ingest for Command {
         }
     }
 
-    async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
+    async fn prepare(&mut self, gateway: &Gateway, caller: &Caller) -> Result<(), Problem> {
         if matches!(self.target, Target::Submodule(_)) {
             return match gateway.bus.epoch().await? < SUBMODULES {
                 true => {
@@ -170,6 +176,9 @@ impl Ingest for Command {
         if matches!(self.target, Target::Team(_)) && gateway.bus.epoch().await? < TEAMS {
             let detail = format!("there are teams from epoch {TEAMS} on: see kairo fleet promote");
             return Err(Problem::conflict(detail));
+        }
+        if let Target::Team(team) = &self.target {
+            self.budget.set(gateway, caller, team, &self.user).await?;
         }
         self.includes_consents = matches!(self.target, Target::Action(_)) && gateway.bus.epoch().await? >= ANSWERS;
         Ok(())

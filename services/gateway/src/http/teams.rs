@@ -1,5 +1,6 @@
 //! `GET /v1/teams`: teams, with their agents and what each of them is at. `GET /v1/teams/{team}`: one.
 
+mod budget;
 mod creating;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ use crate::{
     fields::{Fields, NAME, name, value},
     problem::Problem,
 };
+pub use budget::Budget;
 pub use creating::post;
 #[cfg(test)]
 pub use creating::read;

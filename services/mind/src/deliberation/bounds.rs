@@ -33,11 +33,15 @@ const OFFERS: usize = 4;
 const ALL_OFFERS: usize = 32;
 /// Turns that wait for something; beyond that no message begins another one.
 const TURNS: usize = 1_000;
+/// What people are told where the mind has no room for another chain.
+const TOO_MUCH_UNDER_WAY: &str = "too much is under way already";
 
 impl Deliberation<'_> {
     /// Why this turn may begin no chain.
     pub(super) fn no_room_for_a_chain(&self, turn_id: Uuid) -> Option<String> {
-        if self.chains >= BEGUN {
+        // What a model begins is bounded by its steps, and by the calls that the message may take.
+        let is_bounded = self.limits.memory_rules == 0 || self.turn(turn_id).and_then(Turn::task).is_some();
+        if is_bounded && self.chains >= BEGUN {
             return Some(format!("more than {BEGUN} chains were to begin at once"));
         }
         let others = || self.mind.turns.iter().filter(|(id, _)| **id != turn_id).map(|(_, turn)| turn);
@@ -57,6 +61,9 @@ impl Deliberation<'_> {
     /// A chain does not begin, and whoever wanted it is told.
     pub(super) fn refuse_chain(&mut self, turn_id: Uuid, reason: &str) {
         self.fail(turn_id, "too_many_chains", reason, 1, false);
+        // Which bound of the mind it is, is for operators.
+        let is_bound = reason.contains("chains") || reason.contains("room");
+        let reason = if is_bound && self.limits.memory_rules > 0 { TOO_MUCH_UNDER_WAY } else { reason };
         if self.turn(turn_id).and_then(Turn::task).is_some() {
             self.tell_undone(turn_id, reason);
             return self.end_chain(turn_id, Uuid::nil(), &ChainOutcome::Failed, reason);

@@ -5,17 +5,13 @@ use kairo_proto::words::{SubmoduleFailure, TaskSource};
 use uuid::Uuid;
 
 use super::{Asked, Deliberation, Failure, Purpose};
-use crate::{
-    caps::{CAP_REACHED, Reached},
-    state::Profile,
-    team::Amount,
-    tokens,
-};
+use crate::{caps::Reached, state::Profile, team::Amount, tokens};
 
 impl Deliberation<'_> {
     /// Asks a question, unless a cap is reached: then it is dealt with as one that has no answer.
     pub(super) fn put(&mut self, asked: Asked) {
-        match self.reached_cap(asked.question.request.tier) {
+        let reached = self.reached_cap(asked.question.request.tier).or_else(|| self.used_up_calls(asked.turn));
+        match reached {
             None => self.asked.push(asked),
             Some(reached) => self.unasked.push_back((asked, reached)),
         }
@@ -56,7 +52,7 @@ impl Deliberation<'_> {
         if matches!(asked.purpose, Purpose::Promise { .. }) {
             return self.promise_unclear(&asked);
         }
-        let failure = Failure { kind: CAP_REACHED.to_owned(), message: reached.text, ..Failure::default() };
+        let failure = Failure { kind: reached.kind.to_owned(), message: reached.text, ..Failure::default() };
         self.fail(asked.turn, &failure.kind, &failure.message, asked.question.attempt, false);
         self.give_up(asked, &failure);
     }
@@ -65,7 +61,7 @@ impl Deliberation<'_> {
     pub(super) fn end_at_cap(&mut self, turn_id: Uuid, failure: &Failure) {
         let text = format!("I could not finish this: {}.", failure.message);
         let waits = self.task_of(turn_id).zip(self.cap_until());
-        let Some((task, until)) = waits else { return self.conclude_for_good(turn_id, &text, CAP_REACHED) };
+        let Some((task, until)) = waits else { return self.conclude_for_good(turn_id, &text, &failure.kind) };
         self.put_back_until(turn_id, &task, &failure.message, true, until);
         if task.source == TaskSource::User.as_str() && task.failed() == 0 {
             let text = format!("“{}” has to wait until {until}: {}.", task.title, failure.message);

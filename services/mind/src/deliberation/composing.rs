@@ -48,6 +48,7 @@ impl Deliberation<'_> {
         let is_new = self.turn(turn_id).is_some_and(Turn::is_begun_by_nothing_yet);
         match refused.filter(|_| is_new) {
             Some(reason) => self.answer_in_words(turn_id, &reason, &TaskStatus::Failed),
+            None if is_new && self.refuses_request(turn_id) => {}
             None => self.work.push_back(turn_id),
         }
     }
@@ -119,7 +120,7 @@ impl Deliberation<'_> {
 
     /// The turn of something that was asked for is over.
     fn answer(&mut self, turn_id: Uuid, answered: AgentAnswered) {
-        let Some((kind, answer)) = self.turn(turn_id).and_then(|turn| self.answer_of(turn)) else { return };
+        let Some((kind, answer)) = self.turn(turn_id).and_then(|turn| self.answer_of(turn_id, turn)) else { return };
         self.end_request(turn_id, AgentAnswered { kind: kind.text(), answer: Some(answer), ..answered });
     }
 
@@ -135,14 +136,15 @@ impl Deliberation<'_> {
         self.settle();
     }
 
-    fn answer_of(&self, turn: &Turn) -> Option<(RequestKind, TaskAnswer)> {
-        let Requested { from, request_id, call, spent, .. } = turn.requested()?;
+    fn answer_of(&self, turn_id: Uuid, turn: &Turn) -> Option<(RequestKind, TaskAnswer)> {
+        let Requested { from, request_id, call, spent, model_calls, .. } = turn.requested()?;
         let kind = if call.is_some() { RequestKind::Call } else { RequestKind::Think };
         let answer = TaskAnswer {
             agent: from.clone(),
             request_id: request_id.clone(),
             spent: Some(spent.plus(self.spent_here()).told()),
             outside: self.mind.outside_of(turn).marks(),
+            model_calls_left: self.calls_to_return(turn_id, turn.correlation, *model_calls, None),
         };
         Some((kind, answer))
     }
@@ -155,7 +157,7 @@ impl Deliberation<'_> {
         let Some((owner, turn)) = self.mind.turn_for(&agent, &request_id) else { return };
         let (owner, in_flight) = (*owner, turn.waiting.clone());
         let is_called = turn.requested().is_some_and(|requested| requested.call.is_some()) && !in_flight.is_empty();
-        let answer = self.answer_of(turn);
+        let answer = self.answer_of(owner, turn);
         self.cancel_all(turn_id, in_flight);
         if is_called {
             return;

@@ -7,7 +7,7 @@ use kairo_proto::v1::{Completion, CompletionError};
 use kairo_proto::words::{ChainOutcome, StepState as Ended, TaskStatus};
 use serde_json::Value;
 
-use super::{Asked, Deliberation, Purpose, fitting, telling};
+use super::{Asked, Deliberation, Purpose, fitting, sharing_calls::CALLS_REACHED, telling};
 use crate::{
     answer::Flaw,
     caps::CAP_REACHED,
@@ -214,7 +214,7 @@ impl Deliberation<'_> {
                 self.settle();
                 self.close_chain(asked.turn, &ChainOutcome::Failed, message);
                 // Whoever waits comes to the same: the message says what helps.
-                if kind == CAP_REACHED {
+                if kind == CAP_REACHED || kind == CALLS_REACHED {
                     return self.end_at_cap(asked.turn, failure);
                 }
                 let text = match self.limits.is_of_old_build() {

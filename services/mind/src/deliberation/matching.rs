@@ -2,7 +2,7 @@
 
 use kairo_events::ids;
 use kairo_proto::v1::{AgentJoined, ThreadCreated, ThreadMatched, ThreadSuggested, decided_event::Event};
-use kairo_proto::words::{MatchedBy, OfferAction, ThreadKind, ThreadMatch};
+use kairo_proto::words::{ChainOutcome, MatchedBy, OfferAction, ThreadKind, ThreadMatch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -163,6 +163,8 @@ impl Deliberation<'_> {
                 self.go_to(id, &thread_id, &ThreadMatch::Continue, "", &MatchedBy::Joined);
                 self.settle();
             }
+            // Of a turn that was to go on from its calls, what came of them stands in the thread.
+            self.close_chain(id, &ChainOutcome::Replaced, "another message came, which is answered with it");
             let event = AgentJoined {
                 message_id,
                 into_correlation_id: into.to_string(),

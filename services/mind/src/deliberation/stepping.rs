@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Deliberation, Failure, Purpose, deciding::Deciding};
 use crate::{
     chain::{Chain, Move, Origin, Step, StepState, THINK, references},
-    intrinsics::{self, Begun, Context, Done, memory::journal},
+    intrinsics::{self, Begun, Context, Done, memory::journal, team::DEADLINE},
     request::Tool,
     schema,
     state::{Order, Turn},
@@ -208,8 +208,10 @@ impl Deliberation<'_> {
                 self.inquire(turn_id, completing, inquiry);
             }
             Ok(Begun::Request(ask)) => {
+                let seconds = params.get(DEADLINE).and_then(Value::as_u64);
+                let due_at = self.deadline(seconds.map(|seconds| u32::try_from(seconds).unwrap_or(u32::MAX)));
                 let (tool, arguments) = (event.to_owned(), Value::Object(params).to_string());
-                self.ask_agent(turn_id, Some((chain, at)), Ask { tool, arguments, ..*ask });
+                self.ask_agent(turn_id, Some((chain, at)), Ask { tool, arguments, due_at, ..*ask });
             }
             Err(reason) => self.end_step(turn_id, at, &Ended::Failed, Value::Null, &reason),
         }
@@ -263,7 +265,9 @@ impl Deliberation<'_> {
             }
             Err(reason) => {
                 let noun = order.tool.split('.').next().unwrap_or_default();
-                self.fail(turn_id, &format!("unknown_{noun}"), &reason, 1, false);
+                let unknown = format!("unknown_{noun}");
+                let kind = self.refusal_of_order(&order.tool).unwrap_or(&unknown);
+                self.fail(turn_id, kind, &reason, 1, false);
             }
         }
     }

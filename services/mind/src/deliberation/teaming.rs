@@ -22,7 +22,13 @@ impl Deliberation<'_> {
     /// Asks another agent, as a step of a chain or by itself. The step is over when the answer comes.
     pub(super) fn ask_agent(&mut self, turn_id: Uuid, step: Option<(Uuid, usize)>, ask: Ask) {
         let chain_id = step.map(|(chain, _)| chain.to_string()).unwrap_or_default();
-        let ask = Ask { chain_id, step: step.map(|(_, step)| position(step)).unwrap_or_default(), ..ask };
+        let (due_at, at) = (ask.due_at.clone(), step.map(|(_, step)| step));
+        let due_at = if due_at.is_empty() { self.deadline(None) } else { due_at };
+        // What was asked before in this decision is folded first: it has its share.
+        self.settle();
+        let model_calls = self.share_of_calls(turn_id, at, &ask.kind_word());
+        let step = at.map(position).unwrap_or_default();
+        let ask = Ask { chain_id, step, due_at, model_calls, ..ask };
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Ask(ask)) }));
     }
 
@@ -71,6 +77,7 @@ impl Deliberation<'_> {
             agent: asked.agent.clone(),
             request_id: asked.request_id.clone(),
             spent: is_member.then(|| spent.told()),
+            model_calls_left: self.calls_to_return(turn_id, task.correlation(), asked.model_calls, Some(task.id)),
             outside: outside.unwrap_or_default(),
         })
     }

@@ -237,8 +237,11 @@ impl Deliberation<'_> {
         let Conclusion { text, status, ending, failure, is_for_good } = conclusion;
         let is_failed = *status == TaskStatus::Failed;
         match self.task_of(turn_id) {
-            Some(task) if is_failed && !is_for_good && task.failed() + 1 < SESSIONS => {
+            Some(task) if is_failed && !is_for_good && self.is_tried_again(&task) => {
                 self.put_back(turn_id, &task, text, false);
+            }
+            Some(task) if *status == TaskStatus::Completed && self.all_requests_failed(turn_id) => {
+                self.end_task(turn_id, &task, &TaskStatus::Failed, text);
             }
             Some(task) => self.end_task(turn_id, &task, status, text),
             None if self.is_asked_for(turn_id) => self.answer_in_words(turn_id, text, status),
@@ -248,6 +251,12 @@ impl Deliberation<'_> {
             }
             None => self.say_failure(turn_id, text, failure),
         }
+    }
+
+    /// Whether a task that failed is tried again in another session. Whoever asked for it is told at once, and may ask again.
+    fn is_tried_again(&self, task: &Task) -> bool {
+        let is_told = self.limits.memory_rules > 0 && task.asked().is_some();
+        !is_told && task.failed() + 1 < SESSIONS
     }
 
     fn is_asked_for(&self, turn_id: Uuid) -> bool {
@@ -301,7 +310,7 @@ impl Deliberation<'_> {
     fn put_back(&mut self, turn_id: Uuid, task: &Task, reason: &str, rests: bool) {
         let pause = self.mind.profile.as_ref().map_or(0, |profile| profile.session_pause);
         let pause = SignedDuration::from_secs(i64::from(pause));
-        let next = self.input.envelope.time.checked_add(pause).unwrap_or(self.input.envelope.time);
+        let next = self.now().checked_add(pause).unwrap_or(self.now());
         self.put_back_until(turn_id, task, reason, rests, next);
     }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Begun, Context, Intrinsic,
     tasks::{TEXT_CHARS, TITLE_CHARS, intrinsic},
+    team::{DEADLINE, deadline},
 };
 
 /// Has a member think and answer.
@@ -15,7 +16,7 @@ pub fn all() -> Vec<Intrinsic> {
     let member = json!({ "type": "string", "description": "One of those that you are composed of" });
     let text = json!({ "type": "string", "description": "What it is asked, whole: the member knows nothing else", "maxLength": TEXT_CHARS });
     let described = "Has one of your members think about something with its own prompt and tools, and returns its answer; several calls in one answer are done at once.";
-    let properties = json!({ "member": member, "text": text });
+    let properties = json!({ "member": member, "text": text, DEADLINE: deadline() });
     vec![intrinsic(ASK, described, properties, json!(["member", "text"]), ask)]
 }
 

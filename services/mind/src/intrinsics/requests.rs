@@ -36,6 +36,8 @@ struct Request {
     /// Nothing was heard of it before it was withdrawn.
     is_new: bool,
     decided: u64,
+    #[serde(default)]
+    model_calls: u32,
 }
 
 fn read(params: &Map<String, Value>) -> Result<Request, String> {
@@ -103,6 +105,7 @@ fn task(context: &Context<'_>, request: Request) -> v1::Task {
         asked_by: request.from,
         request_id: request.request_id,
         path: request.path,
+        model_calls: request.model_calls,
         ..v1::Task::default()
     }
 }

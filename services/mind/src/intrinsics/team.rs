@@ -12,6 +12,7 @@ use super::{
     tasks::{TEXT_CHARS, TITLE_CHARS, canceled, intrinsic},
 };
 use crate::{
+    late_requests::LONGEST_DEADLINE,
     prompts,
     state::Profile,
     tasks,
@@ -24,6 +25,12 @@ pub const DELEGATE: &str = "team.delegate";
 const STATUS: &str = "team.status";
 /// What an agent with a mission begins with.
 pub const START: &str = "team.start";
+/// The parameter that says in how many seconds an answer is late.
+pub const DEADLINE: &str = "deadline_s";
+/// Has a team go on that its owner, or what it may spend, has begin nothing.
+pub const RESUME: &str = "team.resume";
+const PAUSE: &str = "team.pause";
+const ARCHIVE: &str = "team.archive";
 /// The number of the first time of a next run: those below are of tasks that failed, which are counted from 1.
 const FIRST_TIME: u64 = 100;
 /// Of each task, so much is shown, in bytes.
@@ -33,7 +40,7 @@ pub fn all() -> Vec<Intrinsic> {
     let worker = json!({ "type": "string", "description": "One of those that work for you" });
     let task = json!({ "type": "string", "description": "What to do, whole: the worker knows nothing else", "maxLength": TEXT_CHARS });
     let context = json!({ "type": "string", "description": "What helps to do it: what was found, what for, in which form", "maxLength": TEXT_CHARS });
-    let properties = json!({ "worker": worker, "task": task, "context": context });
+    let properties = json!({ "worker": worker, "task": task, "context": context, DEADLINE: deadline() });
     let described = "Has one of your workers do a task, and returns what came of it; several calls in one answer are done at once. A worker that is busy does it when its turn comes.";
     vec![
         intrinsic(DELEGATE, described, properties, json!(["worker", "task"]), delegate),
@@ -50,10 +57,25 @@ pub fn all() -> Vec<Intrinsic> {
 pub fn ordered() -> Vec<Intrinsic> {
     vec![
         of_orders(START, "Goes to work on the mission.", start),
-        of_orders("team.pause", "Has the team begin no task.", pause),
-        of_orders("team.resume", "Has the team go on.", resume),
-        of_orders("team.archive", "Ends the team for good.", archive),
+        of_orders(PAUSE, "Has the team begin no task.", pause),
+        of_orders(RESUME, "Has the team go on.", resume),
+        of_orders(ARCHIVE, "Ends the team for good.", archive),
     ]
+}
+
+/// The parameter that says when an answer is late.
+pub fn deadline() -> Value {
+    json!({
+        "type": "integer",
+        "minimum": 1,
+        "maximum": LONGEST_DEADLINE,
+        "description": "Seconds until nobody waits for the answer any more: it is told to stop, and you go on without. Without it, what the profile says, by default 600",
+    })
+}
+
+/// Whether it is what people order of a team.
+pub fn is_order(tool: &str) -> bool {
+    matches!(tool, PAUSE | RESUME | ARCHIVE)
 }
 
 /// Whether a tool is of use only to agents that lead others.
@@ -207,12 +229,21 @@ fn archive(context: &Context<'_>, _: &Map<String, Value>) -> Result<Begun, Strin
 fn change(context: &Context<'_>, status: Status, told: RequestKind) -> Result<Begun, String> {
     let profile = led(context)?;
     let known = context.state.team.status;
-    if known == Status::Archived || known == status {
+    // What rests only until it may spend again can be told to rest on.
+    let goes_on_by_itself = status == Status::Paused && context.state.team.over_budget && context.memory_rules > 0;
+    if known == Status::Archived || known == status && !goes_on_by_itself {
         return Err(format!("the team is {} already", known.word()));
     }
     let spent = context.state.team.spent_on(profile.day_of(context.now));
     if let (Status::Active, Some(spent)) = (status, profile.team.as_ref().and_then(|team| team.is_spent(spent))) {
-        return Err(format!("{spent}: the team goes on tomorrow, or when more may be spent"));
+        return Err(match context.memory_rules {
+            0 => format!("{spent}: the team goes on tomorrow, or when more may be spent"),
+            _ => format!(
+                "{spent}: the team goes on at {}, or when its owner raises that: kairo teams resume {} --budget TOKENS",
+                profile.next_day(context.now),
+                context.agent
+            ),
+        });
     }
     let reason = format!("on request of {}", context.turn.user);
     let events = changed(profile, status, told, &reason, false);

@@ -3,14 +3,43 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use kairo_events::record::Record;
-use kairo_proto::words::OrderedCommand;
+use kairo_proto::{
+    Body,
+    v1::{AgentCommand, AgentRequest},
+    words::{OrderedCommand, RequestKind},
+};
 
 use super::{Base, Input, Log};
 
 /// So many overtake one after the other: whoever gives orders without end holds nobody up.
 const IN_A_ROW: u32 = 16;
 
+/// An order of a user or, to leave what it asked for, of another agent.
+pub(super) struct Order<'r> {
+    /// Who gives it.
+    from: (&'static str, &'r str),
+    stops: bool,
+}
+
+pub(super) fn order(body: &Body) -> Option<Order<'_>> {
+    if let Some(order) = AgentCommand::of(body) {
+        let stops = matches!(order.command_word(), OrderedCommand::Cancel | OrderedCommand::Pause);
+        return Some(Order { from: ("user", &order.user), stops });
+    }
+    // Each of them is about another request: one does not wait for the other.
+    let request = AgentRequest::of(body).filter(|request| request.kind_word() == RequestKind::Cancel)?;
+    Some(Order { from: ("request", &request.request_id), stops: true })
+}
+
 impl Log {
+    /// Whether this order ends what the decision is about that is being made: another agent leaves what it asked for.
+    pub fn ends_what_is_decided_on(&self, body: &Body) -> bool {
+        let withdrawn = AgentRequest::of(body).filter(|request| request.kind_word() == RequestKind::Cancel);
+        let (Some(withdrawn), Some(base)) = (withdrawn, &self.base) else { return false };
+        let due = self.state.due(base.input).and_then(|(_, turn)| turn.requested());
+        due.is_some_and(|of| of.from == withdrawn.from && of.request_id == withdrawn.request_id)
+    }
+
     /// An order to stop that stands behind what is to be decided on comes first: on the state that stands, to which only it
     /// is added.
     pub(super) fn overtake(&mut self) -> Option<Input> {
@@ -40,9 +69,8 @@ impl Log {
         let mut gave = BTreeSet::new();
         for ahead in &self.ahead {
             let Some(order) = ahead.order() else { continue };
-            let is_first = gave.insert(&order.user);
-            let stops = matches!(order.command_word(), OrderedCommand::Cancel | OrderedCommand::Pause);
-            if is_first && ahead.sequence > first && stops {
+            let is_first = gave.insert(order.from);
+            if is_first && ahead.sequence > first && order.stops {
                 return ahead.record.as_ref();
             }
         }

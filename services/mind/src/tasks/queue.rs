@@ -24,6 +24,7 @@ impl What {
             agent: task.asked_by.clone(),
             request_id: task.request_id.clone(),
             path: task.path.clone(),
+            model_calls: task.model_calls,
         });
         let again = task.next_at.parse().ok().map(|at| (at, task.occurrence));
         let (place, failed, times, is_next_run) = (0, 0, task.occurrence, task.is_next_run);

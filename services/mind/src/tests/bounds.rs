@@ -38,7 +38,7 @@ fn a_chain_too_many_is_refused() {
     go(&mut agent, 64);
     let decided = kinds(&agent.decides(&[plan("1. go"), steps()]).unwrap());
     assert_eq!(decided[2], "failed too_many_chains");
-    assert!(decided[3].starts_with("say I cannot do this now: 64 chains run already"), "{decided:?}");
+    assert!(decided[3].starts_with("say I cannot do this now: too much is under way already"), "{decided:?}");
     assert_eq!(agent.mind.state.turns.len(), 64);
     let (action, cause) = (*agent.mind.state.in_flight.keys().next().unwrap(), agent.log.last().unwrap().clone());
     agent.learns(&cause, &action.to_string(), "{}");

@@ -46,7 +46,8 @@ fn spends(completion: Completion, tokens: u64) -> Completion {
 
 impl Agent {
     /// What a composite asks for arrives, as agent-runtime tells it.
-    fn is_given(&mut self, from: &str, (action, ask): &(String, Ask)) -> Record {
+    fn is_given(&mut self, from: &str, asked: &(String, Ask)) -> Record {
+        let (action, ask) = asked;
         let Ask { kind, user, title, text, path, outside, tool, arguments, request_id, .. } = ask.clone();
         let request_id = if request_id.is_empty() { action.clone() } else { request_id };
         let request = AgentRequest {
@@ -61,6 +62,7 @@ impl Agent {
             tool,
             arguments,
             decided: 0,
+            model_calls: ask.model_calls,
         };
         self.write(&AGENT_REQUEST, None, request)
     }
@@ -78,6 +80,7 @@ impl Agent {
             spent: answer.spent,
             error,
             kind,
+            model_calls_left: answer.model_calls_left,
         };
         self.write(&AGENT_ANSWER, None, answer)
     }

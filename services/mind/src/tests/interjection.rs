@@ -112,6 +112,68 @@ fn a_decision_begun_again_takes_in_what_came_meanwhile() {
 }
 
 #[test]
+fn a_later_step_begun_again_is_thought_about_with_the_message() {
+    let whole = |tools: &[&str]| Completion { ending: "complete".into(), ..calls(tools) };
+    for (asked_first, results) in [(whole(&["tools.now"]), 1), (whole(&["tools.now", "http.get", "tools.now"]), 3)] {
+        let mut agent = with_policy("restart");
+        agent.hears("m1", "what time is it?");
+        let mut decided = agent.decides(&[asked_first]).unwrap();
+        let mut actions_left = actions(&decided);
+        for number in 0..results {
+            if actions_left.is_empty() {
+                decided = agent.decides(&[]).unwrap();
+                actions_left = actions(&decided);
+            }
+            agent.learns(&decided, &actions_left.remove(0), &format!("result {number}"));
+        }
+        // The model is being asked what to make of it when the user goes on.
+        let step = agent.next_input().unwrap();
+        let message = agent.hears("m2", "in Tokyo, I mean");
+        assert!(agent.mind.would_join(message.sequence));
+        agent.mind.join_no_more(step.record.sequence);
+        agent.mind.join_anew();
+        assert_eq!(agent.next_input().unwrap(), message.clone().into());
+        let answered = agent.decides(&[says("nine in Tokyo")]).unwrap();
+        assert_eq!(heard(&agent), 2);
+        assert_eq!(joined(&answered), [pair("m1", "m2")]);
+        let shown = format!("{:?}", agent.asked.last().unwrap().messages);
+        assert!(shown.contains("in Tokyo") && shown.contains(&format!("result {}", results - 1)), "{shown}");
+        assert!(agent.decides(&[]).is_none() && agent.mind.state.turns.is_empty());
+        agent.is_replayed();
+    }
+}
+
+#[test]
+fn nothing_is_begun_again_for_a_message_that_it_would_not_be_decided_on_with() {
+    let would_join = |policy: &str, user: &str| {
+        let mut agent = with_policy(policy);
+        agent.hears("m1", "what time is it?");
+        let decided = agent.decides(&[calls(&["tools.now", "http.get"])]).unwrap();
+        for action in actions(&decided) {
+            agent.learns(&decided, &action, "{}");
+        }
+        agent.next_input().unwrap();
+        let (message_id, user, text) = ("m2".to_owned(), user.to_owned(), "hello".to_owned());
+        let message = AgentMessage { message_id, user, text, ..Default::default() };
+        let message = agent.write(&AGENT_MESSAGE, None, message);
+        agent.mind.would_join(message.sequence)
+    };
+    for (policy, user, expected) in
+        [("restart", "ann", true), ("restart", "bob", false), ("join", "ann", false), ("", "ann", false)]
+    {
+        assert_eq!(would_join(policy, user), expected, "{policy} {user}");
+    }
+    // While a tool still runs, the message has a turn of its own.
+    let mut agent = with_policy("restart");
+    agent.hears("m1", "what time is it?");
+    let decided = agent.decides(&[calls(&["tools.now", "http.get"])]).unwrap();
+    agent.learns(&decided, &actions(&decided)[0], "{}");
+    agent.hears("m2", "hello");
+    assert_eq!(joined(&agent.decides(&[says("hi")]).unwrap()), []);
+    agent.is_replayed();
+}
+
+#[test]
 fn whoever_observed_more_than_was_decided_on_goes_back_to_what_stands() {
     let mut agent = with_policy("join");
     let first = agent.hears("m1", "one");

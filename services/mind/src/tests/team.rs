@@ -267,9 +267,11 @@ fn nothing_is_begun_once_the_budget_of_the_day_is_spent_and_the_team_goes_on_by_
     let next = agent.mind.state.tasks.next_run().unwrap();
     assert_eq!(next.next().unwrap().0, "1970-01-02T00:00:00Z".parse::<Timestamp>().unwrap());
     assert_eq!(kinds(&agent.works(&[told_nothing()]).unwrap()), ["briefed false", "completed", "task pending"]);
-    // What the owner asks for waits.
+    // What the owner asks for is refused at once, and nothing is queued.
     agent.hears("m1", "do more");
-    agent.decides(&[queues("I will.", &["more"])]).unwrap();
+    let refused = agent.decides(&[]).unwrap();
+    assert_eq!(kinds(&refused)[0], "failed team_over_budget");
+    assert!(kinds(&refused)[1].contains("kairo teams resume a --budget TOKENS"), "{:?}", kinds(&refused));
     assert!(agent.works(&[]).is_none());
     let (task, occurrence) = {
         let next = agent.mind.state.tasks.next_run().unwrap();
@@ -279,7 +281,11 @@ fn nothing_is_begun_once_the_budget_of_the_day_is_spent_and_the_team_goes_on_by_
     agent.write(&TASK_DUE, None, TaskDue { task_id: task, occurrence, ..Default::default() });
     let goes_on = agent.decides(&[]).unwrap();
     assert_eq!(kinds(&goes_on), ["team active", "asks a-search to resume", "asks a-write to resume", "task pending"]);
-    agent.works(&[says("I did more.")]).unwrap();
+    agent.hears("m2", "do more");
+    agent.decides(&[queues("I will.", &["more"])]).unwrap();
+    while agent.mind.state.tasks.queue().iter().any(|task| task.source == "user") {
+        agent.works(&[says("I did more.")]).unwrap();
+    }
     assert_eq!(agent.mind.state.team.spent.tokens, 0, "of the new day");
     agent.is_replayed();
 }
@@ -323,11 +329,10 @@ fn a_team_whose_next_run_was_canceled_goes_on_with_whatever_its_lead_decides_on_
     agent.orders(OWNER, "c1", "cancel", &next);
     agent.decides(&[]).unwrap();
     agent.hears("m1", "do more");
-    agent.decides(&[queues("I will.", &["more"])]).unwrap();
-    assert!(agent.works(&[]).is_none());
+    assert_eq!(kinds(&agent.decides(&[]).unwrap())[0], "failed team_over_budget");
     agent.later = 24 * 3_600;
-    agent.hears("m2", "how far are you?");
-    let woken = agent.decides(&[says("I begin.")]).unwrap();
+    agent.hears("m2", "do more");
+    let woken = agent.decides(&[queues("I will.", &["more"])]).unwrap();
     assert!(kinds(&woken).contains(&"team active".to_owned()), "{:?}", kinds(&woken));
     agent.works(&[says("I did more.")]).unwrap();
     agent.is_replayed();
@@ -412,14 +417,21 @@ fn only_the_owner_pauses_a_team_and_what_is_paused_begins_nothing() {
     let paused = agent.team_is_ordered(OWNER, "pause").unwrap();
     assert_eq!(kinds(&paused), ["team paused", "asks a-search to pause", "asks a-write to pause"]);
     assert!(agent.works(&[]).is_none());
-    assert_eq!(kinds(&agent.team_is_ordered(OWNER, "pause").unwrap()), ["failed unknown_team"], "it is already");
+    assert_eq!(kinds(&agent.team_is_ordered(OWNER, "pause").unwrap()), ["failed team_unchanged"]);
+    agent.hears("m1", "how far are you?");
+    let refused = agent.decides(&[]).unwrap();
+    assert_eq!(kinds(&refused)[0], "failed team_paused");
+    assert!(kinds(&refused)[1].contains("its owner ann resumes it: kairo teams resume a"), "{:?}", kinds(&refused));
     let resumed = agent.team_is_ordered(OWNER, "resume").unwrap();
     assert_eq!(kinds(&resumed), ["team active", "asks a-search to resume", "asks a-write to resume"]);
     assert!(agent.next_work().is_some());
     let archived = agent.team_is_ordered(OWNER, "archive").unwrap();
     assert_eq!(kinds(&archived), ["team archived", "asks a-search to pause", "asks a-write to pause", "task canceled"]);
     assert!(agent.works(&[]).is_none());
-    assert_eq!(kinds(&agent.team_is_ordered(OWNER, "resume").unwrap()), ["failed unknown_team"]);
+    assert_eq!(kinds(&agent.team_is_ordered(OWNER, "resume").unwrap()), ["failed team_archived"]);
+    agent.hears("m2", "how far are you?");
+    assert_eq!(kinds(&agent.decides(&[]).unwrap())[0], "failed team_archived");
+    assert!(agent.mind.state.turns.is_empty() && agent.mind.state.tasks.queue().is_empty());
     agent.is_replayed();
 }
 
@@ -492,4 +504,32 @@ fn users_take_turns_in_the_queue_and_first_is_first_of_ones_own() {
     worked.dedup();
     assert_eq!(worked, ["a3", "b1", "c1", "a1", "b2", "a2"]);
     agent.is_replayed();
+}
+
+#[test]
+fn a_team_over_its_budget_is_resumed_once_its_owner_raised_it_and_rests_on_where_the_owner_pauses_it() {
+    let (mut agent, _) = over_budget();
+    assert_eq!(kinds(&agent.team_is_ordered(OWNER, "resume").unwrap()), ["failed team_over_budget"]);
+    let mut raised = AgentDefined::of(&agent.log[0].body).unwrap().clone();
+    raised.profile.as_mut().unwrap().team.as_mut().unwrap().tokens_per_day = 1_000;
+    agent.write(&AGENT_DEFINED, None, raised);
+    let resumed = agent.team_is_ordered(OWNER, "resume").unwrap();
+    assert_eq!(kinds(&resumed)[0], "team active");
+    assert!(agent.mind.state.may_begin());
+    agent.is_replayed();
+    let (mut agent, _) = over_budget();
+    assert_eq!(kinds(&agent.team_is_ordered(OWNER, "pause").unwrap())[0], "team paused");
+    assert!(!agent.mind.state.team.over_budget, "no new day wakes it");
+    agent.is_replayed();
+}
+
+#[test]
+fn another_agent_that_asks_a_team_at_rest_is_told_so() {
+    let mut agent = lead(0);
+    agent.decides(&[]).unwrap();
+    agent.team_is_ordered(OWNER, "pause").unwrap();
+    let request = ids::named("r", &["9"]).to_string();
+    agent.is_asked("think", &request, "what is new?");
+    let refused = format!("{:?}", agent.decides(&[]).unwrap());
+    assert!(refused.contains("is paused and begins nothing until its owner ann resumes it"), "{refused}");
 }

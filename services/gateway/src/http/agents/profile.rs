@@ -25,6 +25,10 @@ const MAX_STEPS: u32 = 1_000;
 const MAX_HISTORY: u32 = 10_000;
 const MAX_NEXT_RUN: u32 = 604_800;
 const MAX_REFLECTIONS: u32 = 8;
+/// Longest deadline of what other agents are asked for, in seconds.
+const MAX_DEADLINE: u32 = 86_400;
+/// Most calls of models that one message may set off.
+const MAX_MESSAGE_CALLS: u32 = 100_000;
 const MAX_ANSWERS: u32 = 1_000;
 /// Commands a profile declares at most, and the longest label and help of one, in bytes.
 const MAX_COMMANDS: usize = 32;
@@ -87,6 +91,8 @@ pub struct Traits {
     commands: Option<Vec<ProfileCommand>>,
     inner_state: Option<bool>,
     summary_after: Option<u32>,
+    request_deadline: Option<u32>,
+    message_model_calls: Option<u32>,
     voices: Voices,
     caps: Option<Caps>,
 }
@@ -100,6 +106,8 @@ impl Traits {
         let trust = OutsideContent::WORDS.join(" or ");
         let reviews = format!("0 to {MAX_REFLECTIONS} (0: never)");
         let summaries = format!("0 to {MAX_ANSWERS} answers (0: never)");
+        let deadline = format!("0 to {MAX_DEADLINE} seconds (0: the default)");
+        let calls = format!("0 to {MAX_MESSAGE_CALLS} (0: the default)");
         Self {
             description: fields.optional("description", describe, text(|it| up_to(MAX_DESCRIPTION, it))),
             prompt: fields.required("prompt", format!("text of 1 to {longest} bytes"), text(at_most(longest))),
@@ -117,6 +125,8 @@ impl Traits {
             commands: fields.optional("commands", COMMANDS, commands),
             inner_state: fields.optional("inner_state", "true or false", Value::as_bool),
             summary_after: fields.optional("summary_after", summaries, count(0..=MAX_ANSWERS)),
+            request_deadline: fields.optional("request_deadline", deadline, count(0..=MAX_DEADLINE)),
+            message_model_calls: fields.optional("message_model_calls", calls, count(0..=MAX_MESSAGE_CALLS)),
             voices: Voices::read(fields),
             caps: caps::read(fields),
         }
@@ -147,6 +157,8 @@ impl Traits {
             commands: self.commands.unwrap_or_default(),
             inner_state: self.inner_state.unwrap_or_default(),
             summary_after: self.summary_after.unwrap_or_default(),
+            request_deadline: self.request_deadline.unwrap_or_default(),
+            message_model_calls: self.message_model_calls.unwrap_or_default(),
             caps: self.caps,
             ..AgentProfile::default()
         }))

@@ -86,10 +86,11 @@ impl Error {
             kind @ ("model_overloaded" | "model_unavailable" | "model_timeout" | "too_many_turns"
             | "too_many_chains" | "thread_moved_on") => (StatusCode::SERVICE_UNAVAILABLE, SERVER, kind, true),
             "context_too_long" => (StatusCode::BAD_REQUEST, INVALID, "context_length_exceeded", false),
-            "model_out_of_credit" | "cap_reached" => {
+            "model_out_of_credit" | "cap_reached" | "team_over_budget" | "too_many_model_calls" => {
                 (StatusCode::TOO_MANY_REQUESTS, "insufficient_quota", "insufficient_quota", false)
             }
             "model_filtered" => (StatusCode::BAD_REQUEST, INVALID, "content_filter", false),
+            kind @ ("team_paused" | "team_archived") => (StatusCode::CONFLICT, INVALID, kind, false),
             kind @ "unknown_thread" => (StatusCode::NOT_FOUND, INVALID, kind, false),
             kind @ ("model_unauthorized"
             | "model_not_found"
@@ -279,6 +280,8 @@ mod tests {
             ("context_too_long", 9, 400, "context_length_exceeded", None),
             ("model_out_of_credit", 9, 429, "insufficient_quota", None),
             ("cap_reached", 0, 429, "insufficient_quota", None),
+            ("team_over_budget", 0, 429, "insufficient_quota", None),
+            ("team_paused", 0, 409, "team_paused", None),
             ("model_unauthorized", 0, 502, "model_unauthorized", None),
             ("unknown_thread", 0, 404, "unknown_thread", None),
             ("too_many_turns", 0, 503, "too_many_turns", Some("5")),

@@ -53,6 +53,8 @@ fn profile() -> Profile {
         cutoff: Default::default(),
         summary_after: 0,
         caps: Default::default(),
+        request_deadline: 0,
+        message_model_calls: 0,
     }
 }
 

@@ -1,0 +1,90 @@
+//! A team that begins nothing says so at once to who speaks to it, and who can change that; nothing is queued for later.
+
+use kairo_proto::words::TaskStatus;
+use uuid::Uuid;
+
+use super::Deliberation;
+use crate::{intrinsics::team, state::Profile, team::Status};
+
+/// As `AgentFailed.kind` and `Say.failure`: the team begins nothing until its owner resumes it, not any more, or not on this day.
+pub const TEAM_PAUSED: &str = "team_paused";
+pub const TEAM_ARCHIVED: &str = "team_archived";
+pub const TEAM_OVER_BUDGET: &str = "team_over_budget";
+/// As `AgentFailed.kind`: the team is as it was ordered to be.
+const TEAM_UNCHANGED: &str = "team_unchanged";
+
+/// Why a team begins nothing: the kind, and in words for people.
+pub(super) struct AtRest {
+    pub(super) kind: &'static str,
+    pub(super) text: String,
+}
+
+impl Deliberation<'_> {
+    /// A message is thought about, unless too much is under way or the team begins nothing.
+    pub(super) fn begin_message(&mut self, turn_id: Uuid) {
+        if let Some(reason) = self.too_busy() {
+            return self.turn_away(turn_id, &reason);
+        }
+        let Some(AtRest { kind, text }) = self.team_at_rest() else { return self.work.push_back(turn_id) };
+        self.fail(turn_id, kind, &text, 1, false);
+        self.join(turn_id);
+        self.say_failure(turn_id, &text, kind);
+    }
+
+    /// Why the team that the agent leads or works in begins nothing; none where it does, or will with this decision.
+    pub(super) fn team_at_rest(&self) -> Option<AtRest> {
+        let profile = self.mind.profile.as_ref().filter(|_| self.limits.memory_rules > 0)?;
+        let name = if profile.lead.is_empty() { self.agent() } else { &profile.lead };
+        let owner =
+            if profile.owner.is_empty() { "its owner".to_owned() } else { format!("its owner {}", profile.owner) };
+        let (kind, text) = match self.mind.team.status {
+            Status::Active => return None,
+            Status::Archived => {
+                let text =
+                    format!("The team {name} was archived and begins nothing any more. A new one: kairo teams create");
+                (TEAM_ARCHIVED, text)
+            }
+            Status::Paused if self.mind.team.over_budget => (TEAM_OVER_BUDGET, self.over_budget(profile)?),
+            Status::Paused => {
+                let how = format!("{owner} resumes it: kairo teams resume {name} (POST /v1/commands)");
+                (
+                    TEAM_PAUSED,
+                    format!("The team {name} is paused and begins nothing until {how}. Please ask again then."),
+                )
+            }
+        };
+        Some(AtRest { kind, text })
+    }
+
+    /// What is said of a team that has spent what it may; none on a new day, on which it goes on.
+    fn over_budget(&self, profile: &Profile) -> Option<String> {
+        let now = self.input.envelope.time;
+        let spent = profile.team.as_ref()?.is_spent(self.mind.team.spent_on(profile.day_of(now)))?;
+        let (name, owner, tomorrow) = (self.agent(), &profile.owner, profile.next_day(now));
+        Some(format!(
+            "The team {name} begins nothing until {tomorrow}: {spent}. Its owner {owner} can raise that before: kairo teams resume \
+             {name} --budget TOKENS (POST /v1/commands). Please ask again then."
+        ))
+    }
+
+    /// The kind of a failure of an order to a team: why it is refused.
+    pub(super) fn refusal_of_order(&self, tool: &str) -> Option<&'static str> {
+        let profile = self.mind.profile.as_ref().filter(|_| self.limits.memory_rules > 0 && team::is_order(tool))?;
+        let is_owners = self.mind.due(self.input.sequence).is_some_and(|(_, turn)| turn.user == profile.owner);
+        if !profile.is_lead() || !is_owners {
+            return None;
+        }
+        Some(match self.mind.team.status {
+            Status::Archived => TEAM_ARCHIVED,
+            Status::Paused if tool == team::RESUME => TEAM_OVER_BUDGET,
+            Status::Paused | Status::Active => TEAM_UNCHANGED,
+        })
+    }
+
+    /// Another agent is told that a team begins nothing.
+    pub(super) fn refuses_request(&mut self, turn_id: Uuid) -> bool {
+        let Some(AtRest { text, .. }) = self.team_at_rest() else { return false };
+        self.answer_in_words(turn_id, &text, &TaskStatus::Failed);
+        true
+    }
+}

@@ -1,0 +1,109 @@
+//! Messages that are decided on together with what stands before them, where the agent wants that.
+
+use kairo_events::record::Record;
+use kairo_proto::{Body, v1::AgentMessage};
+
+use super::{Log, Ready, is_mere_fact};
+use crate::{
+    chain::{Move, Origin, THINK},
+    state::{Cause, Interjection, Turn},
+};
+
+impl Log {
+    /// Goes on from the input to the last message of its thread, as long as nothing else between them wants a decision.
+    pub(super) fn join_messages(&mut self, input: u64) -> Option<Ready> {
+        let mut at = self.ahead.iter().position(|ahead| ahead.sequence == input)?;
+        while self.policy() != Interjection::Order
+            && let Some(next) = self.next_of_thread(at)
+            && self.may_join(next)
+        {
+            for ahead in self.ahead.iter().take(next + 1).skip(at + 1) {
+                if ahead.sequence > self.observed {
+                    std::sync::Arc::make_mut(&mut self.state).observe(ahead.record.as_ref()?);
+                    self.observed = ahead.sequence;
+                }
+            }
+            at = next;
+        }
+        let last = self.ahead.get(at)?;
+        if let Some(base) = &mut self.base {
+            base.input = last.sequence;
+        }
+        last.record.clone().map(|record| Ready::Input(record.into()))
+    }
+
+    /// Whether the message at this sequence would be decided on together with what is being decided on, if that began again.
+    pub fn would_join(&self, message: u64) -> bool {
+        let base = self.base.as_ref().filter(|base| !base.overtakes);
+        let next = base.and_then(|base| self.next_of_thread(self.at(base.input)?));
+        next.and_then(|next| self.ahead.get(next)).is_some_and(|next| next.sequence == message)
+    }
+
+    /// What models have answered is of no use: the decision begins again, with what came meanwhile.
+    pub fn join_anew(&mut self) {
+        self.joined = None;
+    }
+
+    fn policy(&self) -> Interjection {
+        self.state.profile.as_ref().map(|profile| profile.interjection).unwrap_or_default()
+    }
+
+    fn may_join(&self, at: usize) -> bool {
+        let sequence = self.ahead.get(at).map(|ahead| ahead.sequence);
+        self.joined.is_none_or(|joined| sequence.is_some_and(|sequence| sequence <= joined))
+    }
+
+    /// Where the next message of the same thread and user is, if only facts stand before it.
+    fn next_of_thread(&self, at: usize) -> Option<usize> {
+        let front = self.ahead.get(at)?.record.as_ref()?;
+        let is_message = AgentMessage::of(&front.body).is_some();
+        let thread = if is_message { self.thread_of_message(front)? } else { self.thread_of_step(front)? };
+        let passed_over = |body: &Body| {
+            AgentMessage::of(body).map_or_else(|| is_mere_fact(body), |message| self.state.has_heard(message))
+        };
+        for (position, ahead) in self.ahead.iter().enumerate().skip(at + 1) {
+            // What is not here yet is not known to be passed over.
+            let record = ahead.record.as_ref()?;
+            if !passed_over(&record.body) {
+                // What a chat client sends goes on from where it says, not from here.
+                let is_plain = is_message || AgentMessage::of(&record.body).is_some_and(|it| it.chat.is_none());
+                return (is_plain && self.thread_named(record)? == thread).then_some(position);
+            }
+        }
+        None
+    }
+
+    /// The thread and the user of a message that is being decided on. One that is refused is answered by itself.
+    fn thread_of_message(&self, record: &Record) -> Option<(String, String)> {
+        self.state.due(record.sequence).filter(|(_, turn)| turn.cause == Cause::Message)?;
+        self.thread_named(record)
+    }
+
+    /// The same of any other input with which a turn goes on that only has to be thought about: whoever wants to be heard in the middle
+    /// of it is answered with it.
+    fn thread_of_step(&self, record: &Record) -> Option<(String, String)> {
+        let profile = self.state.profile.as_ref()?;
+        if profile.interjection != Interjection::Restart || profile.topics {
+            return None;
+        }
+        let (_, turn) = self.state.due(record.sequence)?;
+        goes_on_by_thinking(turn).then(|| (turn.thread_id.clone(), turn.user.clone()))
+    }
+
+    fn thread_named(&self, record: &Record) -> Option<(String, String)> {
+        let message = AgentMessage::of(&record.body)?;
+        Some((self.state.thread_of(record, message), message.user.clone()))
+    }
+}
+
+/// Whether nothing of a turn is left to do but to think about what came of its calls, in a conversation.
+fn goes_on_by_thinking(turn: &Turn) -> bool {
+    let is_said = matches!(turn.cause, Cause::Message | Cause::Event);
+    let is_plain = turn.chat.is_none() && turn.unplaced.is_none() && turn.offer.is_none();
+    let thinks = turn.chain.as_ref().is_none_or(|chain| {
+        let is_thought = |at: &usize| chain.steps.get(*at).is_some_and(|run| run.step.event == THINK);
+        let is_next = matches!(chain.next(), Move::Start(steps) if steps.iter().all(is_thought));
+        chain.origin == Origin::Calls && is_next
+    });
+    is_said && is_plain && thinks && turn.waiting.is_empty() && !turn.thread_id.is_empty()
+}
