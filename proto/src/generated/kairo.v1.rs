@@ -16,7 +16,7 @@ pub struct Submodule {
     /// Milliseconds within which it must have answered. 0 means 10000.
     #[prost(uint32, tag = "5")]
     pub deadline_ms: u32,
-    /// Whether it is shown what was decided, afterwards.
+    /// Whether it is shown what was decided, afterwards. Who defines or adds a submodule without saying so has it shown.
     #[prost(bool, tag = "6")]
     pub wants_decisions: bool,
 }
@@ -3376,10 +3376,10 @@ pub struct GivenSubmodule {
     #[prost(uint32, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub deadline_ms: u32,
-    /// Whether it is shown what was decided, afterwards.
-    #[prost(bool, tag = "6")]
+    /// Whether it is shown what was decided, afterwards; without it, it is.
+    #[prost(bool, optional, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub wants_decisions: bool,
+    pub wants_decisions: ::core::option::Option<bool>,
 }
 impl ::prost::Name for GivenSubmodule {
     const NAME: &'static str = "GivenSubmodule";
@@ -3411,9 +3411,10 @@ pub struct OrderedSubmodule {
     #[prost(uint32, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub deadline_ms: u32,
-    #[prost(bool, tag = "6")]
+    /// As in a profile.
+    #[prost(bool, optional, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub wants_decisions: bool,
+    pub wants_decisions: ::core::option::Option<bool>,
 }
 impl ::prost::Name for OrderedSubmodule {
     const NAME: &'static str = "OrderedSubmodule";
