@@ -36,7 +36,7 @@ use super::{
     tables::Tables,
     verdict::Evidence,
 };
-use crate::audit;
+use crate::{audit, causes};
 
 /// Between two lines that say how far a run is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
@@ -206,7 +206,9 @@ fn mistakes(records: &[Record], other_words: bool) -> Vec<String> {
     let (told, wrong): (Vec<_>, Vec<_>) = replays.partition(|replayed| other_words && replayed.is_asked_otherwise());
     told.iter().for_each(|replayed| eprintln!("chaos: asked in other words, and decided alike: {}", replayed.place()));
     let wrong = wrong.iter().map(ToString::to_string);
-    audit::miscounted(records).into_iter().chain(wrong).collect()
+    // Builds before epoch 10 name decisions as causes, which clients do not see.
+    let gaps = if other_words { Vec::new() } else { causes::gaps(records) };
+    audit::miscounted(records).into_iter().chain(wrong).chain(gaps).collect()
 }
 
 async fn tools_are_offered(bus: &Bus) -> Outcome<()> {

@@ -132,17 +132,19 @@ async fn user_messages_queue_tasks_and_return_a_contextual_acknowledgement_and_w
     // The turn can be read step by step, and what it led to.
     let (status, turn) = world.get(&format!("/v1/interactions/{}", sent.event_id)).await;
     let turn = &turn["interaction"];
-    assert_eq!((status, &turn["status"], &turn["intent"]), (200, &json!("completed"), &json!("tools.now")), "{turn}");
+    assert_eq!((status, &turn["status"], &turn["intent"]), (200, &json!("completed"), &json!("task.queue")), "{turn}");
     let steps: Vec<_> = turn["steps"].as_array().unwrap().iter().map(|step| &step["kind"]).collect();
     assert_eq!(
         steps,
-        ["reflect", "plan", "execute", "reflect", "reflect"],
-        "acknowledged, called, told, learned: {turn}"
+        ["plan", "execute", "answer", "plan", "execute", "reflect", "reflect"],
+        "queued, acknowledged, called, told, learned: {turn}"
     );
-    let executed = &turn["steps"][2];
+    let (queued, executed) = (&turn["steps"][1], &turn["steps"][4]);
+    assert_eq!((&queued["action"], &queued["result"]["task_id"]), (&json!("task.queue"), &task["task_id"]), "{turn}");
+    assert_eq!((&queued["status"], &executed["status"]), (&json!("done"), &json!("done")));
     assert!(executed["result"]["now"].is_string() && executed["ended_at"].is_string(), "{turn}");
     assert!(turn["input_tokens"].as_u64().unwrap() > 0 && turn["ended_at"].is_string(), "{turn}");
-    assert_eq!(turn["steps"][0]["content"], "I will research NVIDIA stock.");
+    assert_eq!(turn["steps"][2]["content"], "I will research NVIDIA stock.");
     assert_eq!(world.get(&format!("/v1/interactions/{}", uuid::Uuid::nil())).await.0, 404);
 
     // Both threads can be read as messages: at work, the task is what its user said.
@@ -161,11 +163,21 @@ async fn user_messages_queue_tasks_and_return_a_contextual_acknowledgement_and_w
         spoken("topic").await,
         [
             "1 user research NVIDIA stock 0",
-            "2 assistant I will research NVIDIA stock. 0",
+            "2 assistant I will research NVIDIA stock. 1",
             "3 assistant What came of it: research NVIDIA stock. 0",
         ]
     );
-    assert_eq!(spoken("work").await, ["1 user research NVIDIA stock 0", "2 assistant  1", "3 tool  0"]);
+    assert_eq!(
+        spoken("work").await,
+        [
+            "1 user research NVIDIA stock 0",
+            "2 assistant  1",
+            "3 tool  0",
+            "4 assistant What came of it: research NVIDIA stock. 0",
+        ]
+    );
+    assert_eq!(of("work")["completed_at"].as_str().map(|_| ()), Some(()), "{threads:?}");
+    assert_eq!((&of("topic")["completed_at"], &task["completed_at"]), (&Value::Null, &task["ended_at"]));
     assert_eq!((&of("topic")["title"], &of("work")["title"]), (&json!("research NVIDIA stock"), &task["title"]));
 
     let memories = rows(&world, &format!("/v1/memories?agent={AGENT}"), "memories").await;

@@ -49,7 +49,7 @@ rules:
 "#;
 
 fn module(name: &str) -> Value {
-    json!({ "name": name, "prompt": format!("You are the {name}.") })
+    json!({ "name": name, "prompt": format!("You are the {name}."), "wants_decisions": false })
 }
 
 async fn define(world: &World, agent: &str, more: Value) {
@@ -89,8 +89,9 @@ async fn all_of(world: &World, sent: &Sent) -> Vec<EventJson> {
 #[tokio::test]
 async fn submodules_think_along_in_parallel_and_who_is_late_or_fails_holds_up_nothing() {
     let world = Wanted::new(SCENARIO).start().await;
-    let slow = json!({ "name": "slow", "prompt": "You are slow.", "deadline_ms": 300 });
-    let lawyer = json!({ "name": "lawyer", "prompt": "You know the law.", "hears": ["process"] });
+    let slow = json!({ "name": "slow", "prompt": "You are slow.", "deadline_ms": 300, "wants_decisions": false });
+    let lawyer =
+        json!({ "name": "lawyer", "prompt": "You know the law.", "hears": ["process"], "wants_decisions": false });
     let submodules = json!([module("one"), module("two"), slow, module("broken"), lawyer]);
     define(&world, "council", json!({ "submodules": submodules })).await;
 
@@ -141,9 +142,9 @@ async fn submodules_think_along_in_parallel_and_who_is_late_or_fails_holds_up_no
 #[tokio::test]
 async fn what_was_decided_is_shown_afterwards_and_a_message_overtakes_it() {
     let world = Wanted::new(SCENARIO).start().await;
-    let diary =
-        json!({ "name": "diary", "prompt": "You keep a diary.", "hears": ["process"], "wants_decisions": true });
-    define(&world, "council", json!({ "submodules": [diary] })).await;
+    // By default what was decided is shown to each; one is not to see it.
+    let diary = json!({ "name": "diary", "prompt": "You keep a diary.", "hears": ["process"] });
+    define(&world, "council", json!({ "submodules": [diary, module("one")] })).await;
     let first = world.send("council", "hello").await;
     assert_eq!(world.reply(&first).await, "said: hello");
     // The diary takes longer than this.
@@ -156,7 +157,10 @@ async fn what_was_decided_is_shown_afterwards_and_a_message_overtakes_it() {
     let shown = place(&events, v1::AgentBroadcast::TYPE).expect("it was shown");
     let answered = place(&world.events_of(&second).await, v1::AgentAction::TYPE).unwrap();
     assert!(answered < shown, "the second message was answered at {answered}, the first decision shown at {shown}");
-    assert_eq!(told(&events), pairs(&[("diary", "they greet")]));
+    assert_eq!(told(&events), pairs(&[("diary", "they greet"), ("one", "one says yes")]));
+    let shown_to = |event: &EventJson| event.payload["modules"].clone();
+    let shown: Vec<Value> = events.iter().filter(|it| it.type_name == v1::AgentBroadcast::TYPE).map(shown_to).collect();
+    assert_eq!(shown, [json!(["diary"])]);
     let third = world.send("council", "and again").await;
     world.reply(&third).await;
     let requests = world.model_requests().await;
@@ -189,6 +193,13 @@ async fn submodules_are_added_with_consent_and_by_order_and_removed() {
     assert_eq!(world.post("/v1/approvals", &verdict).await.0, 202);
     assert_eq!(world.reply(&sent).await, "I have one.");
     assert_eq!(names(&world).await, ["one", "critic"]);
+    let (_, listed) = world.get("/v1/agents/council/submodules").await;
+    let wants = listed["submodules"].as_array().unwrap().iter().map(|row| row["wants_decisions"].clone());
+    assert_eq!(
+        wants.collect::<Vec<_>>(),
+        [json!(false), json!(true)],
+        "what the agent adds is shown decisions, unless it says no"
+    );
     let events = all_of(&world, &world.send("council", "hello").await).await;
     assert!(told(&events).contains(&("critic".to_owned(), "critic finds fault".to_owned())), "{:?}", told(&events));
 

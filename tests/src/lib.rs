@@ -7,6 +7,8 @@
 
 #[path = "../audit.rs"]
 pub mod audit;
+#[path = "../causes.rs"]
+pub mod causes;
 pub mod certificates;
 #[path = "../chaos/mod.rs"]
 pub mod chaos;

@@ -16,7 +16,7 @@ pub struct Submodule {
     /// Milliseconds within which it must have answered. 0 means 10000.
     #[prost(uint32, tag = "5")]
     pub deadline_ms: u32,
-    /// Whether it is shown what was decided, afterwards.
+    /// Whether it is shown what was decided, afterwards. Who defines or adds a submodule without saying so has it shown.
     #[prost(bool, tag = "6")]
     pub wants_decisions: bool,
 }
@@ -3435,10 +3435,10 @@ pub struct GivenSubmodule {
     #[prost(uint32, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub deadline_ms: u32,
-    /// Whether it is shown what was decided, afterwards.
-    #[prost(bool, tag = "6")]
+    /// Whether it is shown what was decided, afterwards; without it, it is.
+    #[prost(bool, optional, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub wants_decisions: bool,
+    pub wants_decisions: ::core::option::Option<bool>,
 }
 impl ::prost::Name for GivenSubmodule {
     const NAME: &'static str = "GivenSubmodule";
@@ -3470,9 +3470,10 @@ pub struct OrderedSubmodule {
     #[prost(uint32, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub deadline_ms: u32,
-    #[prost(bool, tag = "6")]
+    /// As in a profile.
+    #[prost(bool, optional, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
-    pub wants_decisions: bool,
+    pub wants_decisions: ::core::option::Option<bool>,
 }
 impl ::prost::Name for OrderedSubmodule {
     const NAME: &'static str = "OrderedSubmodule";
@@ -4930,6 +4931,10 @@ pub struct ThreadRow {
     /// Sequence of its last event.
     #[prost(uint64, tag = "10")]
     pub last_sequence: u64,
+    /// When it was completed: of a thread of work.
+    #[prost(message, optional, tag = "17")]
+    #[serde(with = "crate::json::time")]
+    pub completed_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 impl ::prost::Name for ThreadRow {
     const NAME: &'static str = "ThreadRow";
@@ -5110,7 +5115,7 @@ impl ::prost::Name for PerceivedRow {
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InteractionStepRow {
-    /// plan or reflect, of a decision; execute, of what it called.
+    /// plan, draft, review, revision, reflect or answer, of a decision; execute, of what it called.
     #[prost(string, tag = "1")]
     pub kind: ::prost::alloc::string::String,
     /// Whose it is.
@@ -5125,7 +5130,7 @@ pub struct InteractionStepRow {
     /// What the agent thought, and what reviews said of what it was about to say.
     #[prost(string, optional, tag = "5")]
     pub reasoning: ::core::option::Option<::prost::alloc::string::String>,
-    /// What it said, and the plan that it made.
+    /// What it said, the plan that it made, or what the user seems to be after; of a review its verdict: finished, revise or act.
     #[prost(string, optional, tag = "6")]
     pub content: ::core::option::Option<::prost::alloc::string::String>,
     /// The tool that was called, or the step of a plan that no tool was called for; ask, of what was asked of another agent.
@@ -5147,11 +5152,17 @@ pub struct InteractionStepRow {
     #[prost(message, optional, tag = "13")]
     #[serde(with = "crate::json::time")]
     pub ended_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// What models read and wrote for the decision.
+    /// What models read and wrote for the decision; of several steps of one decision, the first has all of it.
     #[prost(uint64, tag = "14")]
     pub input_tokens: u64,
     #[prost(uint64, tag = "15")]
     pub output_tokens: u64,
+    /// Of what was called: running, done, failed, skipped or stopped.
+    #[prost(string, optional, tag = "22")]
+    pub status: ::core::option::Option<::prost::alloc::string::String>,
+    /// Why it was skipped; a step that was skipped did not fail.
+    #[prost(string, optional, tag = "23")]
+    pub reason: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for InteractionStepRow {
     const NAME: &'static str = "InteractionStepRow";
@@ -5167,7 +5178,7 @@ impl ::prost::Name for InteractionStepRow {
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ThreadToolCallRow {
-    /// The id of the action.
+    /// The id of the action; of what the agent itself carries out, such as task.queue, of the event that says what came of it.
     #[prost(string, tag = "1")]
     pub id: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -5377,6 +5388,10 @@ pub struct TaskRow {
     /// Whether it asks what to do for the agent's mission.
     #[prost(bool, tag = "33")]
     pub is_next_run: bool,
+    /// When it was completed; none of one that is open, or that ended otherwise.
+    #[prost(message, optional, tag = "40")]
+    #[serde(with = "crate::json::time")]
+    pub completed_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 impl ::prost::Name for TaskRow {
     const NAME: &'static str = "TaskRow";

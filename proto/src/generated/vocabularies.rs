@@ -58,6 +58,7 @@ vocabularies! {
     /// How far a turn is.
     InteractionStatus {
         Started = "started",
+        /// The agent has the message, and thinks about it or is about to.
         Planning = "planning",
         /// Something that was called runs, or waits for a human's consent.
         Executing = "executing",
@@ -70,7 +71,16 @@ vocabularies! {
     InteractionStepKind {
         Plan = "plan",
         Execute = "execute",
+        /// The agent looks at what came of its calls.
         Reflect = "reflect",
+        /// Words that no call and no review came before.
+        Answer = "answer",
+        /// An answer that a review read before the user saw it.
+        Draft = "draft",
+        /// What the review said of it.
+        Review = "review",
+        /// The answer that was written after a review asked for another one.
+        Revision = "revision",
     }
     /// Who speaks in a thread.
     ThreadMessageRole {
@@ -613,6 +623,7 @@ fields! {
     ThreadMessageRow.role as role_word: ThreadMessageRole,
     InteractionRow.status as status_word: InteractionStatus,
     InteractionStepRow.kind as kind_word: InteractionStepKind,
+    optional InteractionStepRow.status as status_word: StepState,
     ChainRow.origin as origin_word: ChainOrigin,
     optional ChainRow.outcome as outcome_word: ChainOutcome,
     ChainStepRow.state as state_word: StepState,

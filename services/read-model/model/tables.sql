@@ -357,6 +357,8 @@ CREATE TABLE chain_steps (
     -- Of whatever ended it first.
     ended_at       timestamptz,
     ended_sequence bigint,
+    -- Of the event that ended it, where a decision did: the place of that event in the decision.
+    ended_position integer,
     outcome        text CHECK (outcome IN ('done', 'failed', 'skipped', 'stopped')),
     -- The beginning of it; the whole is in actions and events.
     result         text,

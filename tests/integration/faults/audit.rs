@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kairo_core::subjects::{self, DLQ_STREAM, TASK_TRIGGERED};
-use kairo_tests::audit;
+use kairo_tests::{audit, causes};
 
 use crate::world::World;
 
@@ -27,6 +27,8 @@ pub async fn passes(world: &World) {
     read.await.unwrap();
     let wrong = audit::mistakes(&records);
     every_cause_is_named(&headers);
+    let gaps = causes::gaps(&records);
+    assert!(gaps.is_empty(), "{}\nthe log holds:\n{}", gaps.join("\n"), world.log.text());
     assert!(wrong.is_empty(), "{}\nthe log holds:\n{}", wrong.join("\n"), world.log.text());
     let mut letters = world.bus.nats().unwrap().jetstream.get_stream(DLQ_STREAM).await.unwrap();
     assert_eq!(letters.info().await.unwrap().state.messages, 0, "dead letters");

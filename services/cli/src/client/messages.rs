@@ -121,8 +121,9 @@ pub struct NewSubmodule {
     pub hears: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u32>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub wants_decisions: bool,
+    /// Without it, it is shown what was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wants_decisions: Option<bool>,
 }
 
 /// A verdict or an order is in the log.

@@ -160,6 +160,9 @@ struct VoiceOptions {
     /// wants_decisions
     #[arg(long, value_name = "FILE", conflicts_with = "submodules")]
     submodules_file: Option<PathBuf>,
+    /// A submodule of `--submodule` that is not shown what was decided; can be repeated, without it each is shown that
+    #[arg(long, value_name = "NAME", conflicts_with = "submodules_file")]
+    without_decisions: Vec<String>,
     /// How many submodules it has at most, with those that are added; without it, 8
     #[arg(long, value_name = "N")]
     max_submodules: Option<u32>,
@@ -173,9 +176,25 @@ struct VoiceOptions {
 
 impl VoiceOptions {
     fn submodules(&self) -> Result<Vec<NewSubmodule>, Error> {
-        let Some(file) = &self.submodules_file else { return Ok(self.submodules.clone()) };
+        let Some(file) = &self.submodules_file else { return self.named() };
         let text = read(file)?;
         serde_json::from_str(&text).map_err(|error| Error::Advice(format!("{}: {error}", file.display())))
+    }
+}
+
+impl VoiceOptions {
+    /// Those that options name, each with whether it is shown what was decided.
+    fn named(&self) -> Result<Vec<NewSubmodule>, Error> {
+        let is_named = |name: &&String| self.submodules.iter().any(|submodule| submodule.name == **name);
+        if let Some(other) = self.without_decisions.iter().find(|name| !is_named(name)) {
+            let advice = format!("--without-decisions {other}: no --submodule of this command has that name");
+            return Err(Error::Advice(advice));
+        }
+        let with_switch = |submodule: &NewSubmodule| {
+            let is_left_out = self.without_decisions.contains(&submodule.name);
+            NewSubmodule { wants_decisions: is_left_out.then_some(false), ..submodule.clone() }
+        };
+        Ok(self.submodules.iter().map(with_switch).collect())
     }
 }
 

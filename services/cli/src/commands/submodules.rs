@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   kairo submodules council
   kairo submodules council add critic --prompt 'You say what may go wrong.'
-  kairo submodules council add diary --prompt 'You keep in mind what was decided.' --tier light --wants-decisions
+  kairo submodules council add diary --prompt 'You look up what was said.' --tier light --without-decisions
   kairo submodules council remove critic";
 
 /// List the submodules of an agent: voices that think along; or add or remove one
@@ -68,8 +68,11 @@ struct Add {
     /// Milliseconds within which it must have answered, 100 to 120000; without it, 10000
     #[arg(long, value_name = "MS")]
     deadline_ms: Option<u32>,
-    /// Show it what was decided, afterwards
-    #[arg(long)]
+    /// Do not show it what was decided; without this, it is shown that afterwards
+    #[arg(long, conflicts_with = "wants_decisions")]
+    without_decisions: bool,
+    /// Show it what was decided, afterwards, as is done without it
+    #[arg(long, hide = true)]
     wants_decisions: bool,
     #[command(flatten)]
     manner: Manner,
@@ -83,7 +86,8 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Add(add)) => {
-            let Add { name, prompt, tier, hears, deadline_ms, wants_decisions, manner } = *add;
+            let Add { name, prompt, tier, hears, deadline_ms, without_decisions, wants_decisions: _, manner } = *add;
+            let wants_decisions = without_decisions.then_some(false);
             let submodule = NewSubmodule { name, prompt: Some(prompt), tier, hears, deadline_ms, wants_decisions };
             manner.submodule(agent.to_string(), &OrderedCommand::Add, submodule, session).await
         }

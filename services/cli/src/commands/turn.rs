@@ -6,7 +6,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
-use kairo_proto::v1::{GetInteractionResponse, InteractionRow, InteractionStepRow, PerceivedRow};
+use kairo_proto::{
+    v1::{GetInteractionResponse, InteractionRow, InteractionStepRow, PerceivedRow},
+    words::StepState,
+};
 use uuid::Uuid;
 
 use super::Session;
@@ -93,8 +96,11 @@ fn says(step: &InteractionStepRow) -> String {
         .map(|action| format!("{action} {} ->", json(&step.arguments).unwrap_or_else(|| "{}".to_owned())));
     let runs = (step.action.is_some() && step.ended_at.is_none()).then(|| "[running]".to_owned());
     let reasoning = step.reasoning.as_ref().map(|reasoning| format!("({reasoning})"));
-    let error = step.error.as_ref().map(|error| format!("[failed] {error}"));
-    let parts = [reasoning, step.content.clone(), called, runs, json(&step.result), error];
+    let word = step.status_word().filter(|word| *word == StepState::Stopped).unwrap_or(StepState::Failed);
+    let error = step.error.as_ref().map(|error| format!("[{word}] {error}"));
+    let skipped = (step.status_word() == Some(StepState::Skipped)).then(|| "[skipped]".to_owned());
+    let parts =
+        [reasoning, step.content.clone(), called, runs, json(&step.result), error, skipped, step.reason.clone()];
     one_line(&parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 

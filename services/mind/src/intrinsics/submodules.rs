@@ -72,7 +72,7 @@ pub fn all() -> Vec<Intrinsic> {
 }
 
 fn add(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, String> {
-    let added = read(params)?;
+    let added = read(params, context.memory_rules > 0)?;
     let voices = context.state.voices().count();
     let most = context.state.profile.as_ref().map_or(MOST, Profile::most_submodules);
     if context.state.voice(&added.name).is_some() {
@@ -117,8 +117,9 @@ fn named(context: &Context<'_>, name: &str) -> Result<(), String> {
     }
 }
 
-/// What is to be added. Orders come without a schema, so it is looked at here.
-fn read(params: &Map<String, Value>) -> Result<v1::Submodule, String> {
+/// What is to be added. Orders come without a schema, so it is looked at here. `hears_decisions` is whether it is shown decisions
+/// where that is not said: before epoch 10 it was not.
+fn read(params: &Map<String, Value>, hears_decisions: bool) -> Result<v1::Submodule, String> {
     let (name, prompt, tier) = (text(params, "name"), text(params, "prompt"), text(params, "tier"));
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
     if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(is_name) {
@@ -147,7 +148,7 @@ fn read(params: &Map<String, Value>) -> Result<v1::Submodule, String> {
         tier: tier.to_owned(),
         hears,
         deadline_ms,
-        wants_decisions: params.get("wants_decisions").and_then(Value::as_bool).unwrap_or_default(),
+        wants_decisions: params.get("wants_decisions").and_then(Value::as_bool).unwrap_or(hears_decisions),
     })
 }
 

@@ -47,6 +47,8 @@ pub struct StepBegun {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepEnd {
     pub sequence: i64,
+    /// Where in its decision the event stands that ended it; none of the end of a tool.
+    pub position: Option<i32>,
     pub at: Time,
     pub outcome: &'static str,
     /// What it ran with, where no tool was called for it.

@@ -28,7 +28,7 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         match what {
             about::Chain::Started(started) => start(fact, position, event, started, changes),
             about::Chain::ApprovalRequested(requested) => ask(fact, event, requested, changes),
-            about::Chain::StepEnded(ended) => end_step(fact, ended, changes),
+            about::Chain::StepEnded(ended) => end_step(fact, position, ended, changes),
             about::Chain::Ended(ended) => end(fact, ended, changes),
         }
     }
@@ -93,6 +93,7 @@ fn tool_ended(fact: &Fact, result: &ToolResult, changes: &mut Changes) {
     };
     changes.step_results.entry(action_id).or_insert_with(|| StepEnd {
         sequence: fact.sequence,
+        position: None,
         at: fact.at,
         outcome: if result.ok { Ended::Done } else { Ended::Failed }.known_word(),
         filled: None,
@@ -101,10 +102,11 @@ fn tool_ended(fact: &Fact, result: &ToolResult, changes: &mut Changes) {
     });
 }
 
-fn end_step(fact: &Fact, ended: &ChainStepEnded, changes: &mut Changes) {
+fn end_step(fact: &Fact, position: i32, ended: &ChainStepEnded, changes: &mut Changes) {
     let Some(step) = step_of(&ended.chain_id, ended.step) else { return };
     changes.steps_ended.entry(step).or_insert_with(|| StepEnd {
         sequence: fact.sequence,
+        position: Some(position),
         at: fact.at,
         outcome: outcome(ended),
         filled: (!ended.params.is_empty()).then(|| Json::nested(&ended.params)),

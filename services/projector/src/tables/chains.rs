@@ -64,6 +64,7 @@ pub async fn end_actions(connection: &mut PgConnection, rows: &BTreeMap<Uuid, St
         set "reason": "text" = row.reason.as_ref(),
         set "ended_at": "timestamptz" = row.at,
         set "ended_sequence": "bigint" = row.sequence,
+        set "ended_position": "int" = row.position,
     }, "chain_steps.ended_sequence IS NULL OR chain_steps.ended_sequence > new.ended_sequence")
 }
 
@@ -76,6 +77,7 @@ pub async fn end_steps(connection: &mut PgConnection, rows: &BTreeMap<(Uuid, i32
         set "reason": "text" = row.reason.as_ref(),
         set "ended_at": "timestamptz" = row.at,
         set "ended_sequence": "bigint" = row.sequence,
+        set "ended_position": "int" = row.position,
         set "filled": "jsonb" = row.filled.as_ref() => "coalesce(chain_steps.filled, new.filled)",
     }, "chain_steps.ended_sequence IS NULL OR chain_steps.ended_sequence > new.ended_sequence")
 }
@@ -95,6 +97,7 @@ pub async fn end(connection: &mut PgConnection, rows: &BTreeMap<Uuid, ChainEnd>)
         set "reason": "text" = format!("the chain ended: {}", row.outcome.as_str()),
         set "ended_at": "timestamptz" = row.at,
         set "ended_sequence": "bigint" = row.sequence,
+        set "ended_position": "int" = None::<i32>,
     }, "(chain_steps.ended_sequence IS NULL OR chain_steps.ended_sequence > new.ended_sequence)
         AND (chain_steps.begun_sequence IS NULL OR chain_steps.begun_sequence > new.ended_sequence)")
 }

@@ -1,5 +1,6 @@
 //! A turn as steps: what was planned, done and made of it, from the events of its correlation.
 
+mod passage;
 mod progress;
 mod steps;
 mod surroundings;
@@ -21,8 +22,7 @@ pub use progress::TurnProgress;
 pub use steps::interaction;
 
 /// What tells of a turn how far it is, and not what it does.
-const ON_THE_WAY: &[&str] =
-    &[v1::AgentMessage::TYPE, v1::ToolInvoke::TYPE, v1::ToolProgress::TYPE, v1::ProcessProgress::TYPE];
+const ON_THE_WAY: &[&str] = &[v1::ToolInvoke::TYPE, v1::ToolProgress::TYPE, v1::ProcessProgress::TYPE];
 
 /// The events of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -65,7 +65,8 @@ macro_rules! tasks {
                    tasks.occurrence, fired AS "fired: U64", last.fired_at AS "last_fired_at!: At",
                    last.late AS "last_late?", result, work_thread_id,
                    CASE WHEN status IN ('completed', 'canceled', 'archived', 'failed') THEN changed_at
-                   END AS "ended_at!: At"
+                   END AS "ended_at!: At",
+                   CASE WHEN status = 'completed' THEN changed_at END AS "completed_at!: At"
             FROM tasks LEFT JOIN LATERAL (
                 SELECT fired_at, late FROM task_firings WHERE task_id = tasks.task_id
                 ORDER BY sequence DESC, position DESC LIMIT 1
@@ -94,6 +95,7 @@ macro_rules! tasks {
             last_fired_at: row.last_fired_at.into(),
             last_late: row.last_late,
             ended_at: row.ended_at.into(),
+            completed_at: row.completed_at.into(),
             result: row.result,
             work_thread_id: row.work_thread_id,
             ..row.definition.0

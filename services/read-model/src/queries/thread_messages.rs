@@ -1,7 +1,7 @@
 //! What was said in a thread: its events as messages, each with its number.
 //!
-//! A message is a user's words, the words and calls of one decision, the end of a call, a task that is begun, or what was
-//! summed up. They are in the order in which they came into the thread, which only ever grows at its end, so that a number
+//! A message is a user's words, the words and calls of one decision, the end of a call, a task that is begun, what came of it,
+//! or what was summed up. What the agent itself carries out, such as `task.queue`, is a call and its end. They are in the order in which they came into the thread, which only ever grows at its end, so that a number
 //! once told stays: a user's message comes with its delivery if it named the thread, else with what put it there. What was said
 //! elsewhere came with the document that told of it.
 
@@ -9,8 +9,11 @@ mod content;
 
 use std::collections::{BTreeMap, HashMap};
 
-use kairo_proto::v1::{self, ThreadMessageRow};
-use sqlx::query_as;
+use kairo_proto::{
+    v1::{self, ThreadMessageRow},
+    words::ThreadKind,
+};
+use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
 use super::{conversation::Parts, number, rows};
@@ -21,8 +24,17 @@ use crate::{
 };
 use content::{Decided, End, Entry, Heard, Of, TaskText, Thread};
 
-/// What makes a message besides users' words and ends of calls.
-const TOLD: &[&str] = &[v1::AgentAction::TYPE, v1::TaskStarted::TYPE, v1::ThreadCompacted::TYPE];
+/// What makes a message besides users' words and ends of calls. Of these, the end of a task is a message where it was worked on.
+const TOLD: [&str; 4] = [v1::AgentAction::TYPE, v1::TaskStarted::TYPE, v1::ThreadCompacted::TYPE, v1::TaskEnded::TYPE];
+/// What messages are made of.
+const READ: [&str; 6] = [
+    v1::AgentAction::TYPE,
+    v1::TaskStarted::TYPE,
+    v1::ThreadCompacted::TYPE,
+    v1::TaskEnded::TYPE,
+    v1::ChainStepEnded::TYPE,
+    v1::TaskScheduled::TYPE,
+];
 
 /// Which messages of a thread.
 #[derive(Clone, Debug, Default)]
@@ -44,42 +56,55 @@ struct Found {
     position: u32,
     sent: Option<Uuid>,
     ended: Option<Uuid>,
+    /// The step that the agent itself carried out.
+    step: Option<String>,
+    is_end: bool,
 }
 
 impl From<Found> for Entry {
     fn from(found: Found) -> Self {
-        let Found { number, sequence, position, sent, ended } = found;
-        let of = match (sent, ended) {
-            (Some(event), _) => Of::User(event),
-            (None, Some(action)) => Of::End(action),
-            (None, None) => Of::Decision,
+        let Found { number, sequence, position, sent, ended, step, is_end } = found;
+        let of = match (sent, ended, step) {
+            (Some(event), _, _) => Of::User(event),
+            (None, Some(action), _) => Of::End(action),
+            (None, None, Some(tool)) if is_end => Of::StepEnd(tool),
+            (None, None, Some(tool)) => Of::Step(tool),
+            (None, None, None) => Of::Decision,
         };
         Self { number, sequence, position, of }
     }
 }
 
-/// By indexes `messages_of_thread`, `actions_of_thread` and `events_of_thread`: what is before a page is counted. What
+/// By indexes `messages_of_thread`, `actions_of_thread`, `events_of_thread` and `chains_of_thread`: what is before a page is counted. What
 /// stands behind the position of the snapshot may not be all there yet.
 macro_rules! entries {
     ($order:literal, $($parameters:tt)*) => {
         query_as!(
             Found,
             r#"
-            SELECT number AS "number!: U64", sequence AS "sequence!: U64", position AS "position!: U32", sent, ended
+            SELECT number AS "number!: U64", sequence AS "sequence!: U64", position AS "position!: U32", sent, ended,
+                   step, is_end AS "is_end!"
             FROM (
-                SELECT *, row_number() OVER (ORDER BY sequence, position, place) AS number FROM (
+                SELECT *, row_number() OVER (ORDER BY sequence, position, place, is_end) AS number FROM (
                     SELECT CASE WHEN delivered_thread IS NULL THEN placed ELSE delivered END AS sequence,
-                           position, sequence AS place, event_id AS sent, NULL::uuid AS ended
+                           position, sequence AS place, event_id AS sent, NULL::uuid AS ended,
+                           NULL::text AS step, false AS is_end
                     FROM messages
                     WHERE (role = 'user' OR delivered IS NOT NULL) AND sequence IS NOT NULL
                         AND agent = $1 AND thread_id = $2
                     UNION ALL
-                    SELECT ended_sequence, 0, sequence, NULL, action_id FROM actions
+                    SELECT ended_sequence, 0, sequence, NULL, action_id, NULL, true FROM actions
                     WHERE agent = $1 AND thread_id = $2 AND ended_sequence IS NOT NULL
                     UNION ALL
-                    SELECT sequence, min(position), sequence, NULL, NULL FROM events
+                    SELECT sequence, min(position), sequence, NULL, NULL, NULL, false FROM events
                     WHERE agent = $1 AND thread_id = $2 AND type = ANY($4)
                     GROUP BY sequence, CASE WHEN type = $5 THEN -1 ELSE position END
+                    UNION ALL
+                    SELECT ended_sequence, ended_position, ended_sequence, NULL, NULL, event, part.is_end
+                    FROM chains JOIN chain_steps USING (chain_id)
+                        CROSS JOIN (VALUES (false), (true)) AS part (is_end)
+                    WHERE agent = $1 AND thread_id = $2 AND ended_position IS NOT NULL AND action_id IS NULL
+                        AND event <> 'agent.think' AND origin <> 'environment'
                 ) AS entries
                 WHERE sequence <= $3
             ) AS numbered
@@ -106,22 +131,32 @@ impl Snapshot {
 
     async fn entries(&self, agent: &Key, thread: &Key, query: &ThreadMessagesQuery) -> Result<Vec<Entry>, ReadError> {
         let (position, after) = (number(self.position()), number(query.after));
+        let told = self.message_types(agent, thread).await?;
         let connection = &mut **self.connection().await;
         let found = match query.latest {
             None => {
                 let (said, limit) = (v1::AgentAction::TYPE, rows(query.limit));
-                let first = entries!("LIMIT $7", agent as _, thread as _, position, TOLD as _, said, after, limit);
+                let first = entries!("LIMIT $7", agent as _, thread as _, position, told as _, said, after, limit);
                 first.fetch_all(connection).await?
             }
             Some(latest) => {
                 let (said, limit) = (v1::AgentAction::TYPE, rows(latest.min(query.limit)));
-                let last = entries!("DESC LIMIT $7", agent as _, thread as _, position, TOLD as _, said, after, limit);
+                let last = entries!("DESC LIMIT $7", agent as _, thread as _, position, told as _, said, after, limit);
                 let mut found = last.fetch_all(connection).await?;
                 found.reverse();
                 found
             }
         };
         Ok(found.into_iter().map(Entry::from).collect())
+    }
+
+    /// What makes a message in a thread: in a conversation, an answer says what came of a task. By the primary key.
+    async fn message_types(&self, agent: &Key, thread: &Key) -> Result<&'static [&'static str], ReadError> {
+        let kind =
+            query_scalar!("SELECT kind FROM threads WHERE agent = $1 AND thread_id = $2", agent as _, thread as _);
+        let kind = kind.fetch_optional(&mut **self.connection().await).await?;
+        let is_work = kind.is_some_and(|kind| kind == ThreadKind::Work.known_word());
+        Ok(TOLD.get(..if is_work { TOLD.len() } else { TOLD.len() - 1 }).unwrap_or_default())
     }
 
     /// By the primary key, as the next.
@@ -157,14 +192,14 @@ impl Snapshot {
         thread: &Key,
         entries: &[Entry],
     ) -> Result<BTreeMap<(u64, u32), Decided>, ReadError> {
-        let decisions = entries.iter().filter(|entry| entry.of == Of::Decision);
+        let decisions = entries.iter().filter(|entry| entry.of.is_decided());
         let sequences: Vec<i64> = decisions.map(|entry| number(entry.sequence)).collect();
         let rows = rendered!(
             "agent = $1 AND thread_id = $2 AND sequence = ANY($3) AND type = ANY($4) ORDER BY sequence, position",
             agent as _,
             thread as _,
             &sequences,
-            TOLD as _
+            &READ as _
         );
         let rows = rows.fetch_all(&mut **self.connection().await).await?;
         let mut decided = BTreeMap::new();

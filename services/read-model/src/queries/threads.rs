@@ -60,7 +60,7 @@ macro_rules! threads {
                        ORDER BY sequence, position LIMIT 1
                    ), '') END AS "title!",
                    summary, created_at AS "created_at: At", updated_at AS "updated_at: At",
-                   last_sequence AS "last_sequence: U64"
+                   last_sequence AS "last_sequence: U64", completed_at AS "completed_at!: At"
             FROM threads WHERE "# + $conditions,
             $($parameters)*
         )

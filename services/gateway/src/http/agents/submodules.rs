@@ -109,7 +109,7 @@ pub fn submodule(mut fields: Fields<Value>, is_whole: bool) -> Result<Submodule,
     let within = format!("{least} to {most} milliseconds, or 0 for {DEFAULT_DEADLINE}");
     let deadline = |value: &Value| count(0..=most)(value).filter(|given| *given == 0 || *given >= least);
     let deadline_ms = fields.optional("deadline_ms", within, deadline).unwrap_or_default();
-    let wants_decisions = fields.optional("wants_decisions", "true or false", flag).unwrap_or_default();
+    let wants_decisions = fields.optional("wants_decisions", "true or false", flag).unwrap_or(true);
     fields.complete(|| {
         let tier = tier.unwrap_or_default().to_owned();
         Some(Submodule { name: name?, prompt: prompt?, tier, hears, deadline_ms, wants_decisions })

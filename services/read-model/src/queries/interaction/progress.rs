@@ -19,6 +19,8 @@ pub struct TurnProgress {
     running: BTreeSet<String>,
     /// What a human was asked for and has not answered.
     asked: BTreeSet<String>,
+    /// Whether an agent has the message. It thinks about it from then on, long before it has decided.
+    delivered: bool,
     /// Whether anything was decided; whether anything that was called has ended, and nothing was decided since.
     decided: bool,
     waits: bool,
@@ -32,7 +34,7 @@ impl TurnProgress {
             Some((outcome, _)) => outcome.clone(),
             None if !self.running.is_empty() || !self.asked.is_empty() => InteractionStatus::Executing,
             None if self.waits => InteractionStatus::Reflecting,
-            None if self.decided => InteractionStatus::Planning,
+            None if self.decided || self.delivered => InteractionStatus::Planning,
             None => InteractionStatus::Started,
         }
     }
@@ -51,6 +53,7 @@ impl TurnProgress {
             (self.decided, self.waits) = (true, false);
         }
         match event.type_name.as_str() {
+            v1::AgentMessage::TYPE => self.delivered = true,
             v1::AgentAction::TYPE if is(event, "tool_call") => self.call(event),
             v1::AgentAction::TYPE if is(event, "ask") && is_awaited(text(event, "kind")) => self.call(event),
             v1::AgentAction::TYPE if event.is_final_reply() && !text(event, "message_id").is_empty() => {

@@ -1,7 +1,8 @@
 //! The steps of a turn, from its events. Pure.
 //!
-//! A decision is a step: it plans, until something that was called has ended, and reflects from then on; what ends the turn
-//! reflects, too. What a decision calls is a step each, which ends with its result.
+//! What a decision says and thinks is divided where it calls something or has a review read what it is about to say: what
+//! comes before a call is a plan, a review has a draft before it and perhaps a revision behind it, and words that neither a
+//! call nor a review came before are an answer. What a decision calls is a step each, which ends with its result.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,12 +10,13 @@ use kairo_core::event_json::EventJson;
 use kairo_proto::{
     time,
     v1::{self, InteractionRow, InteractionStepRow, Json},
-    words::{InteractionStepKind, RequestKind, StepState, TaskStatus},
+    words::{InteractionStepKind, RequestKind, ReviewVerdict, StepState, TaskKind, TaskStatus},
 };
 use serde_json::{Value, json};
 
 use super::{
     TurnEvents,
+    passage::Passage,
     progress::{TurnProgress, is_awaited},
     surroundings::Surroundings,
 };
@@ -63,16 +65,14 @@ struct Told {
     called: BTreeSet<(String, u64)>,
     /// Whether anything that was called has ended.
     ended: bool,
+    /// Agents whose last review asked for another answer.
+    unfinished: BTreeSet<String>,
     progress: TurnProgress,
 }
 
-/// What was thought, with the name of the submodule that did.
-fn thought(event: &EventJson) -> String {
-    match text(event, "module") {
-        "" => event.text().to_owned(),
-        module => format!("{module}: {}", event.text()),
-    }
-}
+/// What a model queues tasks with, and a step in which it thinks.
+const QUEUE: &str = "task.queue";
+const THINK: &str = "agent.think";
 
 impl Told {
     fn decided(&mut self, events: &[EventJson], turn: &TurnEvents) {
@@ -81,35 +81,89 @@ impl Told {
         if events.iter().any(|event| event.type_name == v1::AgentBroadcast::TYPE) {
             return;
         }
-        let all = |type_name: &str, field: &str| -> Vec<&str> {
-            let of_type = events.iter().filter(|event| event.type_name == type_name);
-            of_type.map(|event| text(event, field)).filter(|text| !text.is_empty()).collect()
-        };
-        let says = events.iter().filter(|event| is(event, "say")).map(EventJson::text);
-        let content: Vec<&str> = all(v1::ChainStarted::TYPE, "plan").into_iter().chain(says).collect();
-        let failures = all(v1::AgentFailed::TYPE, "text");
-        let (input_tokens, output_tokens) = turn.tokens.get(&first.sequence).copied().unwrap_or_default();
-        let reviews = events.iter().filter(|event| event.type_name == v1::AgentReflected::TYPE).map(EventJson::text);
-        let thoughts = events.iter().filter(|event| event.type_name == v1::AgentThought::TYPE).map(thought);
-        let reasoning: Vec<String> = thoughts.chain(reviews.map(str::to_owned)).collect();
-        let reasoning: Vec<&str> = reasoning.iter().map(String::as_str).collect();
-        let is_end = |event: &EventJson| event.is_final_reply() || event.type_name == v1::AgentReflected::TYPE;
-        let reflects = self.ended || events.iter().any(is_end);
-        let kind = if reflects { InteractionStepKind::Reflect } else { InteractionStepKind::Plan };
-        let step = InteractionStepRow {
-            reasoning: joined(&reasoning),
-            content: joined(&content),
-            error: joined(&failures),
-            input_tokens,
-            output_tokens,
-            ended_at: Some(time::message(first.ts)),
-            ..step(first, &kind)
-        };
-        let says_something = step.reasoning.is_some() || step.content.is_some() || step.error.is_some();
-        if says_something || input_tokens > 0 || output_tokens > 0 {
-            self.steps.push(step);
+        let mut passage = Passage::begin(first, turn.tokens.get(&first.sequence).copied().unwrap_or_default());
+        let queued = queued_by_steps(events);
+        for event in events {
+            match event.type_name.as_str() {
+                v1::AgentReflected::TYPE => self.reviewed(event, &mut passage),
+                v1::AgentGoal::TYPE => {
+                    passage.content.push(event.text().to_owned());
+                    passage.plans = true;
+                    self.push(&mut passage);
+                }
+                v1::TaskScheduled::TYPE if is_queued(event) && !queued.contains(task_id(event)) => {
+                    passage.plans = true;
+                    self.push(&mut passage);
+                    self.queued(event);
+                }
+                _ if self.begins_step(event) => {
+                    passage.plans = true;
+                    self.push(&mut passage);
+                }
+                _ => passage.take_in(event),
+            }
+            self.decided_on(event);
         }
-        events.iter().for_each(|event| self.decided_on(event));
+        self.push(&mut passage);
+    }
+
+    /// Whether an event is a call, or the end of a step that no tool was called for.
+    fn begins_step(&self, event: &EventJson) -> bool {
+        let is_call = is(event, "tool_call") || is(event, "ask");
+        let is_end = event.type_name == v1::ChainStepEnded::TYPE && self.step_name(event) != THINK;
+        (is_call || is_end) && !self.surroundings.knows_chain(event)
+    }
+
+    /// What was thought and said so far becomes a step, unless it is nothing.
+    fn push(&mut self, passage: &mut Passage) {
+        let agent = passage.step.agent.clone().unwrap_or_default();
+        let kind = match () {
+            () if passage.plans => InteractionStepKind::Plan,
+            () if !passage.content.is_empty() && self.unfinished.remove(&agent) => InteractionStepKind::Revision,
+            () if passage.is_reviewed => InteractionStepKind::Answer,
+            () if self.ended || passage.learns => InteractionStepKind::Reflect,
+            () if !passage.content.is_empty() => InteractionStepKind::Answer,
+            () => InteractionStepKind::Plan,
+        };
+        self.steps.extend(passage.end(&kind));
+    }
+
+    /// A review: what it read is a step before it.
+    fn reviewed(&mut self, event: &EventJson, passage: &mut Passage) {
+        let agent = passage.step.agent.clone().unwrap_or_default();
+        let is_revision = self.unfinished.remove(&agent);
+        passage.content.push(text(event, "draft").to_owned());
+        let kind = if is_revision { InteractionStepKind::Revision } else { InteractionStepKind::Draft };
+        self.steps.extend(passage.end(&kind));
+        let verdict = text(event, "verdict");
+        let reason = Some(text(event, "reason").to_owned()).filter(|reason| !reason.is_empty());
+        self.steps.push(InteractionStepRow {
+            reasoning: reason,
+            content: Some(verdict.to_owned()),
+            ended_at: Some(time::message(event.ts)),
+            ..step(event, &InteractionStepKind::Review)
+        });
+        passage.is_reviewed = verdict == ReviewVerdict::Finished.known_word();
+        if !passage.is_reviewed {
+            self.unfinished.insert(agent);
+        }
+    }
+
+    /// A task that was queued along with words is a call like any other.
+    fn queued(&mut self, event: &EventJson) {
+        let task = event.payload.get("task");
+        let field = |name: &str| task.and_then(|task| task.get(name)).and_then(Value::as_str).unwrap_or_default();
+        let [title, text] = ["title", "text"].map(field);
+        self.intent.get_or_insert_with(|| QUEUE.to_owned());
+        self.steps.push(InteractionStepRow {
+            action: Some(QUEUE.to_owned()),
+            action_id: Some(event.event_id.to_string()),
+            arguments: Some(Json::from(&json!({ "title": title, "text": text }))),
+            result: Some(Json::from(&json!({ "task_id": task_id(event) }))),
+            status: Some(StepState::Done.text()),
+            ended_at: Some(time::message(event.ts)),
+            ..step(event, &InteractionStepKind::Execute)
+        });
     }
 
     fn decided_on(&mut self, event: &EventJson) {
@@ -134,7 +188,7 @@ impl Told {
                 self.call(event, "ask", Some(&asked));
                 // Of anything but work and thoughts no answer is waited for.
                 if let Some(step) = self.steps.last_mut().filter(|_| !is_awaited(kind)) {
-                    step.ended_at = step.timestamp;
+                    (step.ended_at, step.status) = (step.timestamp, Some(StepState::Done.text()));
                 }
             }
             v1::AgentGoal::TYPE => self.goal = Some(event.text().to_owned()),
@@ -181,6 +235,7 @@ impl Told {
             action,
             action_id,
             arguments,
+            status: Some(StepState::Running.text()),
             ..step(event, &InteractionStepKind::Execute)
         });
     }
@@ -189,11 +244,13 @@ impl Told {
         let Some(step) = self.calls.get(action).and_then(|at| self.steps.get_mut(*at)) else { return };
         // A late answer says what the first end could not.
         if event.payload.get("late").is_some() {
+            step.status = Some(end_of(error.as_deref()).text());
             (step.error, step.result) = (error, result.map(Json::from));
             return;
         }
         // The first end counts.
         if step.ended_at.is_none() {
+            step.status = Some(end_of(error.as_deref()).text());
             (step.ended_at, step.error) = (Some(time::message(event.ts)), error);
             step.result = result.map(Json::from);
         }
@@ -214,31 +271,64 @@ impl Told {
     fn step_ended(&mut self, event: &EventJson) {
         let number = event.payload.get("step").and_then(Value::as_u64).unwrap_or_default();
         let place = (text(event, "chain_id").to_owned(), number);
-        let names = self.chains.get(&place.0);
-        let name = names.and_then(|names| names.get(usize::try_from(number).ok()?)).cloned().unwrap_or_default();
-        let is_done = text(event, "outcome") == StepState::Done.known_word();
-        if self.called.contains(&place) || name == "agent.think" {
+        let name = self.step_name(event).to_owned();
+        let outcome = StepState::from(text(event, "outcome"));
+        if self.called.contains(&place) || name == THINK {
             return;
         }
         let nested = |field: &str| {
             let text = Some(text(event, field)).filter(|text| !text.is_empty())?;
             Some(Json::from(&serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))))
         };
-        let reason = [text(event, "outcome"), text(event, "reason")].join(": ");
+        let is_done = outcome == StepState::Done;
+        let is_skipped = outcome == StepState::Skipped;
+        let reason = Some(text(event, "reason").to_owned()).filter(|_| is_skipped);
+        let error = [text(event, "outcome"), text(event, "reason")].join(": ");
         self.intent.get_or_insert_with(|| name.clone());
         self.steps.push(InteractionStepRow {
             action: Some(name),
+            action_id: Some(event.event_id.to_string()),
             arguments: nested("params"),
             result: nested("result").filter(|_| is_done),
-            error: (!is_done).then_some(reason),
+            error: (!is_done && !is_skipped).then_some(error),
+            status: Some(outcome.text()),
+            reason,
             ended_at: Some(time::message(event.ts)),
             ..step(event, &InteractionStepKind::Execute)
         });
         self.ended = true;
     }
+
+    /// The name of the step that an event ends.
+    fn step_name(&self, event: &EventJson) -> &str {
+        let number = event.payload.get("step").and_then(Value::as_u64).unwrap_or_default();
+        let names = self.chains.get(text(event, "chain_id"));
+        names.and_then(|names| names.get(usize::try_from(number).ok()?)).map_or("", String::as_str)
+    }
 }
 
-fn step(event: &EventJson, kind: &InteractionStepKind) -> InteractionStepRow {
+/// How a call ended.
+fn end_of(error: Option<&str>) -> StepState {
+    if error.is_some() { StepState::Failed } else { StepState::Done }
+}
+
+fn task_id(event: &EventJson) -> &str {
+    event.payload.get("task").and_then(|task| task.get("task_id")).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_queued(event: &EventJson) -> bool {
+    let kind = event.payload.get("task").and_then(|task| task.get("kind")).and_then(Value::as_str);
+    kind == Some(TaskKind::Queued.known_word())
+}
+
+/// The tasks that steps of chains made in a decision: those steps tell of them.
+fn queued_by_steps(events: &[EventJson]) -> BTreeSet<String> {
+    let ends = events.iter().filter(|event| event.type_name == v1::ChainStepEnded::TYPE);
+    let results = ends.filter_map(|event| serde_json::from_str::<Value>(text(event, "result")).ok());
+    results.filter_map(|result| Some(result.get("task_id")?.as_str()?.to_owned())).collect()
+}
+
+pub(super) fn step(event: &EventJson, kind: &InteractionStepKind) -> InteractionStepRow {
     let mut tokens = event.subject.split('.').skip(1);
     let agent = tokens.next().filter(|noun| *noun != "user").and_then(|_| tokens.next());
     InteractionStepRow {
@@ -265,11 +355,6 @@ pub(super) fn is(event: &EventJson, action: &str) -> bool {
 
 pub(super) fn text<'e>(event: &'e EventJson, field: &str) -> &'e str {
     event.payload.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// None of nothing.
-fn joined(texts: &[&str]) -> Option<String> {
-    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 #[cfg(test)]

@@ -36,6 +36,11 @@ impl Surroundings {
         true
     }
 
+    /// Whether an event is of a chain that looks around.
+    pub fn knows_chain(&self, event: &EventJson) -> bool {
+        self.chains.contains_key(text(event, "chain_id"))
+    }
+
     fn place(&self, event: &EventJson) -> Option<usize> {
         let step = event.payload.get("step").and_then(Value::as_u64).unwrap_or_default();
         Some(self.chains.get(text(event, "chain_id"))? + usize::try_from(step).ok()?)

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use kairo_core::record::Record;
 use kairo_proto::{
     v1::{
-        AgentDecision, DecidedEvent, Json, PartRow, ThreadMessageRow, ThreadToolCallRow, agent_action::Action,
-        decided_event::Event,
+        AgentDecision, ChainStepEnded, DecidedEvent, Json, PartRow, TaskEnded, ThreadMessageRow, ThreadToolCallRow,
+        agent_action::Action, decided_event::Event,
     },
-    words::{MessageRole, ThreadMessageRole},
+    words::{MessageRole, StepState, TaskKind, TaskStatus, ThreadMessageRole},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::stored::Time;
@@ -25,7 +25,7 @@ pub struct Entry {
     pub of: Of,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Of {
     /// A user's message, or what was said elsewhere, by its event.
     User(Uuid),
@@ -33,15 +33,24 @@ pub enum Of {
     End(Uuid),
     /// What was decided there.
     Decision,
+    /// A call of this tool, which the agent itself carried out.
+    Step(String),
+    /// What came of it.
+    StepEnd(String),
 }
 
 impl Of {
-    pub fn sent(self) -> Option<Uuid> {
-        if let Self::User(event) = self { Some(event) } else { None }
+    pub fn sent(&self) -> Option<Uuid> {
+        if let Self::User(event) = self { Some(*event) } else { None }
     }
 
-    pub fn ended(self) -> Option<Uuid> {
-        if let Self::End(action) = self { Some(action) } else { None }
+    pub fn ended(&self) -> Option<Uuid> {
+        if let Self::End(action) = self { Some(*action) } else { None }
+    }
+
+    /// Whether a decision says it.
+    pub fn is_decided(&self) -> bool {
+        matches!(self, Self::Decision | Self::Step(_) | Self::StepEnd(_))
     }
 }
 
@@ -117,10 +126,12 @@ pub fn message(entry: &Entry, thread: &Thread) -> ThreadMessageRow {
         position: entry.position,
         ..ThreadMessageRow::default()
     };
-    match entry.of {
-        Of::User(event) => of_user(row, thread.heard.get(&event)),
-        Of::End(action) => of_tool(row, action, thread.ends.get(&action)),
+    match &entry.of {
+        Of::User(event) => of_user(row, thread.heard.get(event)),
+        Of::End(action) => of_tool(row, *action, thread.ends.get(action)),
         Of::Decision => of_decision(row, entry, thread),
+        Of::Step(tool) => of_step(row, tool, thread.decided.get(&(entry.sequence, entry.position))),
+        Of::StepEnd(_) => of_step_end(row, thread.decided.get(&(entry.sequence, entry.position))),
     }
 }
 
@@ -184,14 +195,70 @@ fn of_decision(row: ThreadMessageRow, entry: &Entry, thread: &Thread) -> ThreadM
     if let Some(Event::ThreadCompacted(compacted)) = &first.event.event {
         return ThreadMessageRow { role: ThreadMessageRole::System.text(), content: compacted.summary.clone(), ..row };
     }
+    if let Some(Event::TaskEnded(ended)) = &first.event.event {
+        return of_task(row, ended);
+    }
     let places = (entry.sequence, 0)..=(entry.sequence, u32::MAX);
     acted(row, thread.decided.range(places).map(|(_, decided)| &decided.event))
 }
 
+/// What came of a task, in the thread in which it was worked on.
+fn of_task(row: ThreadMessageRow, ended: &TaskEnded) -> ThreadMessageRow {
+    if ended.status_word() == TaskStatus::Completed {
+        return ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), content: ended.result.clone(), ..row };
+    }
+    let told: Vec<&str> = [ended.status.as_str(), &ended.reason].into_iter().filter(|part| !part.is_empty()).collect();
+    ThreadMessageRow { role: ThreadMessageRole::System.text(), content: told.join(": "), ..row }
+}
+
+/// A call that the agent itself carried out.
+fn of_step(row: ThreadMessageRow, tool: &str, decided: Option<&Decided>) -> ThreadMessageRow {
+    let row = ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), ..row };
+    let Some((row, event, ended)) = step_ended(row.clone(), decided) else { return row };
+    ThreadMessageRow { tool_calls: vec![called(event, tool, &ended.params)], ..row }
+}
+
+fn of_step_end(row: ThreadMessageRow, decided: Option<&Decided>) -> ThreadMessageRow {
+    let row = ThreadMessageRow { role: ThreadMessageRole::Tool.text(), ..row };
+    let Some((row, event, ended)) = step_ended(row.clone(), decided) else { return row };
+    let ok = ended.outcome_word() == StepState::Done;
+    let reason = || {
+        let told = [ended.outcome.as_str(), &ended.reason].into_iter().filter(|part| !part.is_empty());
+        told.collect::<Vec<_>>().join(": ")
+    };
+    let content = if ok { ended.result.clone() } else { reason() };
+    ThreadMessageRow { tool_call_id: Some(event.event_id.clone()), content, ok: Some(ok), ..row }
+}
+
+fn step_ended(
+    row: ThreadMessageRow,
+    decided: Option<&Decided>,
+) -> Option<(ThreadMessageRow, &DecidedEvent, &ChainStepEnded)> {
+    let Decided { at, event } = decided?;
+    let Some(Event::ChainStepEnded(ended)) = &event.event else { return None };
+    let correlation_id = event.correlation_id.clone();
+    Some((ThreadMessageRow { correlation_id, timestamp: Some((*at).into()), ..row }, event, ended))
+}
+
+/// A task that was queued along with words; one that a step of a chain queued is that step's.
+fn queued(event: &DecidedEvent, steps: &[Value]) -> Option<ThreadToolCallRow> {
+    let Some(Event::TaskScheduled(scheduled)) = &event.event else { return None };
+    let task = scheduled.task.as_ref().filter(|task| task.kind_word() == TaskKind::Queued)?;
+    let is_of_step = steps.iter().any(|result| result.get("task_id").is_some_and(|id| *id == *task.task_id));
+    let arguments = json!({ "title": task.title, "text": task.text }).to_string();
+    (!is_of_step).then(|| called(event, "task.queue", &arguments))
+}
+
 /// What was said and called in one decision.
-fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent>) -> ThreadMessageRow {
+fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent> + Clone) -> ThreadMessageRow {
     let (mut said, mut tool_calls, mut is_failure) = (Vec::new(), Vec::new(), false);
+    let results = events.clone().filter_map(|event| match &event.event {
+        Some(Event::ChainStepEnded(ended)) => serde_json::from_str(&ended.result).ok(),
+        _ => None,
+    });
+    let results: Vec<Value> = results.collect();
     for event in events {
+        tool_calls.extend(queued(event, &results));
         let Some(Event::Action(action)) = &event.event else { continue };
         match &action.action {
             Some(Action::Say(say)) => {

@@ -65,8 +65,10 @@ fn steps(row: &InteractionRow) -> Vec<Step<'_>> {
 
 #[test]
 fn a_turn_is_planned_executed_and_reflected_on() {
+    let delivered = event(2, "kairo.agent.bob.message", v1::AgentMessage::TYPE, Uuid::nil(), json!({ "text": "" }));
     let all = vec![
         sent(),
+        delivered,
         thought(3, "I need a clock."),
         call(3, CALL),
         result(4, CALL, true),
@@ -75,8 +77,8 @@ fn a_turn_is_planned_executed_and_reflected_on() {
     ];
     let status = |events: usize| of(all[..events].to_vec()).status;
     assert_eq!(
-        [1, 2, 3, 4, 5, 6].map(status),
-        ["started", "planning", "executing", "reflecting", "planning", "completed"]
+        [1, 2, 3, 4, 5, 6, 7].map(status),
+        ["started", "planning", "planning", "executing", "reflecting", "planning", "completed"]
     );
     let turn = of(all);
     assert_eq!(
@@ -153,10 +155,81 @@ fn a_plan_is_the_intent_and_its_steps_are_executed_with_or_without_tools() {
         [
             ("plan", None, Some("1. look\n2. remember"), None, None, true),
             ("execute", None, None, Some("memory.append"), None, true),
-            ("execute", None, None, Some("tools.now"), Some("skipped: why"), true),
+            ("execute", None, None, Some("tools.now"), None, true),
         ]
     );
+    let standing = |at: usize| (turn.steps[at].status.as_deref(), turn.steps[at].reason.as_deref());
+    assert_eq!([standing(1), standing(2)], [(Some("done"), None), (Some("skipped"), Some("why"))]);
     assert_eq!(turn.steps[1].result.as_ref().unwrap().value(), json!("kept"));
+}
+
+#[test]
+fn a_plain_answer_is_an_answer() {
+    let turn = of(vec![sent(), thought(3, "Easy."), reply(3)]);
+    assert_eq!(steps(&turn), [("answer", Some("Easy."), Some("It is noon."), None, None, true)]);
+    assert_eq!((turn.input_tokens, turn.intent.as_deref()), (100, None));
+}
+
+#[test]
+fn drafts_reviews_and_revisions_are_steps_in_their_order_within_and_over_decisions() {
+    let review = |sequence: u64, verdict: &str, draft: &str| {
+        let told = json!({ "text": "", "verdict": verdict, "reason": format!("{verdict} it"), "draft": draft });
+        decided(sequence, v1::AgentReflected::TYPE, told)
+    };
+    let said = |sequence: u64, text: &str| {
+        let mut reply = reply(sequence);
+        reply.payload["text"] = json!(text);
+        reply
+    };
+    let turn = of(vec![
+        sent(),
+        decided(3, v1::AgentGoal::TYPE, json!({ "text": "To catch a train." })),
+        thought(3, "By heart."),
+        review(3, "act", "One."),
+        call(3, CALL),
+        result(4, CALL, true),
+        review(5, "revise", "Two."),
+        thought(5, "Shorter."),
+        review(5, "finished", "Three."),
+        said(5, "Three."),
+    ]);
+    assert_eq!(
+        steps(&turn),
+        [
+            ("plan", None, Some("To catch a train."), None, None, true),
+            ("draft", Some("By heart."), Some("One."), None, None, true),
+            ("review", Some("act it"), Some("act"), None, None, true),
+            ("execute", None, None, Some("tools.now"), None, true),
+            ("revision", None, Some("Two."), None, None, true),
+            ("review", Some("revise it"), Some("revise"), None, None, true),
+            ("revision", Some("Shorter."), Some("Three."), None, None, true),
+            ("review", Some("finished it"), Some("finished"), None, None, true),
+            ("answer", None, Some("Three."), None, None, true),
+        ]
+    );
+    // Where no review is left, what is written after the last one is a revision.
+    let turn = of(vec![sent(), review(3, "revise", "One."), said(3, "Two.")]);
+    assert_eq!(steps(&turn).iter().map(|step| step.0).collect::<Vec<_>>(), ["draft", "review", "revision"]);
+    assert_eq!((turn.input_tokens, turn.output_tokens), (100, 10), "counted once");
+}
+
+#[test]
+fn a_task_that_is_queued_is_a_call_told_once() {
+    let task = json!({ "task_id": OTHER, "kind": "queued", "title": "Pay", "text": "Pay the crane." });
+    let scheduled = event(3, DECISION, v1::TaskScheduled::TYPE, CALL, json!({ "text": "", "task": task }));
+    let turn = of(vec![sent(), scheduled.clone(), reply(3)]);
+    let [planned, queued, answered] = turn.steps.as_slice() else { panic!("{turn:?}") };
+    assert_eq!((planned.kind.as_str(), planned.input_tokens), ("plan", 100));
+    assert_eq!((queued.action.as_deref(), queued.status.as_deref()), (Some("task.queue"), Some("done")));
+    assert_eq!(queued.arguments.as_ref().unwrap().value(), json!({ "title": "Pay", "text": "Pay the crane." }));
+    assert_eq!(answered.kind, "answer");
+    // As a step of a chain it is that step.
+    let chain = json!({ "chain_id": "c", "plan": "", "text": "", "steps": [{ "event": "task.queue" }] });
+    let ended = json!({ "chain_id": "c", "step": 0, "outcome": "done", "params": "{}", "result": json!({ "task_id": OTHER }).to_string() });
+    let ended = decided(3, v1::ChainStepEnded::TYPE, ended);
+    let turn = of(vec![sent(), decided(3, v1::ChainStarted::TYPE, chain), scheduled, ended]);
+    let actions: Vec<_> = turn.steps.iter().filter_map(|step| step.action.as_deref()).collect();
+    assert_eq!(actions, ["task.queue"]);
 }
 
 #[test]

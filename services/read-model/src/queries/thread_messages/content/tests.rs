@@ -1,4 +1,4 @@
-use kairo_proto::v1::{AgentAction, Ask, Say, TaskStarted, ThreadCompacted, ToolCall};
+use kairo_proto::v1::{AgentAction, Ask, Say, Task, TaskScheduled, TaskStarted, ThreadCompacted, ToolCall};
 use serde_json::json;
 
 use super::*;
@@ -107,4 +107,51 @@ fn what_cannot_be_read_leaves_no_gap() {
         let message = message(&of(4, 0, what), &Thread::default());
         assert_eq!((message.sequence, message.role.as_str(), message.content.as_str()), (7, role, ""));
     }
+}
+
+#[test]
+fn what_the_agent_itself_carries_out_is_a_call_and_its_end_and_a_task_ends_with_its_answer() {
+    let step = |outcome: &str| ChainStepEnded {
+        outcome: outcome.into(),
+        params: r#"{"text":"Pay."}"#.into(),
+        result: r#"{"task_id":"t"}"#.into(),
+        reason: "no room".into(),
+        ..Default::default()
+    };
+    let ended = |status: &str| {
+        let (result, reason) = ("All paid.".to_owned(), "no money".to_owned());
+        decided(Event::TaskEnded(TaskEnded { status: status.into(), result, reason, ..Default::default() }))
+    };
+    let steps = [step("done"), step("failed")].map(Event::ChainStepEnded).map(decided);
+    let events = steps.into_iter().chain([ended("completed"), ended("failed")]);
+    let thread =
+        Thread { decided: (0..).zip(events).map(|(at, event)| ((4, at), event)).collect(), ..Thread::default() };
+    let told = |position: u32, what: Of| message(&of(4, position, what), &thread);
+    let call = told(0, Of::Step("task.queue".into()));
+    assert_eq!((call.role.as_str(), call.tool_calls[0].tool.as_str()), ("assistant", "task.queue"));
+    assert_eq!(call.tool_calls[0].arguments.as_ref().unwrap().value(), json!({ "text": "Pay." }));
+    let end = told(0, Of::StepEnd("task.queue".into()));
+    assert_eq!((end.role.as_str(), end.content.as_str(), end.ok), ("tool", r#"{"task_id":"t"}"#, Some(true)));
+    assert_eq!(end.tool_call_id.as_ref(), Some(&call.tool_calls[0].id));
+    let failed = told(1, Of::StepEnd("task.queue".into()));
+    assert_eq!((failed.content.as_str(), failed.ok), ("failed: no room", Some(false)));
+    let answers = [told(2, Of::Decision), told(3, Of::Decision)].map(|it| (it.role, it.content));
+    assert_eq!(
+        answers,
+        [("assistant", "All paid."), ("system", "failed: no money")].map(|(a, b)| (a.into(), b.into()))
+    );
+}
+
+#[test]
+fn a_task_that_is_queued_along_with_words_is_a_call_of_that_message() {
+    let task = Task { task_id: "t".into(), kind: "queued".into(), text: "Pay.".into(), ..Default::default() };
+    let scheduled = || decided(Event::TaskScheduled(TaskScheduled { task: Some(task.clone()) }));
+    let calls = |more: Option<Decided>| {
+        let events = [scheduled(), say("I will.")].into_iter().chain(more);
+        let decided = (0..).zip(events).map(|(at, event)| ((4, at), event)).collect();
+        message(&of(4, 1, Of::Decision), &Thread { decided, ..Thread::default() }).tool_calls
+    };
+    assert_eq!(calls(None)[0].tool, "task.queue");
+    let by_step = ChainStepEnded { result: r#"{"task_id":"t"}"#.into(), ..Default::default() };
+    assert_eq!(calls(Some(decided(Event::ChainStepEnded(by_step)))), []);
 }
