@@ -14,3 +14,4 @@ pub mod cluster;
 pub mod login;
 #[path = "../multiply.rs"]
 pub mod multiply;
+pub mod situations;
