@@ -106,7 +106,9 @@ fn a_wrong_row_of_a_statement_is_found() {
     for row in ["| a | `one` | |", "| a | `one`, `two` | but |", "| a | | because |"] {
         assert_eq!(mistake(row, &tests), None);
     }
-    for row in ["| a | | |", "| a | `three` | |", "| a | one | |", "| a | `one` |", "| | `one` | |", "| a | `one`, `x` | y |"] {
+    for row in
+        ["| a | | |", "| a | `three` | |", "| a | one | |", "| a | `one` |", "| | `one` | |", "| a | `one`, `x` | y |"]
+    {
         assert!(mistake(row, &tests).is_some(), "{row}");
     }
 }

@@ -12,8 +12,8 @@ mod phrases;
 
 use std::{collections::BTreeSet, env, ops::Range, thread};
 
-use self::phrases::{Kind, Phrases};
 pub use self::phrases::Language;
+use self::phrases::{Kind, Phrases};
 use crate::chaos::random::Random;
 
 /// How many seeds a test takes unless `KAIRO_SITUATIONS` says otherwise: few, as each takes a second.

@@ -28,8 +28,10 @@ fn corrected(mut speaker: Speaker) -> Corrected {
 /// The model that learns finds out both facts, then corrects the one by its number, and then has nothing to say.
 fn rules(corrected: &Corrected) -> Vec<Value> {
     let Corrected { agent, fact, other, requests } = corrected;
-    let remembered = |content: &str, replaces: Value| json!({ "kind": "fact", "content": content, "replaces": replaces });
-    let learned = |at: usize, when: Value, items: Value| rule(format!("{agent}-learn-{at}"), when, json!([{ "json": items }]));
+    let remembered =
+        |content: &str, replaces: Value| json!({ "kind": "fact", "content": content, "replaces": replaces });
+    let learned =
+        |at: usize, when: Value, items: Value| rule(format!("{agent}-learn-{at}"), when, json!([{ "json": items }]));
     let numbered = format!(r"(?<number>\d+)\. fact \([0-9-]+\): {}", regex::escape(&fact.before));
     let again = json!([remembered(&fact.after, json!("{{ captures.number | int }}"))]);
     let first = json!([remembered(&other.before, json!(0)), remembered(&fact.before, json!(0))]);
@@ -39,15 +41,12 @@ fn rules(corrected: &Corrected) -> Vec<Value> {
         "conversation_contains": requests[1],
         "conversation_matches": numbered,
     });
-    vec![
-        learned(1, matched, again),
-        learned(0, is(&requests[0]), first),
-        learned(2, is(&requests[2]), json!([])),
-    ]
+    vec![learned(1, matched, again), learned(0, is(&requests[0]), first), learned(2, is(&requests[2]), json!([]))]
 }
 
 fn shared_rules() -> Vec<Value> {
-    let queue = json!([{ "text": "I will.", "tool_calls": [{ "tool": "task.queue", "arguments": { "text": "{{ user }}" } }] }]);
+    let queue =
+        json!([{ "text": "I will.", "tool_calls": [{ "tool": "task.queue", "arguments": { "text": "{{ user }}" } }] }]);
     vec![
         rule("acknowledge".into(), json!({ "system_starts_with": "You are agent.acknowledge" }), queue),
         rule("work".into(), json!({ "system_starts_with": "You are agent.work" }), json!([{ "text": "Done." }])),
@@ -102,7 +101,8 @@ async fn a_corrected_fact_replaces_the_older_one_in_recall_and_search() {
     work(&mut world, &all, 2).await;
     let asked = world.model_requests().await;
     for Corrected { fact, requests, .. } in &all {
-        let is_work = |request: &&Value| request["rule"] == "work" && request["body"].to_string().contains(&requests[2]);
+        let is_work =
+            |request: &&Value| request["rule"] == "work" && request["body"].to_string().contains(&requests[2]);
         let told = asked.iter().find(is_work).unwrap()["body"].to_string();
         assert!(told.contains(&fact.after) && !told.contains(&fact.before), "{told}");
     }

@@ -38,7 +38,8 @@ fn rules(job: &Job) -> Vec<Value> {
     let spawn = json!({ "program": "job", "args": [progress, percent.to_string()] });
     let in_progress = r#""message":"(?<message>[^"]*)","percent":(?<percent>[0-9.]+)"#;
     let running = r#""process_id":"(?<id>[0-9a-f-]{36})""#;
-    let canceled = json!([{ "tool_calls": [{ "tool": "process.cancel", "arguments": { "process_id": "{{ captures.id }}" } }] }]);
+    let canceled =
+        json!([{ "tool_calls": [{ "tool": "process.cancel", "arguments": { "process_id": "{{ captures.id }}" } }] }]);
     vec![
         rule(
             format!("{agent}-begin"),
@@ -68,11 +69,8 @@ async fn a_status_question_in_any_language_is_answered_from_what_is_in_flight() 
     let jobs: Vec<Job> = seeds().flat_map(|seed| Speaker::all(seed).into_iter().map(move |it| job(seed, it))).collect();
     let rules: Vec<Value> = jobs.iter().flat_map(rules).collect();
     let programs = json!({ "job": { "path": "/bin/sh", "args": ["-c", PROGRAM, "job"] } });
-    let wanted = wanted(&rules).env(
-        Service::ProcessSupervisor,
-        "KAIRO_PROCESS_SUPERVISOR__PROGRAMS",
-        programs.to_string(),
-    );
+    let wanted =
+        wanted(&rules).env(Service::ProcessSupervisor, "KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs.to_string());
     let mut world = wanted.start().await;
     let is_offered =
         |event: &EventJson| event.type_name == v1::ToolCatalogue::TYPE && event.text().contains("process.spawn");

@@ -36,7 +36,11 @@ fn rules(all: &[Spoken]) -> Vec<Value> {
     let work = json!([{ "tool_calls": [{ "tool": "tools.now", "arguments": {} }] }, { "text": "Done: {{ user }}" }]);
     vec![
         rule("acknowledge".into(), to_acknowledge, queue),
-        rule("chat".into(), json!({ "system_starts_with": "You are agent.acknowledge" }), json!([{ "text": "Hello." }])),
+        rule(
+            "chat".into(),
+            json!({ "system_starts_with": "You are agent.acknowledge" }),
+            json!([{ "text": "Hello." }]),
+        ),
         rule("learn".into(), json!({ "system_starts_with": "You are agent.learn" }), json!([{ "json": [] }])),
         rule("work".into(), json!({ "system_starts_with": "You are agent.work" }), work),
     ]

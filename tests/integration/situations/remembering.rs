@@ -17,9 +17,8 @@ struct Told {
 }
 
 fn told(mut speaker: Speaker) -> Told {
-    let message = |speaker: &mut Speaker| {
-        (speaker.request(), (0..PARALLEL).map(|_| speaker.fact().before).collect::<Vec<_>>())
-    };
+    let message =
+        |speaker: &mut Speaker| (speaker.request(), (0..PARALLEL).map(|_| speaker.fact().before).collect::<Vec<_>>());
     Told { agent: speaker.name(), messages: (0..MESSAGES).map(|_| message(&mut speaker)).collect() }
 }
 

@@ -121,8 +121,16 @@ const CHINESE: Phrases = Phrases {
         "帮{name}在{place}订{number}号吊车。",
         "今晚之前我要{place}{number}号订单的数字。",
     ],
-    small_talk: &["早上好，我是{place}{number}室的{name}！", "谢谢，{name}说我们{number}个人都很满意。", "{place}又下雨了，第{number}天。"],
-    status_questions: &["{name}想知道{number}号怎么样了？", "{place}的{number}号现在到哪一步了？", "{number}号快好了吗？"],
+    small_talk: &[
+        "早上好，我是{place}{number}室的{name}！",
+        "谢谢，{name}说我们{number}个人都很满意。",
+        "{place}又下雨了，第{number}天。",
+    ],
+    status_questions: &[
+        "{name}想知道{number}号怎么样了？",
+        "{place}的{number}号现在到哪一步了？",
+        "{number}号快好了吗？",
+    ],
     progress: &["正在处理{place}的{number}号", "{name}称完了{number}号箱", "第{number}行已核对"],
 };
 
@@ -208,6 +216,10 @@ const ARABIC: Phrases = Phrases {
         "شكرًا، {name} سعيد، ونحن {number} أيضًا.",
         "المطر يهطل في {place} من جديد، اليوم {number}.",
     ],
-    status_questions: &["هل من جديد عن {number}؟ يسأل {name}", "إلى أين وصل {number} في {place}؟", "هل اقترب {number} من النهاية؟"],
+    status_questions: &[
+        "هل من جديد عن {number}؟ يسأل {name}",
+        "إلى أين وصل {number} في {place}؟",
+        "هل اقترب {number} من النهاية؟",
+    ],
     progress: &["اللوح {number} من {place}", "وُزِن الصندوق {number}، {name}", "عُدّ الصفّ {number}"],
 };
