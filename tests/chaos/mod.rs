@@ -18,7 +18,7 @@ mod orders;
 pub mod peers;
 pub mod plan;
 mod probe;
-mod random;
+pub mod random;
 pub mod report;
 mod rest;
 mod run;

@@ -36,24 +36,80 @@ fn tests_in(text: &str) -> Vec<String> {
     found
 }
 
+/// The names of all tests of the project.
+fn all_tests() -> BTreeSet<String> {
+    let mut tests = BTreeSet::new();
+    ["services", "tests", "proto"].into_iter().for_each(|folder| collect(&root().join(folder), &mut tests));
+    tests
+}
+
+/// The rows of the table of each section of a page, below the table's head.
+fn tables(page: &str) -> Vec<Vec<&str>> {
+    let rows = |section: &str| section.lines().filter(|line| line.starts_with("| ")).skip(1).count();
+    assert!(page.split("\n## ").skip(1).all(|section| rows(section) > 1), "a section without a table");
+    page.split("\n## ")
+        .skip(1)
+        .map(|section| section.lines().filter(|line| line.starts_with("| ")).skip(1).collect())
+        .collect()
+}
+
+/// The tests that a cell names.
+fn named(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
 #[test]
 fn every_test_that_is_named_is_there() {
     let page = fs::read_to_string(root().join("docs/acceptance.md")).unwrap();
-    let mut tests = BTreeSet::new();
-    ["services", "tests", "proto"].into_iter().for_each(|folder| collect(&root().join(folder), &mut tests));
-    let sections: Vec<&str> = page.split("\n## ").skip(1).collect();
-    assert!(sections.len() > 5, "{sections:?}");
-    for section in sections {
-        // Below the table's head.
-        let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
-        assert!(rows.len() > 1, "{section}");
-        for row in rows {
-            let held = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
-            let named: Vec<&str> = held.split('`').skip(1).step_by(2).collect();
-            assert!(!named.is_empty(), "nothing holds: {row}");
-            let missing: Vec<_> = named.into_iter().filter(|name| !tests.contains(*name)).collect();
-            assert!(missing.is_empty(), "{row}: {missing:#?}");
-        }
+    let tests = all_tests();
+    let tables = tables(&page);
+    assert!(tables.len() > 5, "{}", tables.len());
+    for row in tables.into_iter().flatten() {
+        let named = named(row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap());
+        assert!(!named.is_empty(), "nothing holds: {row}");
+        let missing: Vec<_> = named.into_iter().filter(|name| !tests.contains(*name)).collect();
+        assert!(missing.is_empty(), "{row}: {missing:#?}");
+    }
+}
+
+/// What is wrong with a row of `tests/statements.md`.
+fn mistake(row: &str, tests: &BTreeSet<String>) -> Option<String> {
+    let cells: Vec<&str> = row.trim().trim_matches('|').split('|').map(str::trim).collect();
+    let [statement, held, deviates] = cells.as_slice() else { return Some(format!("{row}: not three columns")) };
+    if statement.is_empty() || !held.replace(", ", "").split('`').step_by(2).all(str::is_empty) {
+        return Some(format!("{row}: a statement and the names of tests are wanted"));
+    }
+    let named = named(held);
+    if named.is_empty() && deviates.is_empty() {
+        return Some(format!("{row}: neither a test nor the reason why there is none"));
+    }
+    let missing: Vec<_> = named.into_iter().filter(|name| !tests.contains(*name)).collect();
+    (!missing.is_empty()).then(|| format!("{row}: there are no tests {missing:?}"))
+}
+
+#[test]
+fn every_statement_names_tests_that_are_there_or_says_why_none_is() {
+    let page = fs::read_to_string(root().join("tests/statements.md")).unwrap();
+    let tests = all_tests();
+    let tables = tables(&page);
+    assert_eq!(tables.len(), 5);
+    let rows: Vec<&str> = tables.into_iter().flatten().collect();
+    assert!(rows.len() >= 120, "{}", rows.len());
+    assert_eq!(rows.iter().collect::<BTreeSet<_>>().len(), rows.len(), "a row stands there twice");
+    let mistakes: Vec<String> = rows.into_iter().filter_map(|row| mistake(row, &tests)).collect();
+    assert!(mistakes.is_empty(), "{mistakes:#?}");
+}
+
+#[test]
+fn a_wrong_row_of_a_statement_is_found() {
+    let tests = BTreeSet::from(["one".to_owned(), "two".to_owned()]);
+    for row in ["| a | `one` | |", "| a | `one`, `two` | but |", "| a | | because |"] {
+        assert_eq!(mistake(row, &tests), None);
+    }
+    for row in
+        ["| a | | |", "| a | `three` | |", "| a | one | |", "| a | `one` |", "| | `one` | |", "| a | `one`, `x` | y |"]
+    {
+        assert!(mistake(row, &tests).is_some(), "{row}");
     }
 }
 

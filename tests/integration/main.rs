@@ -89,6 +89,7 @@ mod replicas;
 mod roles;
 mod rotation;
 mod search;
+mod situations;
 mod strange;
 mod structure;
 mod submodules;

@@ -16,3 +16,4 @@ pub mod cluster;
 pub mod login;
 #[path = "../multiply.rs"]
 pub mod multiply;
+pub mod situations;

@@ -448,6 +448,17 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_answers_and_of_output_are_in_no_stream() {
+        assert_eq!([LIVE_TOKEN.store, LIVE_OUTPUT.store], [Store::Live; 2]);
+        for filter in [EVENTS_SUBJECTS, TIMERS_SUBJECTS].concat() {
+            assert!(
+                !matches!(filter.split('.').nth(1), None | Some("live" | "*" | ">")),
+                "{filter} takes what is live"
+            );
+        }
+    }
+
+    #[test]
     fn what_is_due_enters_the_log_by_way_of_the_timers() {
         assert!(TIMERS_SUBJECTS.contains(&TASK_DUE.stored_filter().as_str()));
         assert!(EVENTS_SUBJECTS.contains(&TASK_TRIGGERED.stored_filter().as_str()));

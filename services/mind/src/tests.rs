@@ -6,6 +6,7 @@ mod caps;
 mod chains;
 mod chat_clients;
 mod compacting;
+mod completing;
 mod composition;
 mod correcting;
 mod deadlines;

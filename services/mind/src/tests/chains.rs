@@ -81,7 +81,7 @@ fn kind(event: &DecidedEvent) -> String {
 }
 
 /// The calls of a decision: action id and arguments.
-fn called(record: &Record) -> Vec<(String, Value)> {
+pub(super) fn called(record: &Record) -> Vec<(String, Value)> {
     let call = |event: &DecidedEvent| {
         Some((event.event_id.clone(), serde_json::from_str(&event.tool_call()?.arguments).unwrap()))
     };
