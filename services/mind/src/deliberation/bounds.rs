@@ -36,34 +36,50 @@ const TURNS: usize = 1_000;
 /// What people are told where the mind has no room for another chain.
 const TOO_MUCH_UNDER_WAY: &str = "too much is under way already";
 
+/// Why no chain begins: in full, for operators, and as people are told.
+pub(super) struct NoRoom {
+    reason: String,
+    for_people: String,
+}
+
+impl NoRoom {
+    /// Which bound of the mind it is means nothing to people.
+    fn of_the_mind(reason: String) -> Self {
+        Self { reason, for_people: TOO_MUCH_UNDER_WAY.to_owned() }
+    }
+
+    fn of_a_task(reason: String) -> Self {
+        Self { for_people: reason.clone(), reason }
+    }
+}
+
 impl Deliberation<'_> {
     /// Why this turn may begin no chain.
-    pub(super) fn no_room_for_a_chain(&self, turn_id: Uuid) -> Option<String> {
+    pub(super) fn no_room_for_a_chain(&self, turn_id: Uuid) -> Option<NoRoom> {
         // What a model begins is bounded by its steps, and by the calls that the message may take.
         let is_bounded = self.limits.memory_rules == 0 || self.turn(turn_id).and_then(Turn::task).is_some();
         if is_bounded && self.chains >= BEGUN {
-            return Some(format!("more than {BEGUN} chains were to begin at once"));
+            return Some(NoRoom::of_the_mind(format!("more than {BEGUN} chains were to begin at once")));
         }
         let others = || self.mind.turns.iter().filter(|(id, _)| **id != turn_id).map(|(_, turn)| turn);
         let running = || others().filter_map(|turn| turn.chain.as_ref()).filter(|chain| !chain.steps.is_empty());
         if running().count() >= CHAINS {
-            return Some(format!("{CHAINS} chains run already"));
+            return Some(NoRoom::of_the_mind(format!("{CHAINS} chains run already")));
         }
         if running().map(Chain::size).sum::<usize>() > CHAIN_BYTES {
-            return Some("what runs already takes too much room".to_owned());
+            return Some(NoRoom::of_the_mind("what runs already takes too much room".to_owned()));
         }
         let task = self.turn(turn_id).and_then(Turn::task)?;
         self.mind.tasks.get(task).filter(|task| matches!(task.what, What::Time { .. }))?;
         let runs = others().filter(|turn| turn.task() == Some(task)).count();
-        (runs >= RUNS).then(|| format!("{runs} earlier runs of it are not over"))
+        (runs >= RUNS).then(|| NoRoom::of_a_task(format!("{runs} earlier runs of it are not over")))
     }
 
     /// A chain does not begin, and whoever wanted it is told.
-    pub(super) fn refuse_chain(&mut self, turn_id: Uuid, reason: &str) {
+    pub(super) fn refuse_chain(&mut self, turn_id: Uuid, no_room: &NoRoom) {
+        let NoRoom { reason, for_people } = no_room;
         self.fail(turn_id, "too_many_chains", reason, 1, false);
-        // Which bound of the mind it is, is for operators.
-        let is_bound = reason.contains("chains") || reason.contains("room");
-        let reason = if is_bound && self.limits.memory_rules > 0 { TOO_MUCH_UNDER_WAY } else { reason };
+        let reason = if self.limits.memory_rules > 0 { for_people } else { reason };
         if self.turn(turn_id).and_then(Turn::task).is_some() {
             self.tell_undone(turn_id, reason);
             return self.end_chain(turn_id, Uuid::nil(), &ChainOutcome::Failed, reason);

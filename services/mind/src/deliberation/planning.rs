@@ -76,8 +76,8 @@ impl Deliberation<'_> {
         backs: &[Back],
     ) {
         self.settle();
-        if let Some(reason) = self.no_room_for_a_chain(turn_id) {
-            return self.refuse_chain(turn_id, &reason);
+        if let Some(no_room) = self.no_room_for_a_chain(turn_id) {
+            return self.refuse_chain(turn_id, &no_room);
         }
         let step = |(at, step): (usize, &Step)| {
             let Back { call_id, passed_back, .. } = backs.get(at).cloned().unwrap_or_default();
