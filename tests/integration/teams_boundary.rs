@@ -132,7 +132,7 @@ async fn at_work(world: &World) {
     decided(world, "market", "w", 1_000, first).await;
     decided(world, "market", "", 0, vec![briefed(false, "it is not news"), queued(1, "Next", "2999-01-01T00:00:00Z")])
         .await;
-    let started = TaskStarted { task_id: Uuid::from_u128(2).to_string(), thread_id };
+    let started = TaskStarted { task_id: Uuid::from_u128(2).to_string(), thread_id, before_work: false };
     let tasks = vec![queued(2, "Read pages", ""), queued(3, "Read more", ""), Event::TaskStarted(started)];
     decided(world, "market-reader", "w", 500, tasks).await;
     let changed = TeamChanged { status: "paused".into(), reason: "enough".into(), over_budget: true, decided: 0 };
