@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_queued_task_is_worked_on_in_a_thread_and_has_a_result() {
         let [task_id, thread_id] = [ID, "w"].map(str::to_owned);
-        let started = Event::TaskStarted(TaskStarted { task_id: task_id.clone(), thread_id });
+        let started = Event::TaskStarted(TaskStarted { task_id: task_id.clone(), thread_id, before_work: false });
         let ended = TaskEnded {
             task_id: task_id.clone(),
             status: "completed".into(),

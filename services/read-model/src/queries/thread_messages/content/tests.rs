@@ -44,7 +44,7 @@ fn what_was_said_and_called_in_one_decision_is_one_message() {
 #[test]
 fn a_task_that_is_begun_is_what_its_user_said_and_a_summary_is_the_systems() {
     let id = Uuid::from_u128(3);
-    let started = TaskStarted { task_id: id.to_string(), thread_id: "t".into() };
+    let started = TaskStarted { task_id: id.to_string(), thread_id: "t".into(), before_work: false };
     let compacted = ThreadCompacted { summary: "It was about the budget.".into(), ..Default::default() };
     let events =
         [decided(Event::TaskStarted(started)), decided(Event::ThreadCompacted(compacted)), say("no part of it")];
