@@ -33,6 +33,7 @@ mod congestion;
 mod consents;
 mod console;
 mod contract;
+mod deadlines;
 mod delivery;
 mod deployment;
 mod documents;

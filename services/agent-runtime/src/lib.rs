@@ -13,6 +13,7 @@ mod config;
 mod drafts;
 pub mod effects;
 mod estimate;
+mod failing_calls;
 mod given_up;
 mod handed_over;
 mod live;
@@ -37,6 +38,7 @@ use kairo_core::{
 };
 use tokio::sync::Semaphore;
 
+use self::failing_calls::FailingCalls;
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
 pub use live::Live;
 pub use models::{Answers, Found, Models, NoParts, Parts, Stored};
@@ -71,6 +73,7 @@ pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>
         loads: Semaphore::new(config.agent_runtime.loads_at_once),
         bytes: AtomicUsize::new(0),
         config: config.agent_runtime,
+        failing: FailingCalls::new(readiness.clone()),
     });
     shards.observe();
     readiness.announce("");

@@ -1,5 +1,6 @@
 //! One agent in the memory of the replica that owns it; [`working`] what it works on beside its conversations.
 
+mod restarting;
 mod working;
 
 use std::time::Duration;
@@ -12,10 +13,7 @@ use kairo_core::{
     subjects::AGENT_DECISION,
     vocabulary::{Newer, NotUnderstood},
 };
-use kairo_mind::{
-    log::{Diverged, HELD, Log, Pushed, Ready, Snapshot},
-    state::Interjection,
-};
+use kairo_mind::log::{Diverged, HELD, Log, Pushed, Ready, Snapshot};
 use kairo_proto::{Body, v1::AgentDecision};
 use tokio::{task::AbortHandle, time::Instant};
 use uuid::Uuid;
@@ -281,24 +279,6 @@ impl Resident {
             Err(Diverged) => return Taken::Diverged,
         }
         Taken::Well
-    }
-
-    /// Whether a decision on the way is to begin again for a message that has come, which is then decided on with it.
-    fn wants_restart(&self, message: u64) -> bool {
-        let Some(log) = &self.log else { return false };
-        let policy = log.state.profile.as_ref().map(|profile| profile.interjection).unwrap_or_default();
-        let may = policy == Interjection::Restart && self.running.is_some() && self.restarts < self.restarts_allowed;
-        may && log.would_join(message)
-    }
-
-    /// The decision on the way begins again, with what came. What was answered for it is of no use.
-    fn begin_again(&mut self) {
-        self.restarts += 1;
-        self.interrupt();
-        self.paid.abandon();
-        if let Some(log) = &mut self.log {
-            log.join_anew();
-        }
     }
 
     /// The next input that wants a decision, if it may be decided on now.

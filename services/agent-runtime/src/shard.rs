@@ -42,6 +42,7 @@ use tokio::{
 use self::{agents::Agents, catching_up::CatchingUp, saving::Saved};
 use crate::{
     config::AgentRuntimeConfig,
+    failing_calls::{FailingCalls, OfPartition},
     handed_over::{self, HandedOver},
     resident::{Resident, Taken},
     snapshots::{self, Absent, FORMAT, Loaded},
@@ -63,6 +64,8 @@ pub struct Shards {
     pub loads: Semaphore,
     /// What agents take of memory, in bytes.
     pub bytes: AtomicUsize,
+    /// Calls of models that agents do without since they fail.
+    pub failing: FailingCalls,
 }
 
 impl Shards {
@@ -143,13 +146,16 @@ struct Shard {
     since_saved: usize,
     /// Whether the last thing before handing over was saved.
     all_saved: bool,
+    failing: OfPartition,
 }
 
 impl Shard {
     fn new(shards: Arc<Shards>, tenure: &Tenure, checkpoints: Checkpoints, told: mpsc::UnboundedSender<Told>) -> Self {
         let pressure = Pressure::new(shards.config.pending_inputs);
+        let failing = shards.failing.of(tenure.partition);
         Self {
             shards,
+            failing,
             partition: tenure.partition,
             tenure: tenure.clone(),
             agents: Agents::default(),

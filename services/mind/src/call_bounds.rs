@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kairo_proto::v1::{AgentDecision, DecidedEvent};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -109,6 +110,20 @@ impl AgentState {
     pub(super) fn is_under_way_but(&self, correlation: Uuid, turn: Uuid, task: Option<Uuid>) -> bool {
         self.turns.iter().any(|(id, open)| *id != turn && open.correlation == correlation)
             || self.tasks.open.values().any(|open| Some(open.id) != task && open.correlation() == correlation)
+    }
+
+    /// The chain of events that a decision belongs to: of the turn that is due or, of a task that it starts, of that.
+    pub(super) fn decided_for(&self, due: Option<Uuid>, started: Option<&DecidedEvent>) -> Option<Uuid> {
+        let of_turn = due.and_then(|id| self.turns.get(&id)).map(|turn| turn.correlation);
+        of_turn.or_else(|| started?.correlation_id.parse().ok())
+    }
+
+    /// Counts the calls of a decision.
+    pub(super) fn count_calls(&mut self, correlation: Option<Uuid>, at: u64, decision: &AgentDecision) {
+        if let Some(correlation) = correlation {
+            let calls = u64::try_from(decision.completions.len()).unwrap_or(u64::MAX);
+            self.call_bounds.spend(correlation, calls, at);
+        }
     }
 
     /// After each decision.

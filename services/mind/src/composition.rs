@@ -7,7 +7,7 @@
 
 use kairo_events::{ids, record::Record, tool_groups};
 use kairo_proto::{
-    v1::{self, AgentDecision, AgentRequest, ToolError, ToolResult},
+    v1::{self, AgentAnswered, AgentDecision, AgentRequest, DecidedEvent, ToolError, ToolResult},
     words::{RequestKind, ToolErrorKind},
 };
 use serde::{Deserialize, Serialize};
@@ -211,10 +211,13 @@ impl AgentState {
     }
 
     /// Whoever asked is answered: the turn is over, and its thread.
-    pub(super) fn request_answered(&mut self, turn: Uuid, thread_id: &str) {
+    pub(super) fn request_answered(&mut self, turn: Uuid, event: &DecidedEvent, answered: &AgentAnswered) {
+        let left = answered.answer.as_ref().map_or(0, |answer| answer.model_calls_left);
+        let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
+        self.call_bounds.return_to_asker(correlation, u64::from(left));
         self.turns.remove(&turn);
-        if self.threads.get(thread_id).is_some_and(|thread| thread.asked) {
-            self.threads.remove(thread_id);
+        if self.threads.get(&event.thread_id).is_some_and(|thread| thread.asked) {
+            self.threads.remove(&event.thread_id);
         }
     }
 }

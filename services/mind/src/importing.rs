@@ -60,9 +60,9 @@ impl AgentState {
             MessageRole::Agent => Entry::Said { turn, text: cut(&media::in_words(&message.text, &message.parts)) },
             MessageRole::Failure | MessageRole::Unknown(_) => return,
         };
-        let Keeping { limit, now } = self.keeping();
+        let Keeping { limit, now, in_steps } = self.keeping();
         let said_at = message.time.parse::<Timestamp>().ok().map(Timestamp::as_second);
-        let keeping = Keeping { limit, now: now.map(|now| said_at.unwrap_or(now)) };
+        let keeping = Keeping { limit, now: now.map(|now| said_at.unwrap_or(now)), in_steps };
         if let Some(thread) = self.threads.get_mut(&message.thread_id) {
             // It is no news of the day on which it is taken in.
             let (news, touched) = (thread.news, thread.touched);

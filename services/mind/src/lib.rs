@@ -31,6 +31,7 @@ mod events;
 pub mod facts;
 mod folding;
 mod forgetting;
+mod idle_threads;
 mod importing;
 pub mod in_flight;
 pub mod inner_state;

@@ -45,7 +45,7 @@ struct Context {
 
 impl Models {
     /// Takes in what a decision says of answers.
-    pub(super) fn learn(&mut self, decision: &AgentDecision) {
+    pub fn learn(&mut self, decision: &AgentDecision) {
         self.note_failing(decision);
         for completion in &decision.completions {
             self.tell_endings |= !completion.ending.is_empty();
@@ -65,19 +65,48 @@ impl Models {
         self.failing.values_mut().for_each(|failing| failing.pause = failing.pause.saturating_sub(1));
         let own: Vec<&Completion> = decision.completions.iter().filter(|it| it.module.is_empty()).collect();
         let tiers: BTreeSet<&str> = own.iter().map(|completion| completion.tier.as_str()).collect();
+        self.note_failing_submodules(decision);
         for tier in tiers {
             let mut of_tier = own.iter().filter(|completion| completion.tier == tier);
             if !of_tier.all(|completion| is_failed(completion)) {
                 self.failing.remove(tier);
                 continue;
             }
-            let failing = self.failing.entry(tier.to_owned()).or_default();
-            failing.decisions = failing.decisions.saturating_add(1);
-            failing.pause = 1 << failing.decisions.min(MOST_DOUBLINGS);
+            self.failed(tier.to_owned());
         }
     }
 
-    /// The tiers whose answers could not be used lately.
+    /// A submodule whose calls fail rests like a tier, from when decisions say how answers ended. One with nothing to say answers.
+    fn note_failing_submodules(&mut self, decision: &AgentDecision) {
+        if !self.tell_endings {
+            return;
+        }
+        let asked = decision.completions.iter().filter(|completion| !completion.module.is_empty());
+        let failed: BTreeMap<&str, bool> = asked.fold(BTreeMap::new(), |mut failed, completion| {
+            let all = failed.entry(completion.module.as_str()).or_insert(true);
+            *all &= completion.error.is_some();
+            failed
+        });
+        for (module, failed) in failed {
+            match failed {
+                true => self.failed(of_submodule(module)),
+                false => _ = self.failing.remove(&of_submodule(module)),
+            }
+        }
+    }
+
+    fn failed(&mut self, what: String) {
+        let failing = self.failing.entry(what).or_default();
+        failing.decisions = failing.decisions.saturating_add(1);
+        failing.pause = 1 << failing.decisions.min(MOST_DOUBLINGS);
+    }
+
+    /// Whether a submodule is not asked, since it failed lately.
+    pub(super) fn is_submodule_at_rest(&self, module: &str) -> bool {
+        self.failing.get(&of_submodule(module)).is_some_and(|failing| failing.pause > 0)
+    }
+
+    /// The tiers whose answers could not be used lately, and the submodules, as `submodule NAME`.
     pub fn failing(&self) -> &BTreeMap<String, Failing> {
         &self.failing
     }
@@ -100,6 +129,11 @@ impl Models {
     pub(super) fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// What a submodule is called among tiers: no tier has a space in its name.
+fn of_submodule(module: &str) -> String {
+    format!("submodule {module}")
 }
 
 /// Whether nothing came of a call: its endpoint is away or refuses it, or the answer says nothing.
@@ -141,6 +175,24 @@ mod tests {
         assert!(asked.windows(2).all(|pair| pair[1] - pair[0] <= 129));
         models.learn(&decided(vec![failed(), answered()]));
         assert!(models.failing().is_empty());
+    }
+
+    #[test]
+    fn a_submodule_that_fails_rests_and_one_with_nothing_to_say_does_not() {
+        let said = |error: bool, ending: &str| Completion {
+            module: "critic".into(),
+            ending: ending.into(),
+            error: error.then(CompletionError::default),
+            ..Default::default()
+        };
+        for (error, endings, rests) in [(true, true, true), (false, true, false), (true, false, false)] {
+            let mut models = Models::default();
+            if endings {
+                models.learn(&AgentDecision { completions: vec![said(false, "complete")], ..Default::default() });
+            }
+            models.learn(&AgentDecision { completions: vec![said(error, "")], ..Default::default() });
+            assert_eq!(models.is_submodule_at_rest("critic"), rests, "{error} {endings}");
+        }
     }
 
     #[test]

@@ -39,11 +39,6 @@ use super::{
     working::Work,
 };
 
-/// Threads an agent keeps at hand; the one idle longest makes room.
-const THREADS: usize = 1_000;
-/// Text all threads keep for the model, in bytes, so that a snapshot fits one message; the thread idle longest makes
-/// room.
-const MIND_BYTES: usize = 512 * 1024;
 /// Entries of a thread when the profile does not say.
 pub(super) const HISTORY: usize = 200;
 
@@ -247,8 +242,7 @@ impl AgentState {
         let started = || decision.events.iter().find(|it| matches!(it.event, Some(Event::TaskStarted(_))));
         let due = self.due(decision.decided_on()).map(|(id, _)| *id);
         let decided = due.or_else(|| started().and_then(turn_of));
-        let correlation = due.and_then(|id| self.turns.get(&id)).map(|turn| turn.correlation);
-        let correlation = correlation.or_else(|| started()?.correlation_id.parse().ok());
+        let correlation = self.decided_for(due, started());
         self.models.learn(decision);
         // First, since what a decision tells of its own spending is in it.
         self.spend_on(record.envelope.time, decision);
@@ -261,10 +255,7 @@ impl AgentState {
             self.happen(record, decision, event);
         }
         self.spend_on_request(decided, decision);
-        if let Some(correlation) = correlation {
-            let calls = u64::try_from(decision.completions.len()).unwrap_or(u64::MAX);
-            self.call_bounds.spend(correlation, calls, record.sequence);
-        }
+        self.count_calls(correlation, record.sequence, decision);
         let tier = self.thinks_with(decided.and_then(|id| self.turns.get(&id)));
         let own = decision.completions.iter().filter(|completion| completion.module.is_empty());
         let thoughts = own.filter(|completion| completion.tier == tier && self.models.is_step(completion));
@@ -350,9 +341,9 @@ impl AgentState {
             let asked = self.turns.get(&known.turn).is_some_and(|turn| turn.requested().is_some());
             self.doubts.add(Doubt { action, thread_id, tool, arguments, asked, has_verdict: false });
         }
-        let limit = self.history_limit();
+        let keeping = self.keeping();
         if let Some(thread) = self.threads.get_mut(&known.thread_id) {
-            thread.end_call(record.sequence, action, &told(result), &result.parts, limit);
+            thread.end_call(record.sequence, action, &told(result), &result.parts, keeping);
             thread.remember(&record.envelope.id.to_string());
         }
         let Some(turn) = self.turns.get_mut(&known.turn) else { return };
@@ -418,12 +409,7 @@ impl AgentState {
             },
             about::Turn::Goal(goal) => self.goal_guessed(turn_id, goal),
             about::Turn::Reflected(reflected) => self.reflected(record, event, turn_id, reflected),
-            about::Turn::Answered(answered) => {
-                let left = answered.answer.as_ref().map_or(0, |answer| answer.model_calls_left);
-                let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();
-                self.call_bounds.return_to_asker(correlation, u64::from(left));
-                self.request_answered(turn_id, &event.thread_id);
-            }
+            about::Turn::Answered(answered) => self.request_answered(turn_id, event, answered),
             about::Turn::Briefed(briefed) => self.has_conversation(&event.thread_id, &briefed.user),
             about::Turn::TeamChanged(changed) => {
                 let owner = self.profile.as_ref().map(|profile| profile.owner.clone()).unwrap_or_default();
@@ -471,24 +457,11 @@ impl AgentState {
 
     /// How entries are kept that are added now.
     pub(super) fn keeping(&self) -> Keeping {
-        Keeping { limit: self.history_limit(), now: self.now }
+        Keeping { limit: self.history_limit(), now: self.now, in_steps: self.models.tell_endings() }
     }
 
     pub(super) fn history_limit(&self) -> usize {
         self.profile.as_ref().map_or(HISTORY, |profile| profile.history_limit)
-    }
-
-    pub(super) fn forget_idle_threads(&mut self) {
-        let mut bytes: usize = self.threads.values().map(|thread| thread.bytes).sum();
-        while self.threads.len() > THREADS || bytes > MIND_BYTES {
-            let of_turns = self.turns.values().map(|turn| &turn.thread_id);
-            let of_processes = self.processes.running.values().map(|process| &process.thread_id);
-            let open: BTreeSet<&String> = of_turns.chain(of_processes).chain(self.work.threads.values()).collect();
-            let idle =
-                self.threads.iter().filter(|(id, _)| !open.contains(id)).min_by_key(|(_, thread)| thread.touched);
-            let Some(id) = idle.map(|(id, _)| id.clone()) else { return };
-            bytes -= self.threads.remove(&id).map_or(0, |thread| thread.bytes);
-        }
     }
 }
 

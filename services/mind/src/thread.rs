@@ -77,6 +77,9 @@ pub(super) struct Keeping {
     pub limit: usize,
     /// When it is added, in seconds, where that matters.
     pub now: Option<i64>,
+    /// Whether what is oldest makes room a good deal at a time, so that requests begin alike for long: one entry at a time, each
+    /// request begins otherwise, and nothing of it can be served from a cache.
+    pub in_steps: bool,
 }
 
 /// What of a thread is shown to whoever thinks about it; 0 for all of it.
@@ -215,7 +218,7 @@ impl Thread {
             Some(now) => self.times.push_back(now),
             None => self.times.clear(),
         }
-        self.trim(keeping.limit);
+        self.trim(keeping);
     }
 
     /// Notes what it is about by now.
@@ -282,7 +285,7 @@ impl Thread {
     }
 
     /// Notes how a call ended.
-    pub(super) fn end_call(&mut self, sequence: u64, action: Uuid, result: &str, parts: &[Part], limit: usize) {
+    pub(super) fn end_call(&mut self, sequence: u64, action: Uuid, result: &str, parts: &[Part], keeping: Keeping) {
         self.touched = sequence;
         let is_of = |entry: &Entry| matches!(entry, Entry::Called { calls, .. } if calls.iter().any(|call| call.action == action));
         // Only the entry that is changed is copied.
@@ -295,7 +298,7 @@ impl Thread {
             call.result = Some(cut(result));
             call.parts = parts.iter().take(RESULT_PARTS).cloned().collect();
         }
-        self.trim(limit);
+        self.trim(keeping);
     }
 
     /// The call that is this action.
@@ -363,13 +366,18 @@ impl Thread {
         oldest.into_iter().rev().for_each(|entry| self.entries.push_front(entry));
         let text = cut(&format!("{SUMMARIZED}\n{summary}"));
         self.entries.push_front(Entry::Notice { turn: Uuid::nil(), text }.into());
-        self.trim(usize::MAX);
+        self.trim(Keeping { limit: usize::MAX, now: None, in_steps: false });
     }
 
     /// Drops the oldest entries above the limits, always keeping the newest.
-    fn trim(&mut self, limit: usize) {
+    fn trim(&mut self, keeping: Keeping) {
         let mut bytes: usize = self.entries().map(Entry::bytes).sum();
-        while self.entries.len() > 1 && (self.entries.len() > limit || bytes > THREAD_BYTES) {
+        let (mut limit, mut most) = (keeping.limit, THREAD_BYTES);
+        if keeping.in_steps && (self.entries.len() > limit || bytes > most) {
+            limit -= if limit >= SUMMED_UP { limit / 4 } else { 0 };
+            most -= most / 4;
+        }
+        while self.entries.len() > 1 && (self.entries.len() > limit || bytes > most) {
             bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
         }
         let timed = self.times.len().saturating_sub(self.entries.len());
@@ -471,4 +479,29 @@ pub(super) fn cut_to(text: &str, bytes: usize) -> String {
     }
     let kept = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
     format!("{kept}… ({} bytes left out)", text.len() - kept.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_oldest_makes_room_in_steps_so_that_what_is_shown_begins_alike() {
+        for (limit, bytes, in_steps, most_beginnings) in [
+            (200, 10, true, 1_000 / 50 + 1),
+            (200, 10, false, 1_000),
+            (20, 10, true, 1_000),
+            (10_000, 4_000, true, 100),
+        ] {
+            let (mut thread, mut beginnings) = (Thread::default(), BTreeSet::new());
+            for at in 1..=1_000 {
+                let text = format!("{at} {}", "x".repeat(bytes));
+                thread.push(at, Entry::Said { turn: Uuid::nil(), text }, Keeping { limit, now: None, in_steps });
+                assert!(thread.entries.len() <= limit);
+                beginnings.insert(format!("{:?}", thread.entries().next()));
+            }
+            let is_full = thread.entries.len() * 4 >= limit.min(THREAD_BYTES / bytes) * 3 - 4;
+            assert!(is_full && beginnings.len() <= most_beginnings, "{limit} {bytes} {in_steps}: {}", beginnings.len());
+        }
+    }
 }

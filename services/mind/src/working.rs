@@ -368,11 +368,11 @@ impl AgentState {
     /// What a task that is over still has in flight is nobody's to wait for: however it ends changes nothing of the work that
     /// goes on in its thread. What it began in the background, and what is in doubt, is the conversation's from now on.
     fn leave_in_flight(&mut self, record: &Record, turn_id: Uuid, thread_id: &str, asked_in: &str) {
-        let limit = self.history_limit();
+        let keeping = self.keeping();
         for (action, known) in self.in_flight.iter_mut().filter(|(_, known)| known.turn == turn_id) {
             asked_in.clone_into(&mut known.thread_id);
             if let Some(thread) = self.threads.get_mut(thread_id) {
-                thread.end_call(record.sequence, *action, LEFT, &[], limit);
+                thread.end_call(record.sequence, *action, LEFT, &[], keeping);
             }
         }
         let running = self.processes.running.values_mut().map(|process| &mut process.thread_id);

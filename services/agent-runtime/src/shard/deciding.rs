@@ -88,7 +88,11 @@ impl Shard {
                 let said = AgentDecision::of(&record.body);
                 let given_up = said.map(|said| said.given_up.as_slice()).unwrap_or_default();
                 measures::decided(&self.shards.bus, agent, turn, given_up);
-                resident.decided(*record, content)
+                let taken = resident.decided(*record, content);
+                if let Some(log) = &resident.log {
+                    self.failing.note(agent, &log.state);
+                }
+                taken
             }
             Thought::Prepared => {
                 resident.prepared(true);

@@ -14,7 +14,8 @@ use crate::submodules::{Submodule, voiced};
 impl Deliberation<'_> {
     /// Shows what was decided in a thread to all that want to know.
     pub(super) fn broadcast(&mut self, thread_id: &str, through: u64) {
-        let voices: Vec<Submodule> = self.mind.voices().filter(|voice| voice.wants_decisions).cloned().collect();
+        let wants = |voice: &&Submodule| voice.wants_decisions && !self.is_at_rest(voice);
+        let voices: Vec<Submodule> = self.mind.voices().filter(wants).cloned().collect();
         if voices.is_empty() {
             return self.end_broadcast(thread_id, through, Vec::new());
         }
@@ -33,7 +34,7 @@ impl Deliberation<'_> {
             self.add_to(turn_id, thread_id, self.shown_chain(thread_id, through), event);
         }
         if self.have_all_answered(turn_id) {
-            let asked = self.mind.voices().filter(|voice| voice.wants_decisions);
+            let asked = self.mind.voices().filter(|voice| voice.wants_decisions && !self.is_at_rest(voice));
             let modules = asked.map(|voice| voice.name.clone()).collect();
             self.end_broadcast(thread_id, through, modules);
         }

@@ -90,7 +90,8 @@ impl Deliberation<'_> {
             return false;
         }
         let kind = submodules::kind(self.input);
-        let voices: Vec<Submodule> = self.mind.voices().filter(|voice| voice.hears(&kind)).cloned().collect();
+        let hears = |voice: &&Submodule| voice.hears(&kind) && !self.is_at_rest(voice);
+        let voices: Vec<Submodule> = self.mind.voices().filter(hears).cloned().collect();
         let Some(turn) = self.turn(turn_id).filter(|_| !voices.is_empty()) else { return false };
         let now = self.input.envelope.time;
         let of = |voice: &Submodule| voiced::along(&self.mind, turn_id, turn, voice, &kind, now);
@@ -100,6 +101,11 @@ impl Deliberation<'_> {
             self.ask(turn_id, Purpose::Voice(Voice::of(voice, Aim::Along { step })), request);
         }
         true
+    }
+
+    /// Whether a submodule is not asked by itself, since it failed lately. Whoever asks it a question does so all the same.
+    pub(super) fn is_at_rest(&self, voice: &Submodule) -> bool {
+        self.limits.memory_rules > 0 && self.mind.models.is_submodule_at_rest(&voice.name)
     }
 
     /// Asks a submodule a question, for a step that waits for the answer.

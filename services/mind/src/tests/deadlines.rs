@@ -246,9 +246,9 @@ fn calls_of_models_are_shared_with_those_who_are_asked_and_end_with_words() {
 #[test]
 fn a_worker_makes_no_more_calls_than_it_was_given_and_gives_back_the_rest() {
     let given_back = |record: &Record| {
-        let answer = decision(record).events.iter().find_map(|event| match &event.event {
-            Some(Event::TaskEnded(ended)) => ended.answer.clone(),
-            _ => None,
+        let answer = decision(record).events.iter().find_map(|event| {
+            let Some(Event::TaskEnded(ended)) = &event.event else { return None };
+            ended.answer.clone()
         });
         answer.unwrap().model_calls_left
     };

@@ -211,7 +211,7 @@ fn a_thread_is_written_down_once() {
         passed_back: String::new(),
         parts: Vec::new(),
     };
-    let (with, keeping) = (WithCalls::default(), Keeping { limit: 100, now: None });
+    let (with, keeping) = (WithCalls::default(), Keeping { limit: 100, now: None, in_steps: false });
     state.threads.get_mut("t").unwrap().push_call(2, Uuid::nil(), call, with, keeping);
     let request = asked(begin(&state, "memory.append", json!({})));
     let (system, user) = shown(&request);

@@ -1,0 +1,122 @@
+//! What `kairo status` says of agents that do without summaries, lessons and submodules, since the models for these failed lately.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use kairo_core::{ids::Name, service::Readiness};
+use kairo_mind::state::AgentState;
+
+/// What the notes are about.
+const ABOUT: &str = "failing calls";
+/// Agents that are named; of more it is said how many.
+const NAMED: usize = 20;
+
+/// By partition and agent, what failed and in how many decisions in a row.
+type Known = BTreeMap<(u32, Name), BTreeMap<String, u32>>;
+
+/// What fails, of all agents of this replica.
+#[derive(Clone)]
+pub struct FailingCalls {
+    readiness: Readiness,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What fails of the agents of one partition, for as long as it is owned.
+pub struct OfPartition {
+    all: FailingCalls,
+    partition: u32,
+}
+
+impl FailingCalls {
+    pub fn new(readiness: Readiness) -> Self {
+        Self { readiness, known: Arc::default() }
+    }
+
+    pub fn of(&self, partition: u32) -> OfPartition {
+        OfPartition { all: self.clone(), partition }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Known) -> bool) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if change(&mut known) {
+            self.readiness.note_all(ABOUT, notes(&known));
+        }
+    }
+}
+
+impl OfPartition {
+    /// After a decision of this agent.
+    pub fn note(&self, agent: &Name, state: &AgentState) {
+        // Turns that need the heavy model end with its failure, which is told.
+        let beside = state.models.failing().iter().filter(|(what, _)| *what != "heavy");
+        let failing: BTreeMap<String, u32> = beside.map(|(what, failing)| (what.clone(), failing.decisions)).collect();
+        self.all.change(|known| {
+            let key = (self.partition, agent.clone());
+            match failing.is_empty() {
+                true => known.remove(&key).is_some(),
+                false => known.insert(key, failing.clone()).as_ref() != Some(&failing),
+            }
+        });
+    }
+}
+
+impl Drop for OfPartition {
+    fn drop(&mut self) {
+        self.all.change(|known| {
+            let before = known.len();
+            known.retain(|(partition, _), _| *partition != self.partition);
+            known.len() < before
+        });
+    }
+}
+
+fn notes(known: &Known) -> Vec<String> {
+    let line = |((_, agent), failing): (&(u32, Name), &BTreeMap<String, u32>)| {
+        let each = failing.iter().map(|(what, decisions)| match decisions {
+            1 => format!("{what} (1 decision)"),
+            decisions => format!("{what} ({decisions} decisions in a row)"),
+        });
+        let each = each.collect::<Vec<_>>().join(", ");
+        format!("the agent {agent} does without what these models are for, as they failed lately: {each}")
+    };
+    let more = known.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("{more} more agents do without what models are for that failed lately"));
+    known.iter().take(NAMED).map(line).chain(more).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kairo_proto::v1::{AgentDecision, Completion, CompletionError};
+
+    use super::*;
+
+    fn failed(agent: &mut AgentState, tier: &str, is_failed: bool) {
+        let error = is_failed.then(CompletionError::default);
+        let completion = Completion { tier: tier.into(), text: "words".into(), error, ..Default::default() };
+        agent.models.learn(&AgentDecision { completions: vec![completion], ..Default::default() });
+    }
+
+    #[test]
+    fn operators_are_told_what_fails_until_it_answers_or_the_partition_is_elsewhere() {
+        let readiness = Readiness::silent();
+        let all = FailingCalls::new(readiness.clone());
+        let (one, other) = (all.of(1), all.of(2));
+        let (ann, bob) = (Name::parse("ann").unwrap(), Name::parse("bob").unwrap());
+        let mut agent = AgentState::default();
+        failed(&mut agent, "light", true);
+        failed(&mut agent, "light", true);
+        failed(&mut agent, "heavy", true);
+        one.note(&ann, &agent);
+        other.note(&bob, &agent);
+        let notes = readiness.notes();
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].contains("the agent ann") && notes[0].ends_with("light (2 decisions in a row)"), "{notes:?}");
+        failed(&mut agent, "light", false);
+        one.note(&ann, &agent);
+        assert_eq!(readiness.notes().len(), 1);
+        drop(other);
+        assert_eq!(readiness.notes(), [""; 0]);
+    }
+}
