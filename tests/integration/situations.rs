@@ -53,19 +53,22 @@ fn sorted(rows: &[Value], field: &str) -> Vec<String> {
     texts
 }
 
-/// What a search for these words finds among an agent's memories: their contents, without the marks.
+/// Whether search can be expected to find a text: words with a letter in several parts are not found yet (tests/statements.md).
+fn can_be_found(text: &str) -> bool {
+    !text.contains(|c: char| matches!(c, '\u{300}'..='\u{36f}' | '\u{64b}'..='\u{65f}'))
+}
+
+/// What a search for these words finds among an agent's memories, the best first: their contents.
 async fn found(world: &World, agent: &str, words: &str) -> Vec<String> {
     let at_least = world.end_of_log().await.to_string();
-    let query = [("q", words), ("in", "memory"), ("agent", agent), ("at_least", &at_least), ("limit", "100")];
+    let query = [("q", words), ("in", "memory"), ("agent", agent), ("at_least", &at_least)];
     let answer = world.http.get(world.url("/v1/search")).query(&query).send().await.unwrap();
     let answer: Value = answer.json().await.unwrap();
     let hits = answer["hits"].as_array().unwrap_or_else(|| panic!("{answer}"));
-    let mut contents = Vec::new();
-    for hit in hits {
-        let (status, shown) = world.get(&format!("/v1/memories?agent={agent}&q=&limit=100")).await;
-        assert_eq!(status, 200, "{shown}");
-        let memory = shown["memories"].as_array().unwrap().iter().find(|memory| memory["memory_id"] == hit["id"]);
-        contents.push(memory.unwrap_or_else(|| panic!("{hit} in {shown}"))["content"].as_str().unwrap().to_owned());
-    }
-    contents
+    let memories = rows(world, &format!("/v1/memories?agent={agent}"), "memories").await;
+    let content = |hit: &Value| {
+        let memory = memories.iter().find(|memory| memory["memory_id"] == hit["id"]);
+        memory.unwrap_or_else(|| panic!("{hit} in {memories:?}"))["content"].as_str().unwrap().to_owned()
+    };
+    hits.iter().map(content).collect()
 }

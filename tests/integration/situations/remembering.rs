@@ -4,7 +4,7 @@ use kairo_proto::v1;
 use kairo_tests::situations::{Speaker, seeds};
 use serde_json::{Value, json};
 
-use super::{found, kill_runtimes, rows, rule, sorted, wanted};
+use super::{can_be_found, found, kill_runtimes, rows, rule, sorted, wanted};
 
 /// Memories that one answer of the model asks for, and answers for each speaker.
 const PARALLEL: usize = 3;
@@ -55,11 +55,11 @@ async fn parallel_appends_are_as_many_memories_across_kills() {
         facts.sort();
         let (status, state) = world.get(&format!("/v1/agents/{agent}/state")).await;
         assert_eq!(status, 200, "{state}");
-        let recent = state["state"]["memories"]["recent"].as_array().unwrap_or_else(|| panic!("{state}"));
+        let recent = state["memories"]["recent"].as_array().unwrap_or_else(|| panic!("{state}"));
         assert_eq!(sorted(recent, "content"), facts, "in the state");
-        let memories = rows(&world, &format!("/v1/memories?agent={agent}&limit=100"), "memories").await;
+        let memories = rows(&world, &format!("/v1/memories?agent={agent}"), "memories").await;
         assert_eq!(sorted(&memories, "content"), facts, "in the read model");
-        for fact in &facts {
+        for fact in facts.iter().filter(|fact| can_be_found(fact)) {
             assert_eq!(found(&world, agent, fact).await.first(), Some(fact), "by a search");
         }
     }
