@@ -100,6 +100,7 @@ const PURE: &[&str] = &[
     "services/cli/src/watch/process.rs",
     "services/cli/src/watch/report.rs",
     "services/model-sim/src/matching.rs",
+    "services/read-model/src/queries/interaction/passage.rs",
     "services/read-model/src/queries/interaction/steps.rs",
     "services/read-model/src/queries/thread_messages/content.rs",
     "services/read-model/src/search/document.rs",

@@ -11,7 +11,7 @@ use kairo_proto::{
     About, Body, Decided,
     about::{Chain, Tool, Turn},
     time,
-    v1::{self, AgentDecision, agent_action::Action, decided_event::Event},
+    v1::{self, AgentDecision, AgentRequest, agent_action::Action, decided_event::Event},
     words::RequestKind,
 };
 use serde::{Deserialize, Serialize};
@@ -160,9 +160,17 @@ fn whole(record: &Record, type_name: &'static str) -> Heading {
         event_id: envelope.id,
         type_name,
         correlation_id: envelope.correlation_id,
-        causation_id: envelope.causation_id,
+        causation_id: asked_by(record).or(envelope.causation_id),
         thread_id: envelope.thread_id.clone(),
     }
+}
+
+/// The event that has another agent asked, told from the ids of a request: logs of before epoch 10 name the decision that holds it,
+/// which is no event.
+fn asked_by(record: &Record) -> Option<Uuid> {
+    let request = AgentRequest::of(&record.body)?;
+    let action = Uuid::parse_str(&request.request_id).ok()?;
+    (ids::derived(action, "request") == record.envelope.id).then_some(action)
 }
 
 fn decided(record: &Record, event: &v1::DecidedEvent, position: u32) -> Option<Heading> {
