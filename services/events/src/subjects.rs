@@ -450,7 +450,7 @@ mod tests {
     #[test]
     fn pieces_of_answers_and_of_output_are_in_no_stream() {
         assert_eq!([LIVE_TOKEN.store, LIVE_OUTPUT.store], [Store::Live; 2]);
-        for filter in [EVENTS_SUBJECTS, TIMERS_SUBJECTS].concat() {
+        for filter in EVENTS_SUBJECTS.into_iter().chain(TIMERS_SUBJECTS) {
             assert!(
                 !matches!(filter.split('.').nth(1), None | Some("live" | "*" | ">")),
                 "{filter} takes what is live"
