@@ -413,7 +413,7 @@ fn deck(random: &mut Random) -> Vec<Card> {
 }
 
 fn again(random: &mut Random) -> Blow {
-    Blow::PublishAgain { messages: random.between(5, 20), choice: random.next() }
+    Blow::PublishAgain { messages: random.between(5, 20), choice: random.draw() }
 }
 
 fn millis(random: &mut Random, least: u64, most: u64) -> Duration {

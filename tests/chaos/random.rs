@@ -7,11 +7,11 @@ pub struct Random(u64);
 impl Random {
     /// A sequence of its own for each purpose, so that more faults do not change the load.
     pub fn new(seed: u64, purpose: &str) -> Self {
-        let mixed = purpose.bytes().fold(seed, |mixed, byte| Self(mixed ^ u64::from(byte)).next());
+        let mixed = purpose.bytes().fold(seed, |mixed, byte| Self(mixed ^ u64::from(byte)).draw());
         Self(mixed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -20,7 +20,7 @@ impl Random {
 
     /// From 0 up to, but not, `end`; 0 if that is 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next().checked_rem(end).unwrap_or(0)
+        self.draw().checked_rem(end).unwrap_or(0)
     }
 
     /// Both ends included.
@@ -47,7 +47,7 @@ mod tests {
     fn the_same_seed_and_purpose_give_the_same_numbers() {
         let numbers = |seed, purpose| {
             let mut random = Random::new(seed, purpose);
-            std::array::from_fn::<u64, 4, _>(|_| random.next())
+            std::array::from_fn::<u64, 4, _>(|_| random.draw())
         };
         assert_eq!(numbers(7, "load"), numbers(7, "load"));
         assert_ne!(numbers(7, "load"), numbers(8, "load"));

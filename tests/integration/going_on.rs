@@ -65,7 +65,7 @@ async fn told(world: &World, sent: &Sent, fits: impl Fn(&str) -> bool) -> EventJ
         event.correlation_id == sent.event_id
             && event.type_name == v1::AgentAction::TYPE
             && event.payload["final"] != true
-            && fits(&event.text())
+            && fits(event.text())
     };
     world.log.wait(is_told).await
 }
