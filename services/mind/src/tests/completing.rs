@@ -17,7 +17,7 @@ fn strict() -> Agent {
         _ => tool.clone(),
     };
     let tools: Vec<Tool> = agent.catalogue.tools.iter().map(strict).collect();
-    agent.catalogue = Catalogue { version: "c2".into(), tools: tools.into() };
+    agent.catalogue = Catalogue { version: "c2".into(), tools };
     agent
 }
 
