@@ -126,7 +126,7 @@ async fn state_changes_of_a_turn_notify_listeners_over_sse_and_websocket_and_who
     let shown = kairo(&world, &["turn", "show", &turn.to_string(), "--follow"]).await;
     assert_eq!(shown.status.code(), Some(0), "{shown:?}");
     let begin: Vec<_> = lines(&shown).into_iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
-    assert_eq!(begin.first().zip(begin.last()), Some((&TURN[0].to_owned(), &TURN[4].to_owned())), "{shown:?}");
+    assert_eq!(begin.first().zip(begin.last()), Some((&TURN[1].to_owned(), &TURN[4].to_owned())), "{shown:?}");
     let shown = kairo(&world, &["turn", "show", &turn.to_string(), "--follow", "--json"]).await;
     let shown: Vec<Value> = lines(&shown).into_iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(statuses(&shown), TURN);

@@ -141,9 +141,9 @@ impl AgentState {
     /// Counts for its task what a decision of the work lane took.
     pub(super) fn spend_on_task(&mut self, decided: Option<Uuid>, decision: &AgentDecision) {
         let started = || {
-            decision.events.iter().find_map(|it| match &it.event {
-                Some(Event::TaskStarted(started)) => Uuid::parse_str(&started.task_id).ok(),
-                _ => None,
+            decision.events.iter().find_map(|it| {
+                let Some(Event::TaskStarted(started)) = &it.event else { return None };
+                Uuid::parse_str(&started.task_id).ok()
             })
         };
         let of_turn = decided.and_then(|id| self.turns.get(&id)).and_then(Turn::work);

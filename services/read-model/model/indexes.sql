@@ -78,7 +78,6 @@ CREATE INDEX inner_state_by_sequence ON inner_state (sequence);
 -- What is held of a user.
 CREATE INDEX messages_of_user ON messages (user_id, sequence, position) WHERE user_id IS NOT NULL AND sequence IS NOT NULL;
 CREATE INDEX memory_versions_of_memory ON memory_versions (agent, memory_id, sequence, position);
-CREATE INDEX memory_versions_of_user ON memory_versions (user_id, sequence, position) WHERE user_id IS NOT NULL;
 CREATE INDEX memories_of_user ON memories (user_id, sequence, position) WHERE user_id IS NOT NULL;
 CREATE INDEX inner_state_changes_of_user ON inner_state_changes (user_id, sequence, position) WHERE user_id <> '';
 CREATE INDEX model_calls_of_user ON model_calls (user_id, sequence) WHERE user_id IS NOT NULL;

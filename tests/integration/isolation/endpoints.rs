@@ -112,6 +112,9 @@ fn attempt(access: &Access, joe: &Things) -> Attempt {
         ("GET", "/v1/interactions/{turn_id}") => Read(vec![format!("/v1/interactions/{correlation}")]),
         ("GET", "/v1/chains/{chain_id}") => Read(vec![format!("/v1/chains/{chain}")]),
         ("GET", "/v1/memories/{agent}/{memory_id}") => Read(vec![format!("/v1/memories/{AGENT}/{memory}")]),
+        ("GET", "/v1/memories/{agent}/{memory_id}/history") => {
+            Read(vec![format!("/v1/memories/{AGENT}/{memory}/history")])
+        }
         ("GET", "/v1/approvals/{action_id}") => Read(vec![format!("/v1/approvals/{approval}")]),
         ("GET", "/v1/actions/{action_id}") => Read(vec![format!("/v1/actions/{action}")]),
         ("GET", "/v1/processes/{process_id}") => Read(vec![format!("/v1/processes/{process}")]),

@@ -132,7 +132,6 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("day <= $7::date) ORDER BY memories.day", "'a7', NULL, NULL, NULL, NULL, NULL, NULL, 20", "memories_of_agent"),
     ("day <= $7::date) ORDER BY memories.day", "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 20", "memories_by_place"),
     ("FROM memory_versions WHERE agent = $1", "'a7', {ID}, {END}, 50", "memory_versions_of_memory"),
-    ("FROM memory_versions WHERE event_id = ANY", "ARRAY[{ID}]", "memory_versions_pkey"),
     ("FROM inner_state WHERE", "'a7', NULL, NULL, NULL, {END}, 50", "inner_state_of_agent"),
     ("FROM inner_state_changes WHERE true", "'a7', NULL, 'k7', NULL, {END}, 50", "inner_state_changes_of_key"),
     ("tasks.task_id = $1", "{ID}", "tasks_pkey firings_of_task"),
@@ -193,6 +192,11 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("FROM messages WHERE sequence IS NOT NULL AND event_id = ANY", "ARRAY[{ID}]", "messages_pkey"),
     ("tasks.task_id = ANY($1)", "ARRAY[{ID}]", "tasks_pkey firings_of_task"),
     ("FROM inner_state_changes WHERE event_id = ANY", "ARRAY[{ID}]", "inner_state_changes_pkey"),
+    (
+        "AND user_id IS NOT NULL AND event_id = ANY($9)",
+        "NULL, 'u7', NULL, NULL, NULL, NULL, NULL, 50, ARRAY[{ID}]",
+        "memories_of_user",
+    ),
     ("messages.user_id = offers.user_id WHERE offer_id = ANY", "ARRAY[{ID}]", "offers_pkey messages_pkey"),
     (
         "ON true WHERE user_id = $1) AS pieces",
@@ -205,7 +209,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
         "messages_of_user events_pkey",
     ),
     ("FROM tasks WHERE user_id = $1) AS pieces", "'u7', 0, 0, '', 50", "tasks_of_user events_pkey"),
-    ("FROM memory_versions WHERE user_id = $1) AS pieces", "'u7', 0, 0, '', 50", "memory_versions_of_user events_pkey"),
+    ("FROM memories WHERE user_id = $1) AS pieces", "'u7', 0, 0, '', 50", "memories_of_user events_pkey"),
     (
         "FROM inner_state_changes WHERE user_id = $1) AS pieces",
         "'u7', 0, 0, '', 50",

@@ -10,6 +10,7 @@ use super::{is_generated, is_test, root, rust_files};
 /// messages, folders of mail, kinds of content from outside.
 const OTHERS_TOO: &[&str] = &[
     "agent",
+    "answer",
     "approval",
     "archived",
     "assistant",
@@ -17,6 +18,7 @@ const OTHERS_TOO: &[&str] = &[
     "chain",
     "continue",
     "decision",
+    "draft",
     "environment",
     "event",
     "failure",

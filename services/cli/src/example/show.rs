@@ -6,7 +6,7 @@ use console::{style, truncate_str};
 use jiff::Timestamp;
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
-use kairo_proto::words::StepState;
+use kairo_proto::words::{RequestKind, StepState};
 use serde_json::Value;
 
 use super::{
@@ -113,8 +113,10 @@ fn in_words(type_name: &str, event: &EventJson, zone: &str) -> Option<(&'static 
             ("thought", format!("{}: {}", field(event, "module"), event.text()))
         }
         v1::SubmoduleFailed::TYPE => ("thought", format!("{} is {}", field(event, "module"), field(event, "kind"))),
-        v1::AgentRequest::TYPE if field(event, "kind") != "cancel" => ("asked", event.text().to_owned()),
-        v1::AgentAction::TYPE if field(event, "kind") == "cancel" => {
+        v1::AgentRequest::TYPE if field(event, "kind") != RequestKind::Cancel.as_str() => {
+            ("asked", event.text().to_owned())
+        }
+        v1::AgentAction::TYPE if field(event, "kind") == RequestKind::Cancel.as_str() => {
             ("asked", format!("{}: to stop", field(event, "agent")))
         }
         v1::AgentBriefed::TYPE => ("briefing", event.text().to_owned()),

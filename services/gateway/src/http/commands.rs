@@ -123,7 +123,7 @@ impl Ingest for Command {
         let target = target(&mut fields, word, allowed);
         let budget = Budget::read(&mut fields);
         if let Some(field) = budget.field().filter(|_| !matches!((word, &target), ("resume", Some(Target::Team(_))))) {
-            fields.reject(field, "nothing, as no team is resumed");
+            fields.reject("command", format!("resume of a team, since {field} is given"));
         }
         let command_id = fields.optional("command_id", CLIENT_ID, text(client_id));
         if let (Some(agent), Some(Target::Team(team))) = (&agent, &target)

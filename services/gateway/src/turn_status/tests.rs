@@ -52,7 +52,7 @@ fn change(sequence: u64, previous: &str, status: &str) -> Change {
 fn each_change_of_a_turns_status_is_told_once_with_what_it_was_before() {
     let expected = [
         change(1, "", "started"),
-        change(3, "started", "planning"),
+        change(2, "started", "planning"),
         change(3, "planning", "executing"),
         change(5, "executing", "reflecting"),
         change(6, "reflecting", "completed"),
@@ -60,7 +60,7 @@ fn each_change_of_a_turns_status_is_told_once_with_what_it_was_before() {
     assert_eq!(changes(&mut Known::default(), &turn(), false), expected);
     // To who watches the agent, it begins where it comes to the agent.
     let of_agent = changes(&mut Known::default(), &turn()[1..], true);
-    assert_eq!((of_agent[0].clone(), &of_agent[1..]), (change(2, "", "started"), &expected[1..]));
+    assert_eq!((of_agent[0].clone(), &of_agent[1..]), (change(2, "", "planning"), &expected[2..]));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use kairo_core::{principal::Principal, record::Record};
 use kairo_local::{Postgres, Tools};
 use kairo_proto::v1::{
     AgentApproval, AgentBriefed, AgentChoice, AgentMessage, ApprovalRequested, ChainEnded, ChainStarted, ChainStep,
-    DecidedEvent, ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, StateDeleted, StateWritten,
-    TaskChanged, TaskFired, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched,
+    DecidedEvent, MemoryAppended, ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, StateDeleted,
+    StateWritten, TaskChanged, TaskFired, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched,
     ThreadSuggested, ToolCall, ToolError, ToolInvocation, ToolInvoke, ToolProgress, ToolResult, UserMessage,
     UserMessageUndelivered, agent_action::Action, decided_event::Event,
 };
@@ -130,6 +130,11 @@ fn history() -> Vec<Record> {
         let written = StateWritten { key: key.into(), content: content.into(), ..Default::default() };
         decided_as("u", content, Event::StateWritten(written))
     };
+    let remembered = |content: &str| {
+        let memory_id = Uuid::from_u128(4).to_string();
+        let remembered = MemoryAppended { memory_id, content: content.into(), ..Default::default() };
+        decided_as("u", &format!("remembered {content}"), Event::MemoryAppended(remembered))
+    };
     let deleted = Event::StateDeleted(StateDeleted { key: "k".into(), ..Default::default() });
     let deleted = decided_as("u", "deleted", deleted);
     let compacted = ThreadCompacted { thread_id: "u".into(), ..Default::default() };
@@ -191,6 +196,8 @@ fn history() -> Vec<Record> {
         ended_of_eve(41, &other, true),
         record(42, "kairo.agent.eve.approval", verdict("did_not_happen", &other)),
         record(43, "kairo.user.cat.undelivered", refused),
+        decision(44, "eve", [remembered("first"), remembered("second")]),
+        decision(45, "eve", [remembered("third"), remembered("third")]),
     ]
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{number, rows};
 use crate::{
-    ReadError, Snapshot,
+    MAX_ROWS, ReadError, Snapshot,
     search::is_unspaced,
     shown::At,
     stored::{Key, Text, U64},
@@ -38,7 +38,7 @@ pub struct MemoriesQuery {
     /// About these days, both included.
     pub from: Option<Date>,
     pub to: Option<Date>,
-    /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS).
+    /// At most so many, and never more than [`MAX_ROWS`].
     pub limit: u32,
 }
 
@@ -49,7 +49,7 @@ pub struct MemoryHistoryQuery {
     pub memory_id: Uuid,
     /// Those written before this message of the log.
     pub before: Option<u64>,
-    /// At most so many, and never more than [`MAX_ROWS`](crate::MAX_ROWS).
+    /// At most so many, and never more than [`MAX_ROWS`].
     pub limit: u32,
 }
 
@@ -220,10 +220,12 @@ impl Snapshot {
         Ok(versions.fetch_all(&mut **self.connection().await).await?)
     }
 
-    /// What these events say, by the primary key.
-    pub(super) async fn memory_versions(&self, events: &[Uuid]) -> Result<Vec<MemoryRow>, ReadError> {
-        let versions = versions!("memory_versions WHERE event_id = ANY($1)", events);
-        Ok(versions.fetch_all(&mut **self.connection().await).await?)
+    /// What these events say that was written for a user. By index `memories_of_user`.
+    pub(super) async fn memories_of(&self, user: &str, events: &[Uuid]) -> Result<Vec<MemoryRow>, ReadError> {
+        let query = MemoriesQuery { user: Some(user.to_owned()), limit: MAX_ROWS, ..MemoriesQuery::default() };
+        let memories =
+            memories!(query, "0::float8", "", "AND user_id IS NOT NULL AND event_id = ANY($9) ORDER BY ", events);
+        Ok(memories.fetch_all(&mut **self.connection().await).await?)
     }
 }
 

@@ -186,10 +186,13 @@ impl IntoResponse for Error {
                 if let Some(seconds) = self.retry_after {
                     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
                 }
-                // What trying again cannot help costs nobody another turn.
-                if !is_passing && self.status != StatusCode::GATEWAY_TIMEOUT && !self.status.is_client_error()
-                    || self.status == StatusCode::TOO_MANY_REQUESTS && !is_passing
-                {
+                // What trying again cannot help costs nobody another turn. Clients try again what is answered with one of these.
+                let is_tried_again = match self.status {
+                    StatusCode::GATEWAY_TIMEOUT => false,
+                    StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT => true,
+                    status => !status.is_client_error(),
+                };
+                if is_tried_again && !is_passing {
                     response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
                 }
                 response

@@ -189,7 +189,7 @@ fn appended(
         "keywords": event.keywords,
     });
     if let (Some(known), Some(fields)) = (replaced, result.as_object_mut()) {
-        fields.insert("replaced".to_owned(), json!(known.content));
+        fields.insert("before".to_owned(), json!(known.content));
     }
     Ok(Done { events: vec![Event::MemoryAppended(event)], result })
 }

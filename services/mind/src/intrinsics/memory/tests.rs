@@ -170,7 +170,7 @@ fn what_corrects_a_memory_replaces_it_and_nobody_elses() {
     let memory = memories(&done)[0];
     assert_eq!(memory.memory_id, Uuid::from_u128(1).to_string());
     assert_eq!((memory.kind.as_str(), memory.subject.as_str()), ("fact", "Aurora"));
-    assert_eq!(done.result["replaced"], "The Aurora berths at quay 7.");
+    assert_eq!(done.result["before"], "The Aurora berths at quay 7.");
     // What the corrected memory came from is not what the correction came from.
     assert_eq!(memory.source_event_ids, [Uuid::from_u128(9).to_string()]);
     for other in [2, 3, 4, 5] {

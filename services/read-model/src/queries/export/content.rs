@@ -47,7 +47,7 @@ impl Snapshot {
         if sources.is_empty() {
             return Ok(Vec::new());
         }
-        let mut rows = self.rows_of(section, &sources).await?;
+        let mut rows = self.rows_of(section, &wanted.user, &sources).await?;
         let whole = |source: Source| {
             let said = rows.remove(&source.id)?;
             let Source { agent, thread_id, sequence, event_id, .. } = source;
@@ -58,7 +58,7 @@ impl Snapshot {
         Ok(sources.into_iter().filter_map(whole).collect())
     }
 
-    async fn rows_of(&self, section: &ExportSection, sources: &[Source]) -> Result<Rows, ReadError> {
+    async fn rows_of(&self, section: &ExportSection, user: &str, sources: &[Source]) -> Result<Rows, ReadError> {
         let ids: Vec<Uuid> = sources.iter().filter_map(|source| source.id.parse().ok()).collect();
         let events: Vec<Uuid> = sources.iter().filter_map(|source| source.event_id).collect();
         let rows = match section {
@@ -72,7 +72,7 @@ impl Snapshot {
             ExportSection::Messages => keyed!(self.messages_of(&ids).await?, message, |row| row.event_id.clone()),
             ExportSection::Tasks => keyed!(self.tasks_of(&ids).await?, task, |row| row.task_id.clone()),
             ExportSection::Memories => {
-                let rows = self.memory_versions(&events).await?;
+                let rows = self.memories_of(user, &events).await?;
                 keyed!(rows, memory, |row| format!("{}/{}", row.agent, row.memory_id))
             }
             ExportSection::InnerState => {

@@ -48,7 +48,7 @@ macro_rules! sources {
 
 impl Snapshot {
     /// The next of a section. By the indexes of what is a user's: `threads_of_user`, `messages_of_user`, `tasks_of_user`,
-    /// `memory_versions_of_user`, `inner_state_changes_of_user`, `approvals_of_user`, `offers_of_user`, `briefings_of_user`; what
+    /// `memories_of_user`, `inner_state_changes_of_user`, `approvals_of_user`, `offers_of_user`, `briefings_of_user`; what
     /// happened in their threads by `actions_of_thread`, `chains_of_thread`, `model_calls_of_user` and
     /// `model_calls_of_thread`, what happened in none by `actions_outside_threads`.
     pub(super) async fn sources(
@@ -90,7 +90,7 @@ impl Snapshot {
                  WHERE user_id = $1")
             }
             ExportSection::Memories => {
-                of!("SELECT event_id::text AS id, agent, thread_id, sequence, position, event_id FROM memory_versions
+                of!("SELECT agent || '/' || memory_id AS id, agent, thread_id, sequence, position, event_id FROM memories
                  WHERE user_id = $1")
             }
             ExportSection::InnerState => {

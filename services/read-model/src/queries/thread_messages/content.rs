@@ -252,9 +252,9 @@ fn queued(event: &DecidedEvent, steps: &[Value]) -> Option<ThreadToolCallRow> {
 /// What was said and called in one decision.
 fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent> + Clone) -> ThreadMessageRow {
     let (mut said, mut tool_calls, mut is_failure) = (Vec::new(), Vec::new(), false);
-    let results = events.clone().filter_map(|event| match &event.event {
-        Some(Event::ChainStepEnded(ended)) => serde_json::from_str(&ended.result).ok(),
-        _ => None,
+    let results = events.clone().filter_map(|event| {
+        let Some(Event::ChainStepEnded(ended)) = &event.event else { return None };
+        serde_json::from_str(&ended.result).ok()
     });
     let results: Vec<Value> = results.collect();
     for event in events {

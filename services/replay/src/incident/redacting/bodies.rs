@@ -22,7 +22,7 @@ const OF_FORM: &[&str] = &[
 /// Fields of 64 bits, which are texts in the JSON of messages.
 #[rustfmt::skip]
 const NUMBERS: &[&str] = &[
-    "asked_at", "cached", "cached_tokens", "context_tokens", "cost", "cursor", "decided", "decision_sequence", "facts",
+    "answered_at_ms", "asked_at", "cached", "cached_tokens", "context_tokens", "cost", "cursor", "decided", "decision_sequence", "facts",
     "given_up_cost", "given_up_unpriced_tokens", "grace_ms", "history", "input", "input_tokens", "letter", "max_parts_bytes", "max_rss_bytes", "occurrence", "output", "output_tokens", "overtaking",
     "previous", "profile_sequence", "received_bytes", "retry_after_ms", "sent", "sequence", "size", "stderr_bytes", "stdout_bytes", "system",
     "system_ms", "target_after", "through", "timeout_ms", "tokens", "tokens_in_total", "tokens_per_day", "tools",
