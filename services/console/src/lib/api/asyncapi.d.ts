@@ -38,7 +38,8 @@ export interface components {
             /** @description message: What users say, and what they choose. result: What came of a call, or of what another agent was asked for. process: How a process in the background ended. event: What happens outside: mail, events of other systems. task: A task that begins, by its time or by its turn. approval: A human's verdict. */
             hears?: ("message" | "result" | "process" | "event" | "task" | "approval")[];
             deadline_ms?: number | 0 | unknown;
-            wants_decisions?: boolean;
+            /** @description As in a profile. */
+            wants_decisions?: boolean | null;
         };
         /** @description An event as people and clients see it. */
         Event: {
@@ -277,6 +278,10 @@ export interface components {
             team?: components["schemas"]["Name"];
             /** @description The submodule that the agent is to have, or, of one to remove, its name. */
             submodule?: components["schemas"]["OrderedSubmodule"];
+            /** @description Of a team that is resumed, what it may spend in a day from here on, as in CreateTeamRequest, where its owner says so; without them that stays as it is. */
+            tokens_per_day?: number;
+            /** @example 2.50 */
+            cost_per_day?: string;
         } | {
             /** @constant */
             command?: "cancel";
@@ -293,8 +298,13 @@ export interface components {
             /** @enum {unknown} */
             command?: "archive" | "unarchive";
         } | {
+            /** @constant */
+            command?: "resume";
+        } | {
             /** @enum {unknown} */
-            command?: "pause" | "resume" | "archive";
+            command?: "pause" | "archive";
+            tokens_per_day?: never;
+            cost_per_day?: never;
         } | {
             /** @constant */
             command?: "remove";

@@ -1132,6 +1132,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/memories/{agent}/{memory_id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All that a memory of an agent said, the newest first
+         * @description Each version names the events it came from. Secrets come sealed.
+         */
+        get: operations["getMemoryHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/messages": {
         parameters: {
             query?: never;
@@ -2321,6 +2341,8 @@ export interface components {
             max_submodules?: number;
             /** @description The agents that it is composed of: their tools are offered as its own, the first member that has a tool carries its calls out. They must be there, and the caller must be allowed to act on them. */
             members?: components["schemas"]["GivenMember"][];
+            /** @description Calls of models that everything which one message sets off may take, over all agents; 0 for 500. Where they are made, the turn ends with the failure too_many_model_calls. */
+            message_model_calls?: number;
             /** @description What it works for on its own account, in up to 8000 bytes; takes conduct background and an owner. */
             mission?: string;
             /** @description Seconds from the end of its work until it asks itself what to do for its mission; 0 for the default, an hour. */
@@ -2339,6 +2361,8 @@ export interface components {
             planning?: "tools" | "chain";
             /** @description Up to gateway.max_prompt_bytes bytes. */
             prompt: string;
+            /** @description Seconds until what another agent was asked for (team.delegate, member.ask, calls of members' tools) is late, where the call does not say; 0 for 600. */
+            request_deadline?: number;
             /** @description What a session of its work may take; takes conduct background. */
             session?: components["schemas"]["GivenSession"];
             /** @description Seconds until a queued task that failed is tried again; 0 for the default, a minute. */
@@ -2347,6 +2371,8 @@ export interface components {
             submodules?: components["schemas"]["GivenSubmodule"][];
             /** @description So many answers in a conversation after which the light model sums it up, when nothing else is to be done: lists and searches find it by that. 0 for only where a plan or thread.summarize does. */
             summary_after?: number;
+            /** @description What one queued task may take, in all its sessions together; takes conduct background. A task that reaches one of them has failed. */
+            task?: components["schemas"]["GivenSession"];
             /**
              * @description Which thread a message belongs to.
              * @enum {unknown}
@@ -2824,6 +2850,14 @@ export interface components {
             /** @description What to ask for as after to go on; none where the log ends. */
             next_after: number | null;
         };
+        /** @description What the memory said, the newest first. What was only written again with its keywords is not a version of its own. */
+        GetMemoryHistoryResponse: {
+            /** @description What to ask for as before to go on; none where nothing more is known. */
+            next_before: number | null;
+            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            position: number;
+            versions: components["schemas"]["MemoryRow"][];
+        };
         /** @description The memory. Secrets come sealed. */
         GetMemoryResponse: {
             memory: components["schemas"]["MemoryRow"];
@@ -2945,6 +2979,7 @@ export interface components {
             max_reflections?: number;
             max_steps?: number;
             max_submodules?: number;
+            message_model_calls?: number;
             /** @description Seconds from the end of the team's work until it asks itself what to do for the mission; 0 for an hour. */
             next_run_after?: number;
             /**
@@ -2958,10 +2993,12 @@ export interface components {
              */
             planning?: "tools" | "chain";
             prompt: string;
+            request_deadline?: number;
             session?: components["schemas"]["GivenSession"];
             session_pause?: number;
             submodules?: components["schemas"]["GivenSubmodule"][];
             summary_after?: number;
+            task?: components["schemas"]["GivenSession"];
             /**
              * @description single: One for each user. topics: thread.match says, and asks the user where it would leave the current one.
              * @enum {unknown}
@@ -2997,7 +3034,7 @@ export interface components {
             /** @description One that is idempotent, does nothing that others see, and needs nobody's consent. */
             tool: string;
         };
-        /** @description What a session of work may take; 0 and empty for any amount. Where one of them is reached, the task at hand goes back into the queue, and work goes on after session_pause. */
+        /** @description What a session of work, or a task, may take; 0 and empty for any amount. Where one of a session is reached, the task at hand goes back into the queue, and goes on after session_pause where it was. */
         GivenSession: {
             /**
              * @description In the currency of prices, as a decimal number above 0 with at most 6 places.
@@ -3006,7 +3043,7 @@ export interface components {
             cost?: string;
             /** @description Calls of models. */
             model_calls?: number;
-            /** @description From its first task on. */
+            /** @description Of a session, from its first task on; of a task, those for which it is worked on. */
             seconds?: number;
             /** @description Input and output together. */
             tokens?: number;
@@ -3024,8 +3061,8 @@ export interface components {
              * @enum {unknown}
              */
             tier?: "heavy" | "fast" | "light";
-            /** @description Whether it is shown what was decided, afterwards. */
-            wants_decisions?: boolean;
+            /** @description Whether it is shown what was decided, afterwards; without it, it is. */
+            wants_decisions?: boolean | null;
         };
         /** @description An agent that works for a team: fields as in DefineAgentRequest. It works in the background, on what the lead asks it for. */
         GivenWorker: {
@@ -3048,6 +3085,7 @@ export interface components {
             max_reflections?: number;
             max_steps?: number;
             max_submodules?: number;
+            message_model_calls?: number;
             /** @description The agent is named <team>-<name>, in at most 64 characters. */
             name: components["schemas"]["Name"];
             /**
@@ -3061,10 +3099,12 @@ export interface components {
              */
             planning?: "tools" | "chain";
             prompt: string;
+            request_deadline?: number;
             session?: components["schemas"]["GivenSession"];
             session_pause?: number;
             submodules?: components["schemas"]["GivenSubmodule"][];
             summary_after?: number;
+            task?: components["schemas"]["GivenSession"];
             /**
              * @description single: One for each user. topics: thread.match says, and asks the user where it would leave the current one.
              * @enum {unknown}
@@ -3209,7 +3249,7 @@ export interface components {
             /** @description Whose it is. */
             agent: string | null;
             arguments: components["schemas"]["Json"];
-            /** @description What it said, and the plan that it made. */
+            /** @description What it said, the plan that it made, or what the user seems to be after; of a review its verdict: finished, revise or act. */
             content: string | null;
             /**
              * Format: date-time
@@ -3217,22 +3257,29 @@ export interface components {
              */
             ended_at: string;
             error: string | null;
-            /** @description What models read and wrote for the decision. */
+            /** @description What models read and wrote for the decision; of several steps of one decision, the first has all of it. */
             input_tokens: number;
             /**
-             * @description plan or reflect, of a decision; execute, of what it called.
+             * @description plan, draft, review, revision, reflect or answer, of a decision; execute, of what it called.
              * @enum {unknown}
              */
-            kind: "plan" | "execute" | "reflect";
+            kind: "plan" | "execute" | "reflect" | "answer" | "draft" | "review" | "revision";
             /** @description Where it began in the log. */
             log_sequence: number;
             output_tokens: number;
             /** @description The event within its message, from 0. */
             position: number;
+            /** @description Why it was skipped; a step that was skipped did not fail. */
+            reason: string | null;
             /** @description What the agent thought, and what reviews said of what it was about to say. */
             reasoning: string | null;
             /** @description None of what has not ended well. */
             result: components["schemas"]["Json"];
+            /**
+             * @description Of what was called: running, done, failed, skipped or stopped.
+             * @enum {unknown}
+             */
+            status: "pending" | "asked" | "running" | "done" | "failed" | "skipped" | "stopped" | null;
             /** Format: date-time */
             timestamp: string;
         };
@@ -3634,6 +3681,8 @@ export interface components {
             command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove";
             /** @description Chosen by the client; empty for one that is made here. */
             command_id?: components["schemas"]["ClientId"];
+            /** @example 2.50 */
+            cost_per_day?: string;
             process_id?: components["schemas"]["Uuid"];
             /** @description The submodule that the agent is to have, or, of one to remove, its name. */
             submodule?: components["schemas"]["OrderedSubmodule"];
@@ -3641,6 +3690,8 @@ export interface components {
             /** @description The team that the agent leads: its name is the agent's. */
             team?: components["schemas"]["Name"];
             thread_id?: components["schemas"]["Name"];
+            /** @description Of a team that is resumed, what it may spend in a day from here on, as in CreateTeamRequest, where its owner says so; without them that stays as it is. */
+            tokens_per_day?: number;
             user: components["schemas"]["Name"];
         } | {
             /** @constant */
@@ -3658,8 +3709,13 @@ export interface components {
             /** @enum {unknown} */
             command?: "archive" | "unarchive";
         } | {
+            /** @constant */
+            command?: "resume";
+        } | {
             /** @enum {unknown} */
-            command?: "pause" | "resume" | "archive";
+            command?: "pause" | "archive";
+            cost_per_day?: never;
+            tokens_per_day?: never;
         } | {
             /** @constant */
             command?: "remove";
@@ -3690,7 +3746,8 @@ export interface components {
             prompt?: string;
             /** @enum {unknown} */
             tier?: "heavy" | "fast" | "light";
-            wants_decisions?: boolean;
+            /** @description As in a profile. */
+            wants_decisions?: boolean | null;
         };
         /** @description A stretch of the events that an outline counts. */
         OutlineBucket: {
@@ -4174,6 +4231,11 @@ export interface components {
              * @description When it came to be as it is.
              */
             changed_at: string;
+            /**
+             * Format: date-time
+             * @description When it was completed; none of one that is open, or that ended otherwise.
+             */
+            completed_at: string | null;
             condition: string | null;
             /** Format: date-time */
             created_at: string;
@@ -4370,6 +4432,11 @@ export interface components {
         /** @description Events about one subject, in their order. */
         ThreadRow: {
             agent: components["schemas"]["Name"];
+            /**
+             * Format: date-time
+             * @description When it was completed: of a thread of work.
+             */
+            completed_at: string | null;
             /** Format: date-time */
             created_at: string;
             /**
@@ -4397,7 +4464,7 @@ export interface components {
         };
         ThreadToolCallRow: {
             arguments: components["schemas"]["Json"];
-            /** @description The id of the action. */
+            /** @description The id of the action; of what the agent itself carries out, such as task.queue, of the event that says what came of it. */
             id: components["schemas"]["Uuid"];
             tool: string;
         };
@@ -7385,6 +7452,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GetMemoryResponse"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getMemoryHistory: {
+        parameters: {
+            query?: {
+                /** @description Those before this message of the log, which is `next_before` of the page before. */
+                before?: components["parameters"]["beforeMessage"];
+                /** @description So many at most. */
+                limit?: components["parameters"]["limit"];
+                /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
+                at_least?: components["parameters"]["atLeast"];
+                /** @description How long to wait for that at most, in milliseconds. */
+                wait_ms?: components["parameters"]["waitMs"];
+            };
+            header?: {
+                /** @description The same as `at_least`; of two, the later counts. */
+                "Kairo-At-Least"?: components["parameters"]["kairoAtLeast"];
+                /** @description The `ETag` of an answer that the client has, several, or `*`. */
+                "If-None-Match"?: components["parameters"]["ifNoneMatch"];
+            };
+            path: {
+                agent: components["schemas"]["Name"];
+                memory_id: components["schemas"]["Uuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the memory said, the newest first. What was only written again with its keywords is not a version of its own. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Kairo-Position": components["headers"]["KairoPosition"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetMemoryHistoryResponse"];
                 };
             };
             304: components["responses"]["NotModified"];
