@@ -345,6 +345,9 @@ fn asked(ask: &v1::Ask) -> Value {
     for (name, said) in said.into_iter().filter(|(_, said)| !said.is_empty()) {
         payload[name] = json!(said);
     }
+    if !ask.chain_id.is_empty() {
+        payload["step"] = json!(ask.step);
+    }
     if ask.kind_word() == RequestKind::Call {
         payload["tool"] = json!(ask.tool);
         payload["args"] = nested(&ask.arguments);
