@@ -131,7 +131,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ),
     ("day <= $7::date) ORDER BY memories.day", "'a7', NULL, NULL, NULL, NULL, NULL, NULL, 20", "memories_of_agent"),
     ("day <= $7::date) ORDER BY memories.day", "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 20", "memories_by_place"),
-    ("SELECT kind FROM threads WHERE", "'a7', 't7'", "threads_pkey"),
+    ("SELECT kind FROM threads WHERE", "'a7', 't7'", "threads_pkey|threads_by_id"),
     ("FROM memory_versions WHERE agent = $1", "'a7', {ID}, {END}, 50", "memory_versions_of_memory"),
     ("FROM inner_state WHERE", "'a7', NULL, NULL, NULL, {END}, 50", "inner_state_of_agent"),
     ("FROM inner_state_changes WHERE true", "'a7', NULL, 'k7', NULL, {END}, 50", "inner_state_changes_of_key"),
