@@ -28,7 +28,7 @@ impl Words {
     }
 }
 
-async fn made(world: &World, team: &Value) {
+async fn create_team(world: &World, team: &Value) {
     let (status, answer) = world.post("/v1/teams", team).await;
     assert_eq!(status, 201, "{answer}");
 }
@@ -117,7 +117,7 @@ rules:
 async fn four_of_five_results_come_within_the_deadline_whichever_runtime_is_killed() {
     let harbour = Harbour::new(15);
     let mut world = Wanted::new(&harbour.scenario).replicas(Service::AgentRuntime, 2).start().await;
-    made(&world, &harbour.team()).await;
+    create_team(&world, &harbour.team()).await;
     // The worker hangs when both runtimes are killed.
     let hanging = format!("kairo.agent.{}-{}.decision", harbour.team, harbour.hanging);
     world.log.wait(|event| event.subject == hanging).await;
@@ -175,7 +175,7 @@ async fn a_team_that_rests_refuses_at_once_and_its_owner_raises_its_budget_and_r
     let world = Wanted::new(&harbour.scenario).start().await;
     let mut team = harbour.team();
     team["tokens_per_day"] = json!(1);
-    made(&world, &team).await;
+    create_team(&world, &team).await;
     let name = harbour.team.as_str();
     let own = format!("kairo.agent.{name}.decision");
     world.log.wait(|event| event.subject == own && event.payload["over_budget"] == json!(true)).await;

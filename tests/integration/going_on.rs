@@ -60,7 +60,7 @@ fn of_three_steps() -> Vec<Value> {
 }
 
 /// What came of the task that was sent, in the conversation.
-async fn told(world: &World, sent: &Sent, fits: impl Fn(&str) -> bool) -> EventJson {
+async fn wait_for_words(world: &World, sent: &Sent, fits: impl Fn(&str) -> bool) -> EventJson {
     let is_told = |event: &EventJson| {
         event.correlation_id == sent.event_id
             && event.type_name == v1::AgentAction::TYPE
@@ -100,7 +100,7 @@ async fn a_task_of_several_sessions_makes_each_call_once_whatever_is_killed() {
         };
         world.log.wait(is_put_back).await;
         kill_and_restart(&mut world).await;
-        let done = told(&world, &sent, |text| text.starts_with("done")).await;
+        let done = wait_for_words(&world, &sent, |text| text.starts_with("done")).await;
         assert_eq!(done.text(), format!("done: {work} after 3"));
         world.settled().await;
         assert_eq!(count(&world, &sent, v1::TaskStarted::TYPE).await, 2, "sessions");
@@ -116,7 +116,7 @@ async fn a_task_that_reaches_its_own_bound_fails_and_is_not_tried_again() {
     let bounds = json!({ "session": { "model_calls": 2 }, "task": { "model_calls": 3 }, "session_pause": 1 });
     let world = start(&of_three_steps(), &bounds).await;
     let sent = world.send(AGENT, WORKS[3].0).await;
-    let failed = told(&world, &sent, |text| text.contains("the task took")).await;
+    let failed = wait_for_words(&world, &sent, |text| text.contains("the task took")).await;
     assert!(failed.text().contains("the task took 3 model calls, and it may make 3"), "{}", failed.text());
     world.settled().await;
     let work = world.model_requests().await.iter().filter(|it| it["rule"] == "work").count();
@@ -161,7 +161,7 @@ async fn what_is_promised_without_a_call_is_queued_in_the_same_turn_and_done() {
         }
         assert_eq!(world.reply(&sent).await, *words);
         let expected = if at % 2 == 0 { format!("done: {work} (found)") } else { format!("done: {work}") };
-        assert_eq!(told(&world, &sent, |text| text.starts_with("done")).await.text(), expected);
+        assert_eq!(wait_for_words(&world, &sent, |text| text.starts_with("done")).await.text(), expected);
         assert_eq!(count(&world, &sent, v1::TaskScheduled::TYPE).await, 1);
     }
     world.settled().await;

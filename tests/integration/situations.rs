@@ -20,7 +20,7 @@ fn rule(name: String, when: Value, turn: Value) -> Value {
 }
 
 /// A Kairo with two runtimes, and models that answer by these rules.
-fn wanted(rules: &[Value]) -> Wanted {
+fn with_rules(rules: &[Value]) -> Wanted {
     Wanted::new(&json!({ "rules": rules }).to_string()).replicas(Service::AgentRuntime, RUNTIMES)
 }
 
@@ -59,7 +59,7 @@ fn can_be_found(text: &str) -> bool {
 }
 
 /// What a search for these words finds among an agent's memories, the best first: their contents.
-async fn found(world: &World, agent: &str, words: &str) -> Vec<String> {
+async fn search(world: &World, agent: &str, words: &str) -> Vec<String> {
     let at_least = world.end_of_log().await.to_string();
     let query = [("q", words), ("in", "memory"), ("agent", agent), ("at_least", &at_least)];
     let answer = world.http.get(world.url("/v1/search")).query(&query).send().await.unwrap();

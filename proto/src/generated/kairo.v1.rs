@@ -16,7 +16,7 @@ pub struct Submodule {
     /// Milliseconds within which it must have answered. 0 means 10000.
     #[prost(uint32, tag = "5")]
     pub deadline_ms: u32,
-    /// Whether it is shown what was decided, afterwards. Who defines or adds a submodule without saying so has it shown.
+    /// Whether decisions are shown to the submodule after they are made. The gateway writes true where a definition says nothing.
     #[prost(bool, tag = "6")]
     pub wants_decisions: bool,
 }
@@ -825,8 +825,8 @@ pub struct AgentProfile {
     /// What it may spend on models; missing for any amount.
     #[prost(message, optional, tag = "33")]
     pub caps: ::core::option::Option<Caps>,
-    /// What one queued task may take, in all its sessions together, which takes conduct "background"; missing for any amount. A task
-    /// that reaches one of them has failed.
+    /// Bounds of one queued task over all its sessions; a task that reaches one fails. Missing means no bound. Takes conduct
+    /// "background".
     #[prost(message, optional, tag = "34")]
     pub task: ::core::option::Option<SessionBounds>,
     /// Seconds until what another agent was asked for is late, where the call does not say: the call then ends with that, and the other
@@ -918,8 +918,8 @@ impl ::prost::Name for Perception {
         "/kairo.v1.Perception".into()
     }
 }
-/// What a session of work, or a task, may take. Where one of a session is reached, the task at hand goes back into the queue, what was
-/// learned is written down, and work goes on after session_pause. Looked at whenever a task is thought about: what is under way is not cut
+/// Bounds of a session of work, or of a task. At a bound of a session, the task at hand goes back into the queue, what was learned is
+/// written down, and work goes on after session_pause. Looked at whenever a task is thought about: what is under way is not cut
 /// short. 0 and empty for any amount.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SessionBounds {
@@ -2293,8 +2293,8 @@ pub struct TaskStarted {
     /// The thread of work in which that happens.
     #[prost(string, tag = "2")]
     pub thread_id: ::prost::alloc::string::String,
-    /// Whether this was written before the work: nothing was asked of a model yet, and the decision that holds this event is the next
-    /// input of the work. A task that was worked on before then goes on behind what it did.
+    /// True where the event was written before any model was asked: the decision that holds it is then the next input of the work. False
+    /// in logs of builds before epoch 10. A task that was worked on before then goes on behind what it did.
     #[prost(bool, tag = "3")]
     pub before_work: bool,
 }
@@ -3310,7 +3310,7 @@ pub struct DefineAgentRequest {
     #[prost(message, optional, tag = "33")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub caps: ::core::option::Option<GivenCaps>,
-    /// What one queued task may take, in all its sessions together; takes conduct background. A task that reaches one of them has failed.
+    /// Bounds of one queued task over all its sessions; a task that reaches one fails. Takes conduct background.
     #[prost(message, optional, tag = "34")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub task: ::core::option::Option<GivenSession>,
@@ -3435,7 +3435,7 @@ pub struct GivenSubmodule {
     #[prost(uint32, tag = "5")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub deadline_ms: u32,
-    /// Whether it is shown what was decided, afterwards; without it, it is.
+    /// Whether decisions are shown to the submodule after they are made. Missing means true.
     #[prost(bool, optional, tag = "6")]
     #[serde(skip_serializing_if = "crate::json::is_unset")]
     pub wants_decisions: ::core::option::Option<bool>,
@@ -3485,8 +3485,8 @@ impl ::prost::Name for OrderedSubmodule {
         "/kairo.v1.OrderedSubmodule".into()
     }
 }
-/// What a session of work, or a task, may take; 0 and empty for any amount. Where one of a session is reached, the task at hand goes
-/// back into the queue, and goes on after session_pause where it was.
+/// Bounds of a session of work, or of a task; 0 and empty mean no bound. At a bound of a session, the task at hand goes back into the
+/// queue, and goes on after session_pause where it was.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5130,7 +5130,7 @@ pub struct InteractionStepRow {
     /// What the agent thought, and what reviews said of what it was about to say.
     #[prost(string, optional, tag = "5")]
     pub reasoning: ::core::option::Option<::prost::alloc::string::String>,
-    /// What it said, the plan that it made, or what the user seems to be after; of a review its verdict: finished, revise or act.
+    /// The text of the step: an answer, a plan, or the guess of the user's goal; of a review its verdict (finished, revise or act).
     #[prost(string, optional, tag = "6")]
     pub content: ::core::option::Option<::prost::alloc::string::String>,
     /// The tool that was called, or the step of a plan that no tool was called for; ask, of what was asked of another agent.

@@ -14,13 +14,13 @@ const ABOUT: &str = "failing calls";
 const NAMED: usize = 20;
 
 /// By partition and agent, what failed and in how many decisions in a row.
-type Known = BTreeMap<(u32, Name), BTreeMap<String, u32>>;
+type Failures = BTreeMap<(u32, Name), BTreeMap<String, u32>>;
 
 /// What fails, of all agents of this replica.
 #[derive(Clone)]
 pub struct FailingCalls {
     readiness: Readiness,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<Failures>>,
 }
 
 /// What fails of the agents of one partition, for as long as it is owned.
@@ -38,7 +38,7 @@ impl FailingCalls {
         OfPartition { all: self.clone(), partition }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Known) -> bool) {
+    fn change(&self, change: impl FnOnce(&mut Failures) -> bool) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if change(&mut known) {
             self.readiness.note_all(ABOUT, notes(&known));
@@ -72,7 +72,7 @@ impl Drop for OfPartition {
     }
 }
 
-fn notes(known: &Known) -> Vec<String> {
+fn notes(known: &Failures) -> Vec<String> {
     let line = |((_, agent), failing): (&(u32, Name), &BTreeMap<String, u32>)| {
         let each = failing.iter().map(|(what, decisions)| match decisions {
             1 => format!("{what} (1 decision)"),

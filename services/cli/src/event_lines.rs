@@ -144,6 +144,11 @@ pub fn printable(text: &str) -> String {
     text.chars().filter(|&c| matches!(c, '\n' | '\t') || !(c.is_control() || reorders(c))).collect()
 }
 
+/// The text in one line, as a cell of a table holds it.
+pub fn in_one_line(text: &str) -> String {
+    printable(text).replace(['\n', '\t'], " ")
+}
+
 /// Whether it makes a terminal show what follows in another order than it was written.
 fn reorders(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

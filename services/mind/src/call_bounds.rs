@@ -43,7 +43,7 @@ impl CallBounds {
     }
 
     /// Calls that may still be made, where the profile allows `most`.
-    pub fn left(&self, correlation: Uuid, most: u64) -> u64 {
+    pub fn remaining(&self, correlation: Uuid, most: u64) -> u64 {
         let Some(counted) = self.0.get(&correlation) else { return most };
         let own = if counted.is_asked { 0 } else { most };
         own.saturating_add(counted.allotted).saturating_sub(counted.spent)
@@ -156,7 +156,7 @@ mod tests {
             let (mut made, mut given) = (1, Vec::new());
             for (one, other, calls, is_back) in steps {
                 // Whoever was never asked has no calls for this message.
-                let left = |agents: &[CallBounds], at: usize| if agents[at].is_nothing() { 0 } else { agents[at].left(message, most) };
+                let left = |agents: &[CallBounds], at: usize| if agents[at].is_nothing() { 0 } else { agents[at].remaining(message, most) };
                 if is_back && let Some((asker, asked, share)) = given.pop() {
                     let back = left(&agents, asked).min(share);
                     let (asked, asker): (usize, usize) = (asked, asker);

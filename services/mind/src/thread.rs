@@ -184,6 +184,11 @@ impl Thread {
         self.entries.iter().map(|entry| &**entry)
     }
 
+    /// The calls that a turn made, the oldest first.
+    pub(super) fn calls_of(&self, turn: Uuid) -> impl Iterator<Item = &Call> {
+        self.entries().filter(move |entry| entry.turn() == turn).flat_map(Entry::calls)
+    }
+
     /// What is shown to whoever thinks about a turn: the newest, but for what is older or more than is wanted, and whatever belongs
     /// to the turn or was summed up.
     pub fn shown(&self, cutoff: Cutoff, now: Timestamp, turn: Uuid) -> impl Iterator<Item = &Entry> {

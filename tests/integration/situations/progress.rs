@@ -6,7 +6,7 @@ use kairo_proto::v1;
 use kairo_tests::situations::{Speaker, seeds};
 use serde_json::{Value, json};
 
-use super::{kill_runtimes, rule, wanted};
+use super::{kill_runtimes, rule, with_rules};
 use crate::faults::audit;
 
 /// Says how far it is, and ends when it is told to.
@@ -70,7 +70,7 @@ async fn a_status_question_in_any_language_is_answered_from_what_is_in_flight() 
     let rules: Vec<Value> = jobs.iter().flat_map(rules).collect();
     let programs = json!({ "job": { "path": "/bin/sh", "args": ["-c", PROGRAM, "job"] } });
     let wanted =
-        wanted(&rules).env(Service::ProcessSupervisor, "KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs.to_string());
+        with_rules(&rules).env(Service::ProcessSupervisor, "KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs.to_string());
     let mut world = wanted.start().await;
     let is_offered =
         |event: &EventJson| event.type_name == v1::ToolCatalogue::TYPE && event.text().contains("process.spawn");

@@ -5,7 +5,7 @@ use kairo_proto::v1;
 use kairo_tests::situations::{Speaker, seeds};
 use serde_json::{Value, json};
 
-use super::{define_background, kill_runtimes, rows, rule, sorted, wanted};
+use super::{define_background, kill_runtimes, rows, rule, sorted, with_rules};
 use crate::faults::audit;
 
 /// Requests and pleasantries of each speaker.
@@ -49,7 +49,7 @@ fn rules(all: &[Spoken]) -> Vec<Value> {
 #[tokio::test]
 async fn a_request_in_any_language_becomes_a_task_that_is_done_once_and_small_talk_becomes_none() {
     let all: Vec<Spoken> = seeds().flat_map(Speaker::all).map(spoken).collect();
-    let mut world = wanted(&rules(&all)).start().await;
+    let mut world = with_rules(&rules(&all)).start().await;
     let mut sent = Vec::new();
     for Spoken { agent, requests, small_talk } in &all {
         define_background(&world, agent).await;

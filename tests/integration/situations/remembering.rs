@@ -4,30 +4,30 @@ use kairo_proto::v1;
 use kairo_tests::situations::{Speaker, seeds};
 use serde_json::{Value, json};
 
-use super::{can_be_found, found, kill_runtimes, rows, rule, sorted, wanted};
+use super::{can_be_found, kill_runtimes, rows, rule, search, sorted, with_rules};
 
 /// Memories that one answer of the model asks for, and answers for each speaker.
 const PARALLEL: usize = 3;
 const MESSAGES: usize = 2;
 
 /// What a speaker asks to be remembered: a message, and the facts that the model writes down at once.
-struct Told {
+struct Appends {
     agent: String,
     messages: Vec<(String, Vec<String>)>,
 }
 
-fn told(mut speaker: Speaker) -> Told {
+fn draw_appends(mut speaker: Speaker) -> Appends {
     let message =
         |speaker: &mut Speaker| (speaker.request(), (0..PARALLEL).map(|_| speaker.fact().before).collect::<Vec<_>>());
-    Told { agent: speaker.name(), messages: (0..MESSAGES).map(|_| message(&mut speaker)).collect() }
+    Appends { agent: speaker.name(), messages: (0..MESSAGES).map(|_| message(&mut speaker)).collect() }
 }
 
 #[tokio::test]
 async fn parallel_appends_are_as_many_memories_across_kills() {
-    let all: Vec<Told> = seeds().flat_map(Speaker::all).map(told).collect();
+    let all: Vec<Appends> = seeds().flat_map(Speaker::all).map(draw_appends).collect();
     let no_keywords = json!({ "system_starts_with": "You are memory.append" });
     let mut rules = vec![rule("keywords".into(), no_keywords, json!(["-"]))];
-    for Told { agent, messages } in &all {
+    for Appends { agent, messages } in &all {
         for (at, (message, facts)) in messages.iter().enumerate() {
             let call = |fact: &String| json!({ "tool": "memory.append", "arguments": { "content": fact } });
             let calls: Vec<Value> = facts.iter().map(call).collect();
@@ -35,9 +35,9 @@ async fn parallel_appends_are_as_many_memories_across_kills() {
             rules.push(rule(format!("{agent}-{at}"), json!({ "user_contains": message }), turn));
         }
     }
-    let mut world = wanted(&rules).start().await;
+    let mut world = with_rules(&rules).start().await;
     let mut sent = Vec::new();
-    for Told { agent, messages } in &all {
+    for Appends { agent, messages } in &all {
         world.define(agent).await;
         for (message, _) in messages {
             sent.push(world.send(agent, message).await);
@@ -50,7 +50,7 @@ async fn parallel_appends_are_as_many_memories_across_kills() {
     }
     world.settled().await;
     world.projected().await;
-    for Told { agent, messages } in &all {
+    for Appends { agent, messages } in &all {
         let mut facts: Vec<String> = messages.iter().flat_map(|(_, facts)| facts.clone()).collect();
         facts.sort();
         let (status, state) = world.get(&format!("/v1/agents/{agent}/state")).await;
@@ -60,7 +60,7 @@ async fn parallel_appends_are_as_many_memories_across_kills() {
         let memories = rows(&world, &format!("/v1/memories?agent={agent}"), "memories").await;
         assert_eq!(sorted(&memories, "content"), facts, "in the read model");
         for fact in facts.iter().filter(|fact| can_be_found(fact)) {
-            assert_eq!(found(&world, agent, fact).await.first(), Some(fact), "by a search");
+            assert_eq!(search(&world, agent, fact).await.first(), Some(fact), "by a search");
         }
     }
     world.verified().await;

@@ -11,7 +11,13 @@ use kairo_proto::{
 };
 
 use super::{Session, memories::opened, name};
-use crate::{Error, event_lines::printable, secret_key, table::table, terminal};
+use crate::{
+    Error,
+    event_lines::{in_one_line, printable},
+    secret_key,
+    table::table,
+    terminal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,18 +85,17 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 }
 
 fn lines(rows: &[InnerStateRow]) -> Vec<String> {
-    let plain = |text: &str| printable(text).replace(['\n', '\t'], " ");
     let rows = rows.iter().map(|row| {
         let at = row.updated_at.as_ref().and_then(time::read).unwrap_or(Timestamp::UNIX_EPOCH);
         [
-            plain(&row.key),
+            in_one_line(&row.key),
             row.user.clone().unwrap_or_else(|| "-".to_owned()),
             format!("{at:.0}"),
             match row.deleted {
                 true => "(deleted)".to_owned(),
-                false => plain(&row.content),
+                false => in_one_line(&row.content),
             },
-            plain(&row.related_keys.join(", ")),
+            in_one_line(&row.related_keys.join(", ")),
         ]
     });
     table(["key", "user", "written", "content", "related"], rows)

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
 use kairo_core::{ids::Name, sealing};
-use kairo_proto::v1::{GetMemoryHistoryResponse, ListMemoriesResponse, MemoryRow, SealedSecret};
+use kairo_proto::{
+    time,
+    v1::{GetMemoryHistoryResponse, ListMemoriesResponse, MemoryRow, SealedSecret},
+};
 use uuid::Uuid;
 
 use super::{
@@ -13,7 +16,13 @@ use super::{
     id::{IdPrefix, short},
     name,
 };
-use crate::{Error, event_lines::printable, secret_key, table::table, terminal};
+use crate::{
+    Error,
+    event_lines::{in_one_line, printable},
+    secret_key,
+    table::table,
+    terminal,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,16 +104,15 @@ async fn list(arguments: Arguments, session: &Session) -> Result<ExitCode, Error
 }
 
 fn lines(memories: &[MemoryRow]) -> Vec<String> {
-    let plain = |text: &str| printable(text).replace(['\n', '\t'], " ");
     let rows = memories.iter().map(|memory| {
         [
             memory.day.clone().unwrap_or_default(),
             memory.agent.clone(),
-            plain(&memory.r#type),
+            in_one_line(&memory.r#type),
             short(&memory.memory_id),
             match memory.subject.as_str() {
-                "" => plain(&memory.content),
-                subject => format!("{}: {}", plain(subject), plain(&memory.content)),
+                "" => in_one_line(&memory.content),
+                subject => format!("{}: {}", in_one_line(subject), in_one_line(&memory.content)),
             },
         ]
     });
@@ -133,13 +141,12 @@ async fn history(wanted: One, session: &Session) -> Result<ExitCode, Error> {
 }
 
 fn version_lines(versions: &[MemoryRow]) -> Vec<String> {
-    let plain = |text: &str| printable(text).replace(['\n', '\t'], " ");
     let rows = versions.iter().map(|version| {
         let sources: Vec<String> = version.source_event_ids.iter().map(|event| short(event)).collect();
         [
             version.sequence.to_string(),
-            version.updated_at.map(|at| at.to_string()).unwrap_or_default(),
-            plain(&version.content),
+            version.updated_at.as_ref().and_then(time::read).map(|at| format!("{at:.0}")).unwrap_or_default(),
+            in_one_line(&version.content),
             sources.join(" "),
         ]
     });

@@ -15,7 +15,13 @@ use super::{
     orders::{Manner, STATUS},
 };
 use crate::{
-    Error, client::NewCommand, event_lines::printable, lapse, rows, table::table, terminal, watch::program_name,
+    Error,
+    client::NewCommand,
+    event_lines::{in_one_line, printable},
+    lapse, rows,
+    table::table,
+    terminal,
+    watch::program_name,
 };
 
 const EXAMPLES: &str = "\
@@ -107,7 +113,7 @@ fn lines(processes: &[ProcessRow], now: Timestamp) -> Vec<String> {
             rows::took(process.started_at, process.ended_at, now).unwrap_or_default(),
             lapse::progress(process.fraction, process.progress_message.as_deref().unwrap_or_default()),
             short(&process.process_id),
-            printable(&arguments(process)).replace(['\n', '\t'], " "),
+            in_one_line(&arguments(process)),
         ]
     });
     table(["agent", "program", "state", "time", "progress", "process", "arguments"], rows)

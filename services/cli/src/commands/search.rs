@@ -9,7 +9,7 @@ use kairo_proto::v1::{SearchFacets, SearchResponse};
 use kairo_proto::words::HitKind;
 
 use super::{Session, name};
-use crate::{Error, event_lines::printable, table::table, terminal};
+use crate::{Error, event_lines::in_one_line, table::table, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,10 +82,16 @@ fn lines(answer: &SearchResponse) -> Vec<String> {
         let snippet = plain(&hit.snippet);
         let text = match hit.title.as_str() {
             "" => snippet,
-            title => format!("{}: {snippet}", line(title)),
+            title => format!("{}: {snippet}", in_one_line(title)),
         };
-        let kind = format!("{} {}", hit.kind, line(&hit.r#type));
-        [kind, hit.status.as_deref().map(line).unwrap_or_default(), hit.agent.clone(), line(&hit.id), text]
+        let kind = format!("{} {}", hit.kind, in_one_line(&hit.r#type));
+        [
+            kind,
+            hit.status.as_deref().map(in_one_line).unwrap_or_default(),
+            hit.agent.clone(),
+            in_one_line(&hit.id),
+            text,
+        ]
     });
     let mut lines = table(["kind", "status", "agent", "id", "found"], rows);
     lines.push(format!("{} found by {}", answer.total, answer.backend));
@@ -99,20 +105,17 @@ fn counts(facets: &SearchFacets) -> Vec<String> {
     let given = [("agent", agent), ("kind", kind), ("status", status), ("type", r#type)];
     let given = given.into_iter().filter(|(_, counts)| !counts.is_empty());
     let line = |(facet, counts): (&str, &BTreeMap<String, u64>)| {
-        let counts: Vec<String> = counts.iter().map(|(value, count)| format!("{} {count}", line(value))).collect();
+        let counts: Vec<String> =
+            counts.iter().map(|(value, count)| format!("{} {count}", in_one_line(value))).collect();
         format!("{facet}: {}", counts.join(", "))
     };
     given.map(line).collect()
 }
 
-fn line(text: &str) -> String {
-    printable(text).replace(['\n', '\t'], " ")
-}
-
 /// A snippet for a terminal: what was found between `[` and `]`.
 fn plain(snippet: &str) -> String {
     let marked = snippet.replace("<mark>", "[").replace("</mark>", "]");
-    line(&marked.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    in_one_line(&marked.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 }
 
 #[cfg(test)]

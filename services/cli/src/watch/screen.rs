@@ -12,7 +12,7 @@ use super::{
     happening::Happening,
     picture::Picture,
 };
-use crate::event_lines::printable;
+use crate::event_lines::in_one_line;
 
 /// Lines shown of each process's output.
 const LINES: usize = 3;
@@ -91,7 +91,7 @@ impl Screen {
         }
         let more = doing.len().saturating_sub(BARS);
         let more = if more == 0 { String::new() } else { format!("and {more} more in flight; see kairo actions") };
-        let writing = printable(&picture.writing).replace(['\n', '\t'], " ");
+        let writing = in_one_line(&picture.writing);
         let foot = [more, end_of(&writing, self.layout.width.saturating_sub(4)).to_owned()]
             .into_iter()
             .filter(|line| !line.is_empty())

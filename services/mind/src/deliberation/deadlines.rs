@@ -14,7 +14,6 @@ use crate::{
     intrinsics::{members, team},
     late_requests::{LONGEST_DEADLINE, LateRequest},
     state::Profile,
-    thread::Entry,
 };
 
 /// As `AgentFailed.kind`: another agent did not answer in time.
@@ -53,16 +52,8 @@ impl Deliberation<'_> {
     pub(super) fn all_requests_failed(&self, turn_id: Uuid) -> bool {
         let thread = self.turn(turn_id).and_then(|turn| self.mind.threads.get(&turn.thread_id));
         let Some(thread) = thread.filter(|_| self.limits.memory_rules > 0) else { return false };
-        let calls = thread.entries().filter_map(|entry| match entry {
-            Entry::Called { turn, calls, .. } if *turn == turn_id => Some(calls.iter()),
-            Entry::Called { .. }
-            | Entry::Client { .. }
-            | Entry::User { .. }
-            | Entry::Said { .. }
-            | Entry::Notice { .. } => None,
-        });
         let (mut requests, mut is_done) = (0, false);
-        for call in calls.flatten() {
+        for call in thread.calls_of(turn_id) {
             let is_request = is_request(&call.tool);
             requests += u32::from(is_request);
             let counts = is_request || self.catalogue.tool(&call.tool).is_some();

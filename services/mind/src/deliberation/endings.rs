@@ -13,7 +13,7 @@ use crate::{
     answer::{self, Answer},
     request::{Message, REPLY},
     secrets,
-    thread::{Call, Entry, cut_to},
+    thread::{Call, cut_to},
 };
 
 /// How often a model is asked to go on with an answer that was cut.
@@ -139,15 +139,7 @@ impl Deliberation<'_> {
     /// What a turn has done, in a sentence for people; none where it has done nothing.
     fn what_was_done(&self, turn_id: Uuid) -> Option<String> {
         let thread = self.mind.threads.get(&self.turn(turn_id)?.thread_id)?;
-        let calls = thread.entries().filter_map(|entry| match entry {
-            Entry::Called { turn, calls, .. } if *turn == turn_id => Some(calls.iter()),
-            Entry::Called { .. }
-            | Entry::Client { .. }
-            | Entry::User { .. }
-            | Entry::Said { .. }
-            | Entry::Notice { .. } => None,
-        });
-        let calls: Vec<&Call> = calls.flatten().collect();
+        let calls: Vec<&Call> = thread.calls_of(turn_id).collect();
         let left_out = calls.len().saturating_sub(CALLS);
         let lines: Vec<String> = calls.iter().skip(left_out).map(|call| outcome(call)).collect();
         if lines.is_empty() {

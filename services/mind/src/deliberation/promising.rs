@@ -17,7 +17,7 @@ use crate::{
         tasks::{QUEUE, TEXT_CHARS},
     },
     promises,
-    thread::Entry,
+    thread::{Entry, Thread},
 };
 
 /// So long the model is waited for, in milliseconds; then the rule decides.
@@ -77,9 +77,9 @@ impl Deliberation<'_> {
             turn.chat.as_ref().is_none_or(|chat| !chat.is_aside && chat.response_format.is_empty())
         };
         let acts = |tool: &str| tool.starts_with("task.") || tool.starts_with("process.") || tool.ends_with(".cancel");
-        let acted = |entry: &Entry| entry.turn() == turn_id && entry.calls().iter().any(|call| acts(&call.tool));
+        let acted = |thread: &Thread| thread.calls_of(turn_id).any(|call| acts(&call.tool));
         let thread = self.mind.threads.get(&turn.thread_id);
-        self.manner(turn) == Manner::Acknowledge && is_free(turn) && !thread.is_some_and(|it| it.entries().any(acted))
+        self.manner(turn) == Manner::Acknowledge && is_free(turn) && !thread.is_some_and(|thread| acted(thread))
     }
 
     /// What the model made of the words.

@@ -39,7 +39,7 @@ impl Deliberation<'_> {
     fn calls_left(&self, turn: &Turn) -> Option<u64> {
         let profile = self.mind.profile.as_ref().filter(|_| self.limits.memory_rules > 0)?;
         let here = self.decision.completions.len() + self.asked.len();
-        let left = self.mind.call_bounds.left(turn.correlation, profile.message_model_calls());
+        let left = self.mind.call_bounds.remaining(turn.correlation, profile.message_model_calls());
         Some(left.saturating_sub(u64::try_from(here).unwrap_or(u64::MAX)))
     }
 
@@ -65,7 +65,7 @@ impl Deliberation<'_> {
         let is_open = self.mind.is_under_way_but(correlation, turn_id, but_task);
         let Some(profile) = self.mind.profile.as_ref().filter(|_| given > 0 && !is_open) else { return 0 };
         let here = u64::try_from(self.decision.completions.len()).unwrap_or(u64::MAX);
-        let left = self.mind.call_bounds.left(correlation, profile.message_model_calls()).saturating_sub(here);
+        let left = self.mind.call_bounds.remaining(correlation, profile.message_model_calls()).saturating_sub(here);
         u32::try_from(left).unwrap_or(u32::MAX).min(given)
     }
 }

@@ -136,7 +136,7 @@ impl Done {
         bytes: usize,
     ) -> Self {
         let reason = cut_to(reason, RESULT_BYTES);
-        Self { turn, reason, entries: kept(turn, entries, bytes.min(TASK_BYTES)), outside }
+        Self { turn, reason, entries: shorten_history(turn, entries, bytes.min(TASK_BYTES)), outside }
     }
 
     /// What is shown when the task goes on in another turn.
@@ -150,7 +150,11 @@ impl Done {
 }
 
 /// What is kept of what a turn did, the newest whole: results of earlier calls are shortened, and the oldest calls are named.
-fn kept<'e>(turn: Uuid, entries: impl DoubleEndedIterator<Item = &'e Entry>, bytes: usize) -> Vec<Shared<Entry>> {
+fn shorten_history<'e>(
+    turn: Uuid,
+    entries: impl DoubleEndedIterator<Item = &'e Entry>,
+    bytes: usize,
+) -> Vec<Shared<Entry>> {
     let (mut kept, mut left_out, mut taken) = (Vec::new(), Vec::new(), 0);
     for entry in entries.rev().filter(|entry| !is_told_anew(entry)) {
         let entry = if kept.is_empty() { entry.clone() } else { shortened(entry.clone()) };

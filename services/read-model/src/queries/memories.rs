@@ -53,6 +53,25 @@ pub struct MemoryHistoryQuery {
     pub limit: u32,
 }
 
+/// A row of either table as the contract has it.
+macro_rules! memory {
+    ($row:ident) => {
+        MemoryRow {
+            agent: $row.agent,
+            memory_id: $row.memory_id.to_string(),
+            user: $row.user_id,
+            r#type: $row.kind,
+            subject: $row.subject,
+            content: $row.content,
+            day: $row.day,
+            thread_id: $row.thread_id,
+            sequence: $row.sequence.into(),
+            updated_at: $row.updated_at.into(),
+            ..$row.definition.0
+        }
+    };
+}
+
 /// Memories with their score, from somewhere. Parameters from `$1` on are the query's conditions.
 macro_rules! memories {
     ($query:ident, $score:literal, $from:literal, $order:literal $(, $parameters:expr)*) => {
@@ -78,20 +97,7 @@ macro_rules! memories {
             rows($query.limit)
             $(, $parameters)*
         )
-        .map(|row| MemoryRow {
-            agent: row.agent,
-            memory_id: row.memory_id.to_string(),
-            user: row.user_id,
-            r#type: row.kind,
-            subject: row.subject,
-            content: row.content,
-            day: row.day,
-            thread_id: row.thread_id,
-            sequence: row.sequence.into(),
-            updated_at: row.updated_at.into(),
-            score: row.score,
-            ..row.definition.0
-        })
+        .map(|row| MemoryRow { score: row.score, ..memory!(row) })
     };
 }
 
@@ -105,19 +111,7 @@ macro_rules! versions {
                FROM "# + $from,
             $($parameters)*
         )
-        .map(|row| MemoryRow {
-            agent: row.agent,
-            memory_id: row.memory_id.to_string(),
-            user: row.user_id,
-            r#type: row.kind,
-            subject: row.subject,
-            content: row.content,
-            day: row.day,
-            thread_id: row.thread_id,
-            sequence: row.sequence.into(),
-            updated_at: row.updated_at.into(),
-            ..row.definition.0
-        })
+        .map(|row| memory!(row))
     };
 }
 

@@ -2371,7 +2371,7 @@ export interface components {
             submodules?: components["schemas"]["GivenSubmodule"][];
             /** @description So many answers in a conversation after which the light model sums it up, when nothing else is to be done: lists and searches find it by that. 0 for only where a plan or thread.summarize does. */
             summary_after?: number;
-            /** @description What one queued task may take, in all its sessions together; takes conduct background. A task that reaches one of them has failed. */
+            /** @description Bounds of one queued task over all its sessions; a task that reaches one fails. Takes conduct background. */
             task?: components["schemas"]["GivenSession"];
             /**
              * @description Which thread a message belongs to.
@@ -3034,7 +3034,7 @@ export interface components {
             /** @description One that is idempotent, does nothing that others see, and needs nobody's consent. */
             tool: string;
         };
-        /** @description What a session of work, or a task, may take; 0 and empty for any amount. Where one of a session is reached, the task at hand goes back into the queue, and goes on after session_pause where it was. */
+        /** @description Bounds of a session of work, or of a task; 0 and empty mean no bound. At a bound of a session, the task at hand goes back into the queue, and goes on after session_pause where it was. */
         GivenSession: {
             /**
              * @description In the currency of prices, as a decimal number above 0 with at most 6 places.
@@ -3061,7 +3061,7 @@ export interface components {
              * @enum {unknown}
              */
             tier?: "heavy" | "fast" | "light";
-            /** @description Whether it is shown what was decided, afterwards; without it, it is. */
+            /** @description Whether decisions are shown to the submodule after they are made. Missing means true. */
             wants_decisions?: boolean | null;
         };
         /** @description An agent that works for a team: fields as in DefineAgentRequest. It works in the background, on what the lead asks it for. */
@@ -3249,7 +3249,7 @@ export interface components {
             /** @description Whose it is. */
             agent: string | null;
             arguments: components["schemas"]["Json"];
-            /** @description What it said, the plan that it made, or what the user seems to be after; of a review its verdict: finished, revise or act. */
+            /** @description The text of the step: an answer, a plan, or the guess of the user's goal; of a review its verdict (finished, revise or act). */
             content: string | null;
             /**
              * Format: date-time
