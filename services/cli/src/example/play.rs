@@ -8,7 +8,7 @@ use std::{
 
 use kairo_core::{event_json::EventJson, ids::Name};
 use kairo_proto::v1;
-use kairo_proto::words::OfferAnswer;
+use kairo_proto::words::{ChainOrigin, OfferAnswer};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -70,6 +70,8 @@ struct Running<'a> {
     correlations: BTreeSet<Uuid>,
     /// Whether a tool was begun for it, or a human is asked whether one may be.
     acting: bool,
+    /// The chains in which the agent looks at its environment before it thinks, and their calls: with these nothing is done yet.
+    looking: BTreeSet<String>,
     chose: Option<String>,
     reply: Option<String>,
     unmet: Vec<String>,
@@ -181,6 +183,7 @@ impl<'a> Player<'a> {
             from,
             correlations: BTreeSet::from([accepted.correlation_id]),
             acting: false,
+            looking: BTreeSet::new(),
             chose: None,
             reply: None,
             unmet: Vec::new(),
@@ -202,7 +205,7 @@ impl<'a> Player<'a> {
             None => None,
         };
         let Some(running) = self.running.get_mut(at) else { return Ok(()) };
-        running.acting |= matches!(event.type_name.as_str(), v1::ToolInvoke::TYPE | v1::ApprovalRequested::TYPE);
+        running.note_acting(&event);
         if let Some((correlation, option)) = chosen {
             if running.scene.choose.is_none() {
                 running.unmet.push("offer: another thread was suggested, which was not expected".to_owned());
@@ -294,6 +297,22 @@ impl<'a> Player<'a> {
 }
 
 impl Running<'_> {
+    /// Takes in whether something is being done for it.
+    fn note_acting(&mut self, event: &EventJson) {
+        let field = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
+        match event.type_name.as_str() {
+            v1::ChainStarted::TYPE if field("origin") == ChainOrigin::Environment.as_str() => {
+                self.looking.insert(field("chain_id").to_owned());
+            }
+            v1::AgentAction::TYPE if self.looking.contains(field("chain_id")) => {
+                self.looking.insert(event.event_id.to_string());
+            }
+            v1::ToolInvoke::TYPE => self.acting |= !self.looking.contains(field("action_id")),
+            v1::ApprovalRequested::TYPE => self.acting = true,
+            _ => {}
+        }
+    }
+
     /// What came of it, once it was answered; `lost` says why it was not.
     fn over(self, seen: &[EventJson], lost: &[String]) -> Played {
         let since = seen.get(self.from..).unwrap_or_default().iter();
