@@ -303,7 +303,8 @@ fn actions(records: &[Record]) -> Vec<String> {
             }
             About::Process(Process::Spawned(process)) => spawned.push(process.action_id.clone()),
             About::Process(Process::Exited(process)) => exited.push(process.action_id.clone()),
-            About::Tool(Tool::Progress(_)) | About::Process(Process::Progress(_) | Process::Canceled(_)) => {}
+            About::Tool(Tool::Order(_) | Tool::Progress(_)) => {}
+            About::Process(Process::Progress(_) | Process::Canceled(_) | Process::Reply(_)) => {}
             About::User(_) | About::Agent(_) | About::Decision(_) | About::Decided(_) | About::Outside(_) => {}
             About::System(_) | About::Live(_) => {}
         }

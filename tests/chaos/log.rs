@@ -207,8 +207,8 @@ impl Open {
                 self.processes.remove(&process.process_id);
                 self.ended.insert(process.process_id.clone());
             }
-            About::Tool(Tool::Invoke(_) | Tool::Progress(_)) => {}
-            About::Process(Process::Progress(_) | Process::Canceled(_)) => {}
+            About::Tool(Tool::Invoke(_) | Tool::Order(_) | Tool::Progress(_)) => {}
+            About::Process(Process::Progress(_) | Process::Canceled(_) | Process::Reply(_)) => {}
             About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => {}
             About::System(_) | About::Live(_) => {}
         }

@@ -46,13 +46,19 @@ async fn of_type(world: &World, sent: &Sent, type_name: &str) -> EventJson {
     world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == type_name).await
 }
 
-/// Asks the agent to stop what `sent` began, and checks that both turns end, the call once and with this kind of error.
+/// Asks the agent to stop what `sent` began, and checks that both turns end, the call once and with this kind of error, at an order
+/// in the log.
 async fn assert_stopped(world: &World, sent: &Sent, kind: &str) -> Sent {
     let stop = world.send(AGENT, "stop it").await;
     assert_eq!(world.reply(&stop).await, kind);
     let result = of_type(world, sent, v1::ToolResult::TYPE).await;
     assert_eq!(result.payload["error"], kind, "{}", result.payload);
     assert_eq!(world.reply(sent).await, "I was told");
+    let order = of_type(world, &stop, v1::ToolOrder::TYPE).await;
+    assert_eq!(order.payload["action_id"], result.payload["action_id"]);
+    let call = world.log.wait(|event| Some(event.event_id) == order.causation_id).await;
+    assert_eq!(call.type_name, v1::ToolInvoke::TYPE, "the call that orders it");
+    assert_eq!(call.payload["action_id"], order.payload["by_action_id"]);
     stop
 }
 

@@ -78,7 +78,7 @@ async fn assert_in_order(world: &World, agent: &str) {
                 }
             }
             Tool::Result(result) => *results.entry(result.action_id.clone()).or_default() += 1,
-            Tool::Progress(_) => {}
+            Tool::Order(_) | Tool::Progress(_) => {}
         }
     }
     let messages = log.iter().filter(|record| matches!(record.body, Body::AgentMessage(_)));

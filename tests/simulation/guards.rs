@@ -56,7 +56,7 @@ impl Launch for Invented {
     }
 
     fn enforced(&self) -> Enforced {
-        Enforced { files: true, ports: true, signals: true, pids: true }
+        Enforced { files: true, ports: true, signals: true, pids: true, network: true, system_calls: true }
     }
 
     fn now(&self) -> Duration {

@@ -201,7 +201,7 @@ fn processes(world: &World, records: &[Record]) -> Vec<String> {
             match process {
                 about::Process::Spawned(it) => Some((&it.action_id, false)),
                 about::Process::Canceled(it) => Some((&it.action_id, true)),
-                about::Process::Progress(_) | about::Process::Exited(_) => None,
+                about::Process::Progress(_) | about::Process::Reply(_) | about::Process::Exited(_) => None,
             }
         });
         states.find(|(id, _)| **id == action.to_string()).is_some_and(|(_, canceled)| canceled)

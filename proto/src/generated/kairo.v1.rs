@@ -112,6 +112,266 @@ impl ::prost::Name for AgentBroadcast {
         "/kairo.v1.AgentBroadcast".into()
     }
 }
+/// A process is about to run its program: it exists, and waits for this event to be in the log.
+/// Type kairo.process.spawned.v1 on kairo.process.<agent>.spawned, emitted by process-supervisor under the guard of that subject.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessSpawned {
+    /// Derived from the action, so that the same action is the same process.
+    #[prost(string, tag = "1")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action_id: ::prost::alloc::string::String,
+    /// The replica it belongs to and dies with.
+    #[prost(string, tag = "3")]
+    pub supervisor: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "4")]
+    pub pid: u32,
+    #[prost(string, tag = "5")]
+    pub program: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "6")]
+    pub arguments: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether its action ends here, and the process goes on by itself (process.spawn), or with the process (process.run).
+    #[prost(bool, tag = "7")]
+    pub background: bool,
+    /// Stream sequence of the decision that asked for it.
+    #[prost(uint64, tag = "8")]
+    pub decision_sequence: u64,
+    #[prost(string, tag = "9")]
+    pub tool: ::prost::alloc::string::String,
+    /// On whose behalf it runs, as in ToolCall.
+    #[prost(string, optional, tag = "10")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ProcessSpawned {
+    const NAME: &'static str = "ProcessSpawned";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessSpawned".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessSpawned".into()
+    }
+}
+/// How far a process says it is, at most once a second. The last one before its end need not be 100 %.
+/// Type kairo.process.progress.v1 on kairo.process.<agent>.progress, emitted by process-supervisor.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessProgress {
+    #[prost(string, tag = "1")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub supervisor: ::prost::alloc::string::String,
+    /// 0 to 1, where it said.
+    #[prost(double, optional, tag = "4")]
+    pub fraction: ::core::option::Option<f64>,
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    /// The end of what it has written so far, both streams in the order they were read.
+    #[prost(string, tag = "6")]
+    pub tail: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ProcessProgress {
+    const NAME: &'static str = "ProcessProgress";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessProgress".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessProgress".into()
+    }
+}
+/// A process was asked to end, on request. How it ended is said by kairo.process.exited.
+/// Type kairo.process.canceled.v1 on kairo.process.<agent>.canceled, emitted by process-supervisor under the guard of that subject.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessCanceled {
+    #[prost(string, tag = "1")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action_id: ::prost::alloc::string::String,
+    /// The replica that was asked.
+    #[prost(string, tag = "3")]
+    pub supervisor: ::prost::alloc::string::String,
+    /// The action that asked for it.
+    #[prost(string, tag = "4")]
+    pub by_action_id: ::prost::alloc::string::String,
+    /// Milliseconds until it is killed.
+    #[prost(uint64, tag = "5")]
+    pub grace_ms: u64,
+}
+impl ::prost::Name for ProcessCanceled {
+    const NAME: &'static str = "ProcessCanceled";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessCanceled".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessCanceled".into()
+    }
+}
+/// What came of an order to signal a process or to write to it.
+/// Type kairo.process.reply.v1 on kairo.process.<agent>.reply, emitted by process-supervisor under the guard of that subject.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessReply {
+    #[prost(string, tag = "1")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action_id: ::prost::alloc::string::String,
+    /// The call that gave the order.
+    #[prost(string, tag = "3")]
+    pub by_action_id: ::prost::alloc::string::String,
+    /// The replica that replies.
+    #[prost(string, tag = "4")]
+    pub supervisor: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub outcome: ::prost::alloc::string::String,
+    /// For people, unless it was done: why, and what to do.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ProcessReply {
+    const NAME: &'static str = "ProcessReply";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessReply".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessReply".into()
+    }
+}
+/// How a process ended; every process action has exactly one.
+/// Type kairo.process.exited.v1 on kairo.process.<agent>.exited, emitted by process-supervisor under the guard of that subject.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessExited {
+    #[prost(string, tag = "1")]
+    pub process_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub action_id: ::prost::alloc::string::String,
+    /// The replica that reports it.
+    #[prost(string, tag = "3")]
+    pub supervisor: ::prost::alloc::string::String,
+    /// By itself: exited, signaled. Stopped: timed_out; canceled, on request or because its supervisor was told to stop.
+    /// Never run: refused, spawn_failed. Killed with its supervisor, or its end is not known for another reason: supervisor_lost.
+    #[prost(string, tag = "4")]
+    pub outcome: ::prost::alloc::string::String,
+    /// Set when it exited.
+    #[prost(int32, optional, tag = "5")]
+    pub code: ::core::option::Option<i32>,
+    /// Set when a signal ended it.
+    #[prost(int32, optional, tag = "6")]
+    pub signal: ::core::option::Option<i32>,
+    /// For people, unless it ended by itself: why, and what to do.
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "8")]
+    pub usage: ::core::option::Option<ProcessUsage>,
+    /// The end of what it wrote, at most the configured tail.
+    #[prost(string, tag = "9")]
+    pub stdout_tail: ::prost::alloc::string::String,
+    #[prost(string, tag = "10")]
+    pub stderr_tail: ::prost::alloc::string::String,
+    /// Bytes written in all; more than the tails hold when they were cut.
+    #[prost(uint64, tag = "11")]
+    pub stdout_bytes: u64,
+    #[prost(uint64, tag = "12")]
+    pub stderr_bytes: u64,
+    /// Stream sequence of the decision that asked for it; 0 where it is not known.
+    #[prost(uint64, tag = "13")]
+    pub decision_sequence: u64,
+    /// As in ProcessSpawned.
+    #[prost(bool, tag = "14")]
+    pub background: bool,
+    #[prost(string, tag = "15")]
+    pub program: ::prost::alloc::string::String,
+    #[prost(string, tag = "16")]
+    pub tool: ::prost::alloc::string::String,
+    /// On whose behalf it ran, as in ToolCall.
+    #[prost(string, optional, tag = "17")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ProcessExited {
+    const NAME: &'static str = "ProcessExited";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessExited".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessExited".into()
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessUsage {
+    #[prost(uint64, tag = "1")]
+    pub wall_ms: u64,
+    #[prost(uint64, tag = "2")]
+    pub user_ms: u64,
+    #[prost(uint64, tag = "3")]
+    pub system_ms: u64,
+    #[prost(uint64, tag = "4")]
+    pub max_rss_bytes: u64,
+}
+impl ::prost::Name for ProcessUsage {
+    const NAME: &'static str = "ProcessUsage";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessUsage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessUsage".into()
+    }
+}
+/// Send a process a signal, by its name: HUP, INT, QUIT, USR1, USR2, TERM, KILL, STOP, CONT.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessSignal {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for ProcessSignal {
+    const NAME: &'static str = "ProcessSignal";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessSignal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessSignal".into()
+    }
+}
+/// Write to a process's standard input.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessWrite {
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+    /// Close it afterwards.
+    #[prost(bool, tag = "2")]
+    pub close: bool,
+}
+impl ::prost::Name for ProcessWrite {
+    const NAME: &'static str = "ProcessWrite";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessWrite".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessWrite".into()
+    }
+}
+/// Ask a process to end, and kill it after the grace period.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProcessStop {
+    /// At most the configured grace period, which 0 means.
+    #[prost(uint64, tag = "1")]
+    pub grace_ms: u64,
+}
+impl ::prost::Name for ProcessStop {
+    const NAME: &'static str = "ProcessStop";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ProcessStop".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ProcessStop".into()
+    }
+}
 /// A user's words, as they entered at the boundary.
 /// Type kairo.user.message.v1 on kairo.user.<user>.message, emitted by the gateway.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -550,6 +810,51 @@ impl ::prost::Name for ToolInvocation {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ToolInvocation".into()
+    }
+}
+/// An order about a call or a process of the agent that is under way, which another call gives. Whoever has that in hand carries it
+/// out. A call is stopped, and a process ended, as its result and its end say; a signal and a text are answered by ProcessReply.
+/// Type kairo.tool.order.v1 on kairo.tool.<agent>.order, emitted by tool-runner under the guard of that subject.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolOrder {
+    /// The call that it is about, or that began the process.
+    #[prost(string, tag = "1")]
+    pub action_id: ::prost::alloc::string::String,
+    /// The call that gives it. A call gives one order, and that is carried out once.
+    #[prost(string, tag = "2")]
+    pub by_action_id: ::prost::alloc::string::String,
+    /// The replica that has the call or the process in hand, as far as the log says.
+    #[prost(string, tag = "3")]
+    pub holder: ::prost::alloc::string::String,
+    /// On whose behalf, as in ToolCall.
+    #[prost(string, optional, tag = "4")]
+    pub user: ::core::option::Option<::prost::alloc::string::String>,
+    /// As in ToolCall.
+    #[prost(uint64, tag = "5")]
+    pub target_after: u64,
+    #[prost(oneof = "tool_order::Order", tags = "10, 11, 12")]
+    pub order: ::core::option::Option<tool_order::Order>,
+}
+/// Nested message and enum types in `ToolOrder`.
+pub mod tool_order {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Order {
+        #[prost(message, tag = "10")]
+        Stop(super::ProcessStop),
+        #[prost(message, tag = "11")]
+        Signal(super::ProcessSignal),
+        #[prost(message, tag = "12")]
+        Write(super::ProcessWrite),
+    }
+}
+impl ::prost::Name for ToolOrder {
+    const NAME: &'static str = "ToolOrder";
+    const PACKAGE: &'static str = "kairo.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "kairo.v1.ToolOrder".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/kairo.v1.ToolOrder".into()
     }
 }
 /// How far a tool says it is, at most once a second for each action.
@@ -8370,8 +8675,8 @@ impl ::prost::Name for LiveOutput {
         "/kairo.v1.LiveOutput".into()
     }
 }
-/// A question about one process, to the supervisor that runs it or, to stop it, to any: a request on
-/// kairo.live.<supervisor>.control or kairo.live.process-supervisor.control.
+/// A question to the supervisor that runs a process, how it is doing: a request on kairo.live.<supervisor>.control. In a log below epoch
+/// 10, whose readers know no ToolOrder, also a signal, a text or, to any supervisor, on kairo.live.process-supervisor.control, a stop.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessRequest {
     #[prost(string, tag = "1")]
@@ -8422,58 +8727,6 @@ impl ::prost::Name for ProcessLook {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.ProcessLook".into()
-    }
-}
-/// Send it a signal, by its name: HUP, INT, QUIT, USR1, USR2, TERM, KILL, STOP, CONT.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProcessSignal {
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ProcessSignal {
-    const NAME: &'static str = "ProcessSignal";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessSignal".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessSignal".into()
-    }
-}
-/// Write to its standard input.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProcessWrite {
-    #[prost(string, tag = "1")]
-    pub text: ::prost::alloc::string::String,
-    /// Close it afterwards.
-    #[prost(bool, tag = "2")]
-    pub close: bool,
-}
-impl ::prost::Name for ProcessWrite {
-    const NAME: &'static str = "ProcessWrite";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessWrite".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessWrite".into()
-    }
-}
-/// Ask it to end, and kill it after the grace period; answered when it is over.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProcessStop {
-    /// At most the configured grace period, which 0 means.
-    #[prost(uint64, tag = "1")]
-    pub grace_ms: u64,
-}
-impl ::prost::Name for ProcessStop {
-    const NAME: &'static str = "ProcessStop";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessStop".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessStop".into()
     }
 }
 /// The answer to a ProcessRequest.
@@ -8851,184 +9104,6 @@ impl ::prost::Name for PersonalValue {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/kairo.v1.PersonalValue".into()
-    }
-}
-/// A process is about to run its program: it exists, and waits for this event to be in the log.
-/// Type kairo.process.spawned.v1 on kairo.process.<agent>.spawned, emitted by process-supervisor under the guard of that subject.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProcessSpawned {
-    /// Derived from the action, so that the same action is the same process.
-    #[prost(string, tag = "1")]
-    pub process_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub action_id: ::prost::alloc::string::String,
-    /// The replica it belongs to and dies with.
-    #[prost(string, tag = "3")]
-    pub supervisor: ::prost::alloc::string::String,
-    #[prost(uint32, tag = "4")]
-    pub pid: u32,
-    #[prost(string, tag = "5")]
-    pub program: ::prost::alloc::string::String,
-    #[prost(string, repeated, tag = "6")]
-    pub arguments: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether its action ends here, and the process goes on by itself (process.spawn), or with the process (process.run).
-    #[prost(bool, tag = "7")]
-    pub background: bool,
-    /// Stream sequence of the decision that asked for it.
-    #[prost(uint64, tag = "8")]
-    pub decision_sequence: u64,
-    #[prost(string, tag = "9")]
-    pub tool: ::prost::alloc::string::String,
-    /// On whose behalf it runs, as in ToolCall.
-    #[prost(string, optional, tag = "10")]
-    pub user: ::core::option::Option<::prost::alloc::string::String>,
-}
-impl ::prost::Name for ProcessSpawned {
-    const NAME: &'static str = "ProcessSpawned";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessSpawned".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessSpawned".into()
-    }
-}
-/// How far a process says it is, at most once a second. The last one before its end need not be 100 %.
-/// Type kairo.process.progress.v1 on kairo.process.<agent>.progress, emitted by process-supervisor.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ProcessProgress {
-    #[prost(string, tag = "1")]
-    pub process_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub action_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "3")]
-    pub supervisor: ::prost::alloc::string::String,
-    /// 0 to 1, where it said.
-    #[prost(double, optional, tag = "4")]
-    pub fraction: ::core::option::Option<f64>,
-    #[prost(string, tag = "5")]
-    pub message: ::prost::alloc::string::String,
-    /// The end of what it has written so far, both streams in the order they were read.
-    #[prost(string, tag = "6")]
-    pub tail: ::prost::alloc::string::String,
-}
-impl ::prost::Name for ProcessProgress {
-    const NAME: &'static str = "ProcessProgress";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessProgress".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessProgress".into()
-    }
-}
-/// A process was asked to end, on request. How it ended is said by kairo.process.exited.
-/// Type kairo.process.canceled.v1 on kairo.process.<agent>.canceled, emitted by process-supervisor under the guard of that subject.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProcessCanceled {
-    #[prost(string, tag = "1")]
-    pub process_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub action_id: ::prost::alloc::string::String,
-    /// The replica that was asked.
-    #[prost(string, tag = "3")]
-    pub supervisor: ::prost::alloc::string::String,
-    /// The action that asked for it.
-    #[prost(string, tag = "4")]
-    pub by_action_id: ::prost::alloc::string::String,
-    /// Milliseconds until it is killed.
-    #[prost(uint64, tag = "5")]
-    pub grace_ms: u64,
-}
-impl ::prost::Name for ProcessCanceled {
-    const NAME: &'static str = "ProcessCanceled";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessCanceled".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessCanceled".into()
-    }
-}
-/// How a process ended; every process action has exactly one.
-/// Type kairo.process.exited.v1 on kairo.process.<agent>.exited, emitted by process-supervisor under the guard of that subject.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProcessExited {
-    #[prost(string, tag = "1")]
-    pub process_id: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub action_id: ::prost::alloc::string::String,
-    /// The replica that reports it.
-    #[prost(string, tag = "3")]
-    pub supervisor: ::prost::alloc::string::String,
-    /// By itself: exited, signaled. Stopped: timed_out; canceled, on request or because its supervisor was told to stop.
-    /// Never run: refused, spawn_failed. Killed with its supervisor, or its end is not known for another reason: supervisor_lost.
-    #[prost(string, tag = "4")]
-    pub outcome: ::prost::alloc::string::String,
-    /// Set when it exited.
-    #[prost(int32, optional, tag = "5")]
-    pub code: ::core::option::Option<i32>,
-    /// Set when a signal ended it.
-    #[prost(int32, optional, tag = "6")]
-    pub signal: ::core::option::Option<i32>,
-    /// For people, unless it ended by itself: why, and what to do.
-    #[prost(string, tag = "7")]
-    pub reason: ::prost::alloc::string::String,
-    #[prost(message, optional, tag = "8")]
-    pub usage: ::core::option::Option<ProcessUsage>,
-    /// The end of what it wrote, at most the configured tail.
-    #[prost(string, tag = "9")]
-    pub stdout_tail: ::prost::alloc::string::String,
-    #[prost(string, tag = "10")]
-    pub stderr_tail: ::prost::alloc::string::String,
-    /// Bytes written in all; more than the tails hold when they were cut.
-    #[prost(uint64, tag = "11")]
-    pub stdout_bytes: u64,
-    #[prost(uint64, tag = "12")]
-    pub stderr_bytes: u64,
-    /// Stream sequence of the decision that asked for it; 0 where it is not known.
-    #[prost(uint64, tag = "13")]
-    pub decision_sequence: u64,
-    /// As in ProcessSpawned.
-    #[prost(bool, tag = "14")]
-    pub background: bool,
-    #[prost(string, tag = "15")]
-    pub program: ::prost::alloc::string::String,
-    #[prost(string, tag = "16")]
-    pub tool: ::prost::alloc::string::String,
-    /// On whose behalf it ran, as in ToolCall.
-    #[prost(string, optional, tag = "17")]
-    pub user: ::core::option::Option<::prost::alloc::string::String>,
-}
-impl ::prost::Name for ProcessExited {
-    const NAME: &'static str = "ProcessExited";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessExited".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessExited".into()
-    }
-}
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ProcessUsage {
-    #[prost(uint64, tag = "1")]
-    pub wall_ms: u64,
-    #[prost(uint64, tag = "2")]
-    pub user_ms: u64,
-    #[prost(uint64, tag = "3")]
-    pub system_ms: u64,
-    #[prost(uint64, tag = "4")]
-    pub max_rss_bytes: u64,
-}
-impl ::prost::Name for ProcessUsage {
-    const NAME: &'static str = "ProcessUsage";
-    const PACKAGE: &'static str = "kairo.v1";
-    fn full_name() -> ::prost::alloc::string::String {
-        "kairo.v1.ProcessUsage".into()
-    }
-    fn type_url() -> ::prost::alloc::string::String {
-        "/kairo.v1.ProcessUsage".into()
     }
 }
 #[derive(serde::Serialize, serde::Deserialize)]

@@ -12,6 +12,39 @@ impl Personal for v1::SubmoduleAsked {
     }
 }
 
+impl Personal for v1::ProcessSpawned {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        self.arguments.iter_mut().for_each(|it| visit(Value::Text(it)));
+    }
+}
+
+impl Personal for v1::ProcessProgress {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.message));
+        visit(Value::Text(&mut self.tail));
+    }
+}
+
+impl Personal for v1::ProcessReply {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.reason));
+    }
+}
+
+impl Personal for v1::ProcessExited {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.reason));
+        visit(Value::Text(&mut self.stdout_tail));
+        visit(Value::Text(&mut self.stderr_tail));
+    }
+}
+
+impl Personal for v1::ProcessWrite {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        visit(Value::Text(&mut self.text));
+    }
+}
+
 impl Personal for v1::UserMessage {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.text));
@@ -81,6 +114,15 @@ impl Personal for v1::ToolInvoke {
 impl Personal for v1::ToolInvocation {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
         visit(Value::Text(&mut self.arguments));
+    }
+}
+
+impl Personal for v1::ToolOrder {
+    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
+        match &mut self.order {
+            Some(v1::tool_order::Order::Write(it)) => it.personal(visit),
+            _ => {}
+        }
     }
 }
 
@@ -459,24 +501,12 @@ impl Personal for v1::CompletionError {
     }
 }
 
-impl Personal for v1::ProcessSpawned {
+impl Personal for v1::ProcessRequest {
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
-        self.arguments.iter_mut().for_each(|it| visit(Value::Text(it)));
-    }
-}
-
-impl Personal for v1::ProcessProgress {
-    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
-        visit(Value::Text(&mut self.message));
-        visit(Value::Text(&mut self.tail));
-    }
-}
-
-impl Personal for v1::ProcessExited {
-    fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>)) {
-        visit(Value::Text(&mut self.reason));
-        visit(Value::Text(&mut self.stdout_tail));
-        visit(Value::Text(&mut self.stderr_tail));
+        match &mut self.ask {
+            Some(v1::process_request::Ask::Write(it)) => it.personal(visit),
+            _ => {}
+        }
     }
 }
 
@@ -504,6 +534,11 @@ impl Personal for Body {
             Body::SubmoduleFailed(it) => it.personal(visit),
             Body::SubmoduleAsked(it) => it.personal(visit),
             Body::AgentBroadcast(_) => {}
+            Body::ProcessSpawned(it) => it.personal(visit),
+            Body::ProcessProgress(it) => it.personal(visit),
+            Body::ProcessCanceled(_) => {}
+            Body::ProcessReply(it) => it.personal(visit),
+            Body::ProcessExited(it) => it.personal(visit),
             Body::UserMessage(it) => it.personal(visit),
             Body::UserMessageUndelivered(it) => it.personal(visit),
             Body::UserSwitched(_) => {}
@@ -513,6 +548,7 @@ impl Personal for Body {
             Body::UserApproval(it) => it.personal(visit),
             Body::UserCommand(_) => {}
             Body::ToolInvoke(it) => it.personal(visit),
+            Body::ToolOrder(it) => it.personal(visit),
             Body::ToolProgress(it) => it.personal(visit),
             Body::ToolResult(it) => it.personal(visit),
             Body::AgentDefined(_) => {}
@@ -562,10 +598,6 @@ impl Personal for Body {
             Body::DeadLetterRetried(_) => {}
             Body::LiveToken(_) => {}
             Body::LiveOutput(_) => {}
-            Body::ProcessSpawned(it) => it.personal(visit),
-            Body::ProcessProgress(it) => it.personal(visit),
-            Body::ProcessCanceled(_) => {}
-            Body::ProcessExited(it) => it.personal(visit),
             Body::TaskDue(_) => {}
             Body::TaskTriggered(it) => it.personal(visit),
             Body::EmailReceived(it) => it.personal(visit),

@@ -554,6 +554,8 @@ vocabularies! {
 fields! {
     Submodule.tier as tier_word: ModelTier,
     SubmoduleFailed.kind as kind_word: SubmoduleFailure,
+    ProcessReply.outcome as outcome_word: ProcessAnswered,
+    ProcessExited.outcome as outcome_word: ProcessOutcome,
     ChatMessage.role as role_word: ThreadMessageRole,
     UserChoice.option as option_word: OfferAnswer,
     UserApproval.verdict as verdict_word: Verdict,
@@ -657,7 +659,6 @@ fields! {
     McpSignInAnswer.outcome as outcome_word: McpSignInAnswered,
     QuestionAnswer.action as action_word: QuestionAnswered,
     QuestionsAnswer.outcome as outcome_word: QuestionOutcome,
-    ProcessExited.outcome as outcome_word: ProcessOutcome,
     ListTasksRequest.kind as kind_word: TaskKind,
     SearchResponse.backend as backend_word: SearchBackend,
     ListToolsRequest.source as source_word: ToolSource,

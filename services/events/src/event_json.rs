@@ -111,7 +111,7 @@ pub fn headings(record: &Record) -> Vec<Heading> {
             let actions = invoke.actions.iter().zip(0..);
             actions.map(|(action, position)| invoked(record, action, position)).collect()
         }
-        About::Tool(Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => one(),
+        About::Tool(Tool::Order(_) | Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => one(),
         About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => one(),
         About::System(_) | About::Live(_) => one(),
     }
@@ -128,7 +128,7 @@ pub fn held(body: &Body) -> Vec<Uuid> {
             let actions = invoke.actions.iter().filter_map(|action| Uuid::parse_str(&action.action_id).ok());
             actions.map(invocation_id).collect()
         }
-        About::Tool(Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => Vec::new(),
+        About::Tool(Tool::Order(_) | Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => Vec::new(),
         About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => Vec::new(),
         About::System(_) | About::Live(_) => Vec::new(),
     }
@@ -240,7 +240,7 @@ fn said(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
             let action = invoke.actions.get(at).map(|action| invocation(invoke, action));
             (action.unwrap_or_default(), envelope.tags.clone(), Origin::Tool)
         }
-        About::Tool(Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => one(),
+        About::Tool(Tool::Order(_) | Tool::Progress(_) | Tool::Result(_)) | About::Process(_) => one(),
         About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => one(),
         About::System(_) | About::Live(_) => one(),
     }

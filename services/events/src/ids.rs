@@ -21,6 +21,11 @@ pub fn derived(cause: Uuid, position: &str) -> Uuid {
     name.finish()
 }
 
+/// The id of an action's process: the same action is the same process.
+pub fn process_id(action: Uuid) -> Uuid {
+    derived(action, "process")
+}
+
 /// The id of something that outsiders name, for example `named("message", &["ann", "m-1"])`.
 /// Parts are joined with their lengths, so that no two lists of parts give the same id.
 pub fn named(kind: &str, parts: &[impl AsRef<[u8]>]) -> Uuid {

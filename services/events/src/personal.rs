@@ -83,6 +83,7 @@ impl Whose {
             About::Agent(Agent::Request(it)) => &it.user,
             About::Process(Process::Spawned(it)) => return Self::user(it.user.as_deref().unwrap_or_default()),
             About::Process(Process::Exited(it)) => return Self::user(it.user.as_deref().unwrap_or_default()),
+            About::Tool(Tool::Order(it)) => return Self::user(it.user.as_deref().unwrap_or_default()),
             About::Tool(Tool::Invoke(it)) => {
                 let user = |user: &Option<String>| user.clone().filter(|user| !user.is_empty());
                 return Self::Each(it.actions.iter().map(|action| user(&action.user)).collect());
@@ -91,7 +92,7 @@ impl Whose {
             About::User(User::Forget(_) | User::Forgotten(_)) => return Self::Nobodys,
             About::Agent(Agent::Defined(_) | Agent::Choice(_) | Agent::Command(_)) => return Self::Nobodys,
             About::Agent(Agent::Answer(_) | Agent::Forgotten(_)) => return Self::Nobodys,
-            About::Process(Process::Progress(_) | Process::Canceled(_)) => return Self::Nobodys,
+            About::Process(Process::Progress(_) | Process::Canceled(_) | Process::Reply(_)) => return Self::Nobodys,
             About::Tool(Tool::Progress(_) | Tool::Result(_)) => return Self::Nobodys,
             About::Decision(_) | About::Decided(_) | About::Outside(_) => return Self::Nobodys,
             About::System(_) | About::Live(_) => return Self::Nobodys,

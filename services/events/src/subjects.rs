@@ -295,6 +295,9 @@ table! {
     TOOL_INVOKE = "tool"."invoke", Events, Only(Service::ToolRunner),
         [ToolInvoke], [ProcessSupervisor],
         "these actions have begun";
+    TOOL_ORDER = "tool"."order", Events, Only(Service::ToolRunner),
+        [ToolOrder], [],
+        "a call or a process is to be stopped, or a process is sent a signal or a text";
     TOOL_PROGRESS = "tool"."progress", Events, Only(Service::ToolRunner),
         [ToolProgress], [],
         "how far an action is";
@@ -310,6 +313,9 @@ table! {
     PROCESS_CANCELED = "process"."canceled", Events, Only(Service::ProcessSupervisor),
         [ProcessCanceled], [],
         "a process is to end, on request";
+    PROCESS_REPLY = "process"."reply", Events, Only(Service::ProcessSupervisor),
+        [ProcessReply], [],
+        "what came of a signal or a text to a process";
     PROCESS_EXITED = "process"."exited", Events, Only(Service::ProcessSupervisor),
         [ProcessExited], [AgentRuntime, ToolRunnerProcesses],
         "how a process ended, with the end of its output";

@@ -1,9 +1,9 @@
 //! Taking in what happens to an agent's actions and processes, and what users say about them that is not words.
 
-use kairo_events::record::Record;
+use kairo_events::{ids::process_id, record::Record};
 use kairo_proto::{
     about,
-    v1::{AgentApproval, AgentChoice, AgentCommand, ProcessExited, ProcessSpawned},
+    v1::{AgentApproval, AgentChoice, AgentCommand, ProcessExited, ProcessSpawned, ToolOrder, tool_order},
     words::{OfferAnswer, OrderedCommand, Verdict},
 };
 use serde_json::json;
@@ -41,7 +41,16 @@ impl AgentState {
                     self.see_outside(&thread_id, turn, &progress.outside);
                 }
             }
+            about::Tool::Order(order) => self.ordered(order),
             about::Tool::Result(result) => self.learn(record, result),
+        }
+    }
+
+    /// A call or a process is to be stopped. What came of a signal or a text, the result of the call says that sent it.
+    fn ordered(&mut self, order: &ToolOrder) {
+        if let Some(tool_order::Order::Stop(_)) = &order.order {
+            let process = Uuid::parse_str(&order.action_id).map(process_id).unwrap_or_default();
+            self.on_process(&process.to_string(), &order.action_id, |_, cancel_requested| *cancel_requested = true);
         }
     }
 
@@ -58,6 +67,8 @@ impl AgentState {
                     *cancel_requested = true;
                 });
             }
+            // The result of the call that sent it says the same.
+            about::Process::Reply(_) => {}
             about::Process::Exited(exited) => self.exited(record, exited),
         }
     }

@@ -440,8 +440,8 @@ impl Log {
 /// What never makes it anybody's move.
 fn is_mere_fact(body: &Body) -> bool {
     match body.about() {
-        About::Tool(Tool::Invoke(_) | Tool::Progress(_)) => true,
-        About::Process(Process::Spawned(_) | Process::Progress(_) | Process::Canceled(_)) => true,
+        About::Tool(Tool::Invoke(_) | Tool::Order(_) | Tool::Progress(_)) => true,
+        About::Process(Process::Spawned(_) | Process::Progress(_) | Process::Canceled(_) | Process::Reply(_)) => true,
         About::Tool(Tool::Result(_)) | About::Process(Process::Exited(_)) => false,
         About::User(_) | About::Agent(_) | About::Decision(_) | About::Decided(_) | About::Outside(_) => false,
         About::System(_) | About::Live(_) => false,

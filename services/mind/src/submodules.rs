@@ -371,10 +371,11 @@ pub(super) fn kind(record: &Record) -> HeardKind {
     match record.body.about() {
         About::Agent(Agent::Message(_) | Agent::Choice(_)) | About::User(_) => HeardKind::Message,
         About::Agent(Agent::Answer(_)) => HeardKind::Result,
-        About::Tool(Tool::Result(_) | Tool::Invoke(_) | Tool::Progress(_)) => HeardKind::Result,
-        About::Process(Process::Exited(_) | Process::Spawned(_) | Process::Progress(_) | Process::Canceled(_)) => {
+        About::Tool(Tool::Result(_) | Tool::Invoke(_) | Tool::Order(_) | Tool::Progress(_)) => HeardKind::Result,
+        About::Process(Process::Spawned(_) | Process::Progress(_) | Process::Canceled(_) | Process::Reply(_)) => {
             HeardKind::Process
         }
+        About::Process(Process::Exited(_)) => HeardKind::Process,
         About::Agent(Agent::Approval(_)) => HeardKind::Approval,
         About::Outside(outside) => match outside {
             Outside::Due(_) => HeardKind::Task,

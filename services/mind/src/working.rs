@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kairo_events::record::Record;
+use kairo_events::{ids::process_id, record::Record};
 use kairo_proto::words::TaskStatus;
 use kairo_proto::{
     About,
@@ -163,10 +163,13 @@ impl AgentState {
             About::Tool(Tool::Progress(progress)) => self.is_work_action(&progress.action_id),
             About::Tool(Tool::Result(result)) if result.late => self.is_work_doubt(&result.action_id),
             About::Tool(Tool::Result(result)) => self.is_work_action(&result.action_id),
+            About::Tool(Tool::Order(order)) => {
+                let process = Uuid::parse_str(&order.action_id).ok().map(process_id);
+                self.is_work_process(process, &order.action_id)
+            }
             About::Process(process) => {
                 let (process, action) = named(process);
-                let running = Uuid::parse_str(process).ok().and_then(|id| self.processes.running.get(&id));
-                running.map_or_else(|| self.is_work_action(action), |it| self.is_work_thread(&it.thread_id))
+                self.is_work_process(Uuid::parse_str(process).ok(), action)
             }
             About::Agent(Agent::Approval(approval)) => {
                 self.is_work_consent(&approval.action_id) || self.is_work_doubt(&approval.action_id)
@@ -178,6 +181,12 @@ impl AgentState {
             About::Agent(Agent::Request(_) | Agent::Imported(_) | Agent::Forgotten(_)) => false,
             About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => false,
         }
+    }
+
+    /// Whether a process is work's: one in the background belongs to a thread itself, any other to its action.
+    fn is_work_process(&self, process: Option<Uuid>, action: &str) -> bool {
+        let running = process.and_then(|id| self.processes.running.get(&id));
+        running.map_or_else(|| self.is_work_action(action), |it| self.is_work_thread(&it.thread_id))
     }
 
     fn is_work_action(&self, action: &str) -> bool {
@@ -396,6 +405,7 @@ fn named(process: Process<'_>) -> (&str, &str) {
         Process::Spawned(it) => (&it.process_id, &it.action_id),
         Process::Progress(it) => (&it.process_id, &it.action_id),
         Process::Canceled(it) => (&it.process_id, &it.action_id),
+        Process::Reply(it) => (&it.process_id, &it.action_id),
         Process::Exited(it) => (&it.process_id, &it.action_id),
     }
 }

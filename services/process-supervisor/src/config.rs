@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     confinement::Enforced,
     limits::Limits,
-    policy::{Landlock, Mode, Pids, Policy, Program},
+    policy::{Landlock, Mode, Pids, Policy, Program, SystemCalls},
 };
 
 service_config! {
@@ -43,6 +43,11 @@ pub struct SupervisorConfig {
     /// has not started, and nothing of it outlives its guard: `off`, `best_effort`, where the machine allows it, which
     /// `kairo status` says, or `required`: where it does not, nothing runs. Default `best_effort`.
     pub pid_namespace: Mode,
+    /// Whether the system calls of programs are filtered (seccomp), so that none gets past what `landlock` restricts, by multipath
+    /// TCP for example, or reaches user namespaces, io_uring and keyrings: `off`, `best_effort`, where the kernel does it, which
+    /// `kairo status` says, or `required`: where it does not, nothing runs. Programs of a 32-bit architecture are killed. Default
+    /// `best_effort`.
+    pub seccomp: Mode,
     /// The limits of every process.
     pub limits: Limits,
 }
@@ -57,6 +62,7 @@ impl Default for SupervisorConfig {
             live_output: true,
             landlock: Landlock::default(),
             pid_namespace: Mode::default(),
+            seccomp: Mode::default(),
             limits: Limits::default(),
         }
     }
@@ -70,6 +76,8 @@ impl SupervisorConfig {
             env: self.env.clone(),
             landlock: self.landlock.clone(),
             pids: Pids::of(self.pid_namespace, enforced.pids),
+            system_calls: SystemCalls::of(self.seccomp, enforced.system_calls),
+            own_network: enforced.network,
         }
     }
 }
@@ -121,6 +129,7 @@ mod tests {
                 "mode": "required", "read": ["/usr"], "write": ["/srv/shared"], "connect": [443], "listen": [8080],
             },
             "pid_namespace": "required",
+            "seccomp": "required",
             "limits": serde_json::to_value(Limits::default()).unwrap(),
         });
         assert_eq!(serde_json::to_value(parse(given.clone()).unwrap()).unwrap(), given);

@@ -28,6 +28,10 @@ pub struct Enforced {
     pub signals: bool,
     /// Seeing and signalling processes that it has not started, or outliving its guard: a PID namespace is allowed.
     pub pids: bool,
+    /// Reaching the network at all: a namespace without one is allowed.
+    pub network: bool,
+    /// Making system calls that go past what the others see.
+    pub system_calls: bool,
 }
 
 impl Enforced {
@@ -39,12 +43,14 @@ impl Enforced {
             files: has(ruleset().handle_access(AccessFs::from_all(FILES))),
             ports: has(ruleset().handle_access(AccessNet::from_all(PORTS))),
             signals: has(ruleset().scope(Scope::from_all(SCOPES))),
-            pids: has_pid_namespaces(program),
+            pids: can(program, "probe"),
+            network: can(program, "probe-network"),
+            system_calls: can(program, "probe-seccomp"),
         }
     }
 
     /// What programs are not kept from, and why, in words for operators.
-    pub fn shortcomings(self, landlock: Mode, pid_namespace: Mode) -> Vec<&'static str> {
+    pub fn shortcomings(self, landlock: Mode, pid_namespace: Mode, seccomp: Mode) -> Vec<&'static str> {
         let pids = match (pid_namespace, self.pids) {
             (Mode::Off, _) => Some(
                 "programs see the processes of the machine, and may outlive a guard that one of them kills: \
@@ -60,20 +66,47 @@ impl Enforced {
             ),
             (Mode::BestEffort | Mode::Required, true) => None,
         };
-        let landlock = match (landlock, self.files, self.ports, self.signals) {
-            (Mode::Off, ..) => vec![
+        let system_calls = match (seccomp, self.system_calls) {
+            (Mode::Off, _) => Some(
+                "programs may get past what Landlock restricts of the network, and use user namespaces, io_uring and \
+                 keyrings: process_supervisor.seccomp is off",
+            ),
+            (Mode::Required, false) => Some(
+                "no program is run: process_supervisor.seccomp is required, and this machine does not filter system calls",
+            ),
+            (Mode::BestEffort, false) => Some(
+                "programs may get past what Landlock restricts of the network, and use user namespaces, io_uring and \
+                 keyrings: this machine does not filter system calls (seccomp)",
+            ),
+            (Mode::BestEffort | Mode::Required, true) => None,
+        };
+        let is_filtered = seccomp != Mode::Off && self.system_calls;
+        let always = "programs have no cgroup of their own: limits count for each process";
+        self.of_landlock(landlock, is_filtered).into_iter().chain(pids).chain(system_calls).chain([always]).collect()
+    }
+
+    fn of_landlock(self, mode: Mode, is_filtered: bool) -> Vec<&'static str> {
+        let ports = match is_filtered {
+            true => {
+                "programs that are given TCP ports may use any: the Landlock of this kernel does not restrict them (Linux \
+                 6.7)"
+            }
+            false => "programs may use the network: the Landlock of this kernel does not restrict it (Linux 6.7)",
+        };
+        match (mode, self.files) {
+            (Mode::Off, _) => vec![
                 "programs may open whatever files their user may and use the network: \
                  process_supervisor.landlock.mode is off",
             ],
-            (Mode::Required, false, ..) => vec![
+            (Mode::Required, false) => vec![
                 "no program is run: process_supervisor.landlock.mode is required, and this kernel has no Landlock that \
                  restricts files (Linux 6.2)",
             ],
-            (Mode::BestEffort | Mode::Required, files, ports, signals) => [
+            (Mode::BestEffort | Mode::Required, files) => [
                 (files, "programs may open whatever files their user may: this kernel has no Landlock (Linux 6.2)"),
-                (ports, "programs may use the network: the Landlock of this kernel does not restrict it (Linux 6.7)"),
+                (self.ports, ports),
                 (
-                    signals,
+                    self.signals,
                     "programs may signal other processes of their user: the Landlock of this kernel does not restrict \
                      it (Linux 6.12)",
                 ),
@@ -81,15 +114,14 @@ impl Enforced {
             .into_iter()
             .filter_map(|(enforced, shortcoming)| (!enforced).then_some(shortcoming))
             .collect(),
-        };
-        let always = "programs have no cgroup of their own: limits count for each process";
-        landlock.into_iter().chain(pids).chain([always]).collect()
+        }
     }
 }
 
-fn has_pid_namespaces(guard: &Path) -> bool {
+/// Whether the guard can do what it tries in this part.
+fn can(guard: &Path, part: &str) -> bool {
     let mut probe = Command::new(guard);
-    probe.arg0(env!("CARGO_PKG_NAME")).arg("probe").env_clear();
+    probe.arg0(env!("CARGO_PKG_NAME")).arg(part).env_clear();
     probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
 }
@@ -100,20 +132,29 @@ mod tests {
 
     #[test]
     fn what_is_not_enforced_is_said() {
-        let all = Enforced { files: true, ports: true, signals: true, pids: true };
+        let all = Enforced { files: true, ports: true, signals: true, pids: true, network: true, system_calls: true };
         let says = |enforced: Enforced, mode, what: &str| {
-            let shortcomings = enforced.shortcomings(mode, mode);
+            let shortcomings = enforced.shortcomings(mode, mode, mode);
             shortcomings.iter().any(|shortcoming| shortcoming.contains(what))
         };
-        assert_eq!(all.shortcomings(Mode::BestEffort, Mode::BestEffort).len(), 1, "cgroups are never used");
+        assert_eq!(
+            all.shortcomings(Mode::BestEffort, Mode::BestEffort, Mode::BestEffort).len(),
+            1,
+            "cgroups are never used"
+        );
         assert!(says(all, Mode::Off, "landlock.mode is off"));
         assert!(says(all, Mode::Off, "pid_namespace is off"));
-        assert!(says(Enforced { ports: false, ..all }, Mode::BestEffort, "Linux 6.7"));
+        assert!(says(all, Mode::Off, "seccomp is off"));
+        let without_ports = Enforced { ports: false, ..all };
+        assert!(says(without_ports, Mode::BestEffort, "given TCP ports may use any"));
+        assert!(says(Enforced { system_calls: false, ..without_ports }, Mode::BestEffort, "may use the network: the"));
+        assert!(says(Enforced { system_calls: false, ..all }, Mode::BestEffort, "does not filter system calls"));
+        assert!(says(Enforced { system_calls: false, ..all }, Mode::Required, "no program is run"));
         assert!(says(Enforced { signals: false, ..all }, Mode::Required, "Linux 6.12"));
         assert!(says(Enforced { pids: false, ..all }, Mode::BestEffort, "does not allow a PID namespace"));
         assert!(says(Enforced { pids: false, ..all }, Mode::Required, "no program is run"));
         let nothing = Enforced::default();
-        assert_eq!(nothing.shortcomings(Mode::BestEffort, Mode::BestEffort).len(), 5);
+        assert_eq!(nothing.shortcomings(Mode::BestEffort, Mode::BestEffort, Mode::BestEffort).len(), 6);
         assert!(says(nothing, Mode::Required, "no program is run"));
     }
 }

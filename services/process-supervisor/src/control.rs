@@ -1,20 +1,22 @@
-//! Answering what others ask about the processes that run here.
+//! Hearing what others want of the processes that run here.
 //!
-//! Questions come as core NATS requests: to this supervisor by name or, to stop a process, to whichever supervisor is
-//! given it. Every one gets an answer. Late listeners ask for the end of what an agent's processes wrote.
+//! Orders stand in the log. Questions come as core NATS requests, to this supervisor by name; every one gets an answer. Late
+//! listeners ask for the end of what an agent's processes wrote. Where the readers of the log know no orders, they are
+//! questions, too, and a stop is one to whichever supervisor is given it.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use kairo_core::{
     bus::{
-        Bus, BusError,
+        self, Bus, BusError,
+        orders::Order,
         port::{Heard, Subscription},
     },
     ids::Name,
     subjects::{SUPERVISORS_CONTROL, TAILS, control_of},
 };
-use kairo_proto::v1::{ProcessAnswer, ProcessRequest};
+use kairo_proto::v1::{ProcessAnswer, ProcessRequest, tool_order};
 use prost::Message as _;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -22,38 +24,65 @@ use tokio::{
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::requests::{Requests, refused};
+use crate::{
+    orders::Orders,
+    requests::{Requests, refused},
+};
 
 /// Questions dealt with at once, as a stop is answered when it is over. More are refused.
 const QUESTIONS: usize = 1_024;
 /// How long answers that are due may take when the service stops.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Answers until it is dropped or finished.
+/// Orders to signal processes and to write to them that are carried out at once; more wait. A stop waits for nobody.
+const ORDERS: usize = 1_024;
+
+/// Answers and carries out orders until it is dropped or finished.
 pub struct Answering {
     listening: AbortOnDropHandle<()>,
+    following: AbortOnDropHandle<()>,
     answers: TaskTracker,
 }
 
 impl Answering {
-    pub async fn begin(requests: Requests) -> Result<Self, BusError> {
+    pub async fn begin(requests: Requests, orders: Orders, from: bus::orders::Orders) -> Result<Self, BusError> {
         let bus = requests.bus.clone();
         let own = bus.subscribe(control_of(bus.instance.as_str())).await?;
         let any = bus.subscribe_in_turn(SUPERVISORS_CONTROL).await?;
         let tails = bus.subscribe(TAILS).await?;
         let answers = TaskTracker::new();
         let listening = listen(Arc::new(requests), stream::select(own, any), tails, answers.clone());
-        Ok(Self { listening: AbortOnDropHandle::new(bus.spawn(listening)), answers })
+        let following = follow(Arc::new(orders), from, answers.clone());
+        let (listening, following) = (bus.spawn(listening), bus.spawn(following));
+        Ok(Self { listening: AbortOnDropHandle::new(listening), following: AbortOnDropHandle::new(following), answers })
     }
 
-    /// Takes no more questions, and gives the answers that are due.
+    /// Takes no more questions and orders, and gives the answers that are due.
     pub async fn finish(self) {
-        drop(self.listening);
+        drop((self.listening, self.following));
         self.answers.close();
         if timeout(LAST_WORDS, self.answers.wait()).await.is_err() {
             tracing::warn!(left = self.answers.len(), "questions were left unanswered");
         }
     }
+}
+
+async fn follow(orders: Arc<Orders>, from: bus::orders::Orders, answers: TaskTracker) {
+    let bus = orders.bus.clone();
+    let room = Arc::new(Semaphore::new(ORDERS));
+    from.follow(|order| {
+        if orders.concerns(&order) {
+            // Each by a task of its own: a process may be slow to read.
+            bus.spawn(answers.track_future(carry_out(orders.clone(), order, room.clone())));
+        }
+    })
+    .await;
+}
+
+async fn carry_out(orders: Arc<Orders>, order: Order, room: Arc<Semaphore>) {
+    let is_stop = matches!(order.body.order, Some(tool_order::Order::Stop(_)));
+    let _room = if is_stop { None } else { room.acquire_owned().await.ok() };
+    orders.carry_out(&order).await;
 }
 
 async fn listen(

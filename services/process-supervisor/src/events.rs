@@ -95,11 +95,6 @@ impl Tails {
     }
 }
 
-/// The id of an action's process: the same action is the same process.
-pub fn process_id(action: Uuid) -> Uuid {
-    ids::derived(action, "process")
-}
-
 /// The id of the event that says a process exists.
 pub fn spawned_id(action: Uuid) -> Uuid {
     ids::derived(action, "spawned")
@@ -122,7 +117,7 @@ pub fn progress_id(action: Uuid, number: u64) -> Uuid {
 
 pub fn spawned(asked: &Asked, decision_sequence: u64, supervisor: &str, pid: u32, spec: &Spec) -> ProcessSpawned {
     ProcessSpawned {
-        process_id: process_id(asked.action).to_string(),
+        process_id: ids::process_id(asked.action).to_string(),
         action_id: asked.action.to_string(),
         supervisor: supervisor.to_owned(),
         pid,
@@ -137,7 +132,7 @@ pub fn spawned(asked: &Asked, decision_sequence: u64, supervisor: &str, pid: u32
 
 pub fn progress(action: Uuid, supervisor: &str, progress: &Progress, tail: &str) -> ProcessProgress {
     ProcessProgress {
-        process_id: process_id(action).to_string(),
+        process_id: ids::process_id(action).to_string(),
         action_id: action.to_string(),
         supervisor: supervisor.to_owned(),
         fraction: progress.fraction,
@@ -148,7 +143,7 @@ pub fn progress(action: Uuid, supervisor: &str, progress: &Progress, tail: &str)
 
 pub fn canceled(action: Uuid, supervisor: &str, by: Uuid, grace_ms: u64) -> ProcessCanceled {
     ProcessCanceled {
-        process_id: process_id(action).to_string(),
+        process_id: ids::process_id(action).to_string(),
         action_id: action.to_string(),
         supervisor: supervisor.to_owned(),
         by_action_id: by.to_string(),
@@ -159,7 +154,7 @@ pub fn canceled(action: Uuid, supervisor: &str, by: Uuid, grace_ms: u64) -> Proc
 /// The end of a process that ran `program`, as far as it got that far.
 pub fn exited(asked: &Asked, decision_sequence: u64, supervisor: &str, program: String, end: End) -> ProcessExited {
     let exited = ProcessExited {
-        process_id: process_id(asked.action).to_string(),
+        process_id: ids::process_id(asked.action).to_string(),
         action_id: asked.action.to_string(),
         supervisor: supervisor.to_owned(),
         decision_sequence,

@@ -13,7 +13,7 @@ use kairo_core::{
     },
     ids::Name,
     record::Record,
-    subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_SPAWNED},
+    subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_REPLY, PROCESS_SPAWNED},
 };
 use kairo_proto::v1::{ProcessExited, ProcessSpawned};
 use uuid::Uuid;
@@ -28,6 +28,8 @@ pub struct Ledgers {
     /// What decisions want stopped.
     decided: Cancels,
     pub exited: Ledger,
+    /// What came of orders.
+    pub replied: Ledger,
 }
 
 /// Where to look for an action.
@@ -53,6 +55,7 @@ impl Ledgers {
             canceled: Ledger::new(bus, &PROCESS_CANCELED),
             decided: Cancels::new(bus),
             exited: Ledger::new(bus, &PROCESS_EXITED),
+            replied: Ledger::new(bus, &PROCESS_REPLY),
         }
     }
 
@@ -86,7 +89,12 @@ impl Ledgers {
     async fn is_canceled(&self, target: Target<'_>) -> Result<bool, BusError> {
         let Target { agent, action, after } = target;
         let entries = self.canceled.entries_for_sure(agent, after, &[action]).await?;
-        Ok(!entries.is_empty() || !self.decided.of(agent, after, after, &[action]).await?.is_empty())
+        Ok(!entries.is_empty() || !self.decided(agent, after, &[action]).await?.is_empty())
+    }
+
+    /// Which of these actions decisions above `since` want stopped.
+    pub async fn decided(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<Vec<Uuid>, BusError> {
+        Ok(self.decided.of(agent, since, since, actions).await?.into_keys().collect())
     }
 
     /// Writes that an action was asked to end, unless that is in the log.

@@ -9,7 +9,8 @@
 //! ([`running`]). From there on the guard passes on what the program writes and sees to it that program and descendants
 //! end: by themselves, at a limit, when asked, or because the supervisor is gone ([`lease`]). What is written is looked
 //! through for [`progress`], kept in part ([`account`]) and said to whoever listens ([`live`]). How it ended is recorded
-//! ([`events`]). While it runs others may ask about it, write to it, signal it and stop it ([`control`], [`requests`]). What
+//! ([`events`]). While it runs the log may order to write to it, to signal it and to
+//! stop it ([`orders`]), and others may ask how it is doing ([`control`], [`requests`]). What
 //! there is to run is published ([`announcement`]).
 
 mod account;
@@ -30,6 +31,7 @@ pub mod limits;
 mod lines;
 mod live;
 mod once;
+mod orders;
 mod output;
 mod pieces;
 pub mod plan;
@@ -49,7 +51,7 @@ mod watch;
 use std::sync::Arc;
 
 use kairo_core::{
-    bus::{consume::consume, contact::Contact, liveness::Liveness, retrying::Retries},
+    bus::{consume::consume, contact::Contact, liveness::Liveness, orders::Orders, retrying::Retries},
     service::{Context, ServiceError, waiting_for_nats},
     subjects::Consumer,
 };
@@ -83,7 +85,7 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
     let policy = config.policy(enforced);
     let capabilities = capabilities::capabilities(&policy, &config.limits);
     if !config.programs.is_empty() {
-        for shortcoming in enforced.shortcomings(config.landlock.mode, config.pid_namespace) {
+        for shortcoming in enforced.shortcomings(config.landlock.mode, config.pid_namespace, config.seccomp) {
             tracing::warn!("{shortcoming}");
             readiness.note(shortcoming);
         }
@@ -95,7 +97,10 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
     let liveness = Liveness::answering(&bus, CancellationToken::new()).await?;
     let supervisor = Arc::new(Supervisor::new(&bus, config, policy, guards, contact, liveness, shutdown.clone()));
     supervisor.observe();
-    let answering = Answering::begin(supervisor.requests()).await?;
+    let Some(from_now_on) = waiting_for_nats(&bus, &shutdown, async || Orders::from_now_on(&bus).await).await? else {
+        return Ok(());
+    };
+    let answering = Answering::begin(supervisor.requests(), supervisor.orders(), from_now_on).await?;
     // After that: by the time that it is answered, the server knows whom to ask about processes.
     let published =
         waiting_for_nats(&bus, &shutdown, async || announcement::publish(&bus, &capabilities).await).await?;

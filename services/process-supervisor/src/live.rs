@@ -13,7 +13,6 @@ use tokio::{sync::Mutex, time::timeout};
 use uuid::Uuid;
 
 use crate::{
-    events::process_id,
     pieces::{Piece, pieces},
     protocol::Output,
     ring_buffer::RingBuffer,
@@ -85,7 +84,7 @@ impl Live {
         let id = ids::derived(self.action, &format!("output/{sequence}"));
         let envelope = self.cause.follow(id, Service::ProcessSupervisor, Origin::System, self.bus.now());
         let body = v1::LiveOutput {
-            process_id: process_id(self.action).to_string(),
+            process_id: ids::process_id(self.action).to_string(),
             action_id: self.action.to_string(),
             stream: piece.stream.as_str().to_owned(),
             sequence,

@@ -14,6 +14,11 @@ fn main() -> ExitCode {
         Some("init") => closed::close().and_then(|()| guard::namespace::init()).map_err(|error| error.to_string()),
         Some("probe") => closed::close().and_then(|()| guard::namespace::probe()).map_err(|error| error.to_string()),
         Some("probe-inside") => guard::namespace::probe_inside().map_err(|error| error.to_string()),
+        Some("probe-network") => {
+            closed::close().and_then(|()| guard::namespace::probe_network()).map_err(|error| error.to_string())
+        }
+        Some("probe-network-inside") => guard::namespace::probe_network_inside().map_err(|error| error.to_string()),
+        Some("probe-seccomp") => guard::system_calls::probe().map_err(|error| error.to_string()),
         _ => return service::main(Service::ProcessSupervisor, kairo_process_supervisor::run),
     };
     match played {

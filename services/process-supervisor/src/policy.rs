@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::landlock::{Landlock, Mode};
 use crate::limits::Limits;
-use crate::protocol::{Bounds, Spec};
+use crate::protocol::{Bounds, Sockets, Spec};
 
 /// What may run, and in which environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +21,31 @@ pub struct Policy {
     /// What they may reach.
     pub landlock: Landlock,
     pub pids: Pids,
+    pub system_calls: SystemCalls,
+    /// Whether the machine allows networks of their own.
+    pub own_network: bool,
+}
+
+/// Which system calls a program may make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SystemCalls {
+    /// All that its user may.
+    #[default]
+    All,
+    /// Those that an ordinary program needs.
+    Filtered,
+    /// They should be filtered, which this machine does not do: nothing runs.
+    Unavailable,
+}
+
+impl SystemCalls {
+    pub fn of(mode: Mode, available: bool) -> Self {
+        match (mode, available) {
+            (Mode::BestEffort | Mode::Required, true) => Self::Filtered,
+            (Mode::Required, false) => Self::Unavailable,
+            (Mode::Off, _) | (Mode::BestEffort, false) => Self::All,
+        }
+    }
 }
 
 /// Which processes a program sees and may signal.
@@ -122,6 +147,11 @@ pub enum Refusal {
          operator allow it, or configure process_supervisor.pid_namespace otherwise"
     )]
     NoNamespace,
+    #[error(
+        "no program is run: process_supervisor.seccomp is required, and this machine does not filter system calls; let it \
+         run on a kernel with seccomp, or configure process_supervisor.seccomp otherwise"
+    )]
+    NoFilter,
 }
 
 fn list(allowed: &[String]) -> String {
@@ -145,6 +175,10 @@ impl Policy {
         if self.pids == Pids::Unavailable {
             return Err(Refusal::NoNamespace);
         }
+        if self.system_calls == SystemCalls::Unavailable {
+            return Err(Refusal::NoFilter);
+        }
+        let access = self.landlock.access();
         Ok(Spec {
             program: program.path().to_owned(),
             bounds: bounds(&request, limits),
@@ -152,8 +186,12 @@ impl Policy {
             cwd: cwd.to_owned(),
             env: self.env.clone(),
             stdin: request.stdin,
-            access: self.landlock.access(),
+            network_namespace: self.own_network
+                && self.pids == Pids::Own
+                && Sockets::of(access.as_ref()) == Sockets::None,
+            access,
             pid_namespace: self.pids == Pids::Own,
+            seccomp: self.system_calls == SystemCalls::Filtered,
             lease_ms,
         })
     }
@@ -317,6 +355,36 @@ mod tests {
         }
         assert_eq!((spec(Mode::Off, true), spec(Mode::BestEffort, false)), (Ok(false), Ok(false)));
         assert_eq!(spec(Mode::Required, false), Err(Refusal::NoNamespace));
+    }
+
+    #[test]
+    fn only_a_program_without_ports_is_alone_in_its_network() {
+        let spec = |landlock: Landlock, pids, own_network| {
+            let policy = Policy { landlock, pids, own_network, ..policy() };
+            let request = request(json!({"program": "echo"}));
+            policy.admit(request, Path::new("/work"), &Limits::default(), 1).expect("allowed").network_namespace
+        };
+        let connecting = Landlock { connect: vec![443], ..Landlock::default() };
+        let off = Landlock { mode: Mode::Off, ..Landlock::default() };
+        assert!(spec(Landlock::default(), Pids::Own, true));
+        assert!(!spec(Landlock::default(), Pids::Own, false), "the machine does not allow it");
+        assert!(!spec(Landlock::default(), Pids::Shared, true));
+        assert!(!spec(connecting, Pids::Own, true));
+        assert!(!spec(off, Pids::Own, true));
+    }
+
+    #[test]
+    fn where_a_filter_is_required_nothing_runs_without_one() {
+        let spec = |mode, available| {
+            let policy = Policy { system_calls: SystemCalls::of(mode, available), ..policy() };
+            let request = request(json!({"program": "echo"}));
+            policy.admit(request, Path::new("/work"), &Limits::default(), 1).map(|spec| spec.seccomp)
+        };
+        for mode in [Mode::BestEffort, Mode::Required] {
+            assert_eq!(spec(mode, true), Ok(true));
+        }
+        assert_eq!((spec(Mode::Off, true), spec(Mode::BestEffort, false)), (Ok(false), Ok(false)));
+        assert_eq!(spec(Mode::Required, false), Err(Refusal::NoFilter));
     }
 
     #[test]

@@ -8,14 +8,17 @@ use std::{
     time::Duration,
 };
 
-use kairo_core::{envelope::Envelope, ids::Name, watch};
+use kairo_core::{
+    envelope::Envelope,
+    ids::{Name, process_id},
+    watch,
+};
 use kairo_proto::v1::ProcessState;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::{
     account::Account,
-    events::process_id,
     guarded::{Control, GuardedError, InputError},
     live::Live,
     once::Once,

@@ -31,6 +31,10 @@ pub struct Spec {
     pub access: Option<Access>,
     /// Whether it sees and can signal only what it has itself started.
     pub pid_namespace: bool,
+    /// Whether its system calls are filtered.
+    pub seccomp: bool,
+    /// Whether it has a network of its own, with nobody in it. Only with `pid_namespace`.
+    pub network_namespace: bool,
     pub bounds: Bounds,
     /// Without a beat for this long, by [`crate::clock`], the supervisor counts as lost and everything is killed.
     pub lease_ms: u64,
@@ -51,6 +55,28 @@ pub struct Access {
     pub connect: Vec<u16>,
     /// TCP ports that it may take.
     pub listen: Vec<u16>,
+}
+
+/// Which sockets a program may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sockets {
+    /// All that its user may.
+    Any,
+    /// Those of TCP, on the ports that are listed, of UDP, and of the machine.
+    Ports,
+    /// Those of the machine alone: Unix sockets.
+    None,
+}
+
+impl Sockets {
+    /// Of a program that may reach this much.
+    pub fn of(access: Option<&Access>) -> Self {
+        match access {
+            None => Self::Any,
+            Some(access) if access.connect.is_empty() && access.listen.is_empty() => Self::None,
+            Some(_) => Self::Ports,
+        }
+    }
 }
 
 /// The limits of one process.

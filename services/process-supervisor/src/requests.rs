@@ -1,4 +1,5 @@
-//! What becomes of a question about a process.
+//! What becomes of a question about a process: how it is doing. In a log whose readers know no orders ([`crate::orders`]), others
+//! also ask here for what is to be done to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,6 +8,7 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::Name,
     subjects::{PROCESS_CANCELED, Service, control_of},
+    vocabulary::ANSWERS,
 };
 use kairo_proto::v1::{self, ProcessAnswer, ProcessExited, ProcessRequest, ProcessState, process_request::Ask};
 use kairo_proto::words::ProcessAnswered;
@@ -25,6 +27,10 @@ use crate::{
 /// How long it may take beyond the grace period until the end of a process that is stopped is in the log.
 const RECORDING: Duration = Duration::from_secs(10);
 
+/// Why a request is refused that should be an order.
+const ORDERED: &str =
+    "what is to be done to a process is an order in the log from epoch 10 on (kairo.tool.<agent>.order)";
+
 /// Where questions are dealt with.
 pub struct Requests {
     pub bus: Bus,
@@ -36,7 +42,7 @@ pub struct Requests {
 
 /// Why a question is no question.
 #[derive(Debug, thiserror::Error, PartialEq)]
-enum Malformed {
+pub enum Malformed {
     #[error("{field}: expected {expected}, found {found:?}")]
     Field { field: &'static str, expected: &'static str, found: String },
     #[error("nothing is asked: expected look, signal, write or stop")]
@@ -78,9 +84,12 @@ impl Requests {
             .map_err(|_| field("agent", "a name of characters a-z 0-9 _ -", &request.agent))?;
         let action = uuid("action_id", &request.action_id)?;
         let wish = Wish::read(request)?;
+        if !matches!(wish, Wish::Look) && !self.may_be_asked().await {
+            return Ok(refused(ORDERED));
+        }
         if let Wish::Stop(by, stop) = wish {
             let target = Target { agent: &agent, action, after: request.after };
-            let stopped = self.stop(request, target, by, self.grace_within(stop.grace_ms)).await;
+            let stopped = self.stop(request, target, by, grace(self.grace, stop.grace_ms)).await;
             return Ok(stopped.unwrap_or_else(|error| refused(&format!("{error}; ask again in a moment"))));
         }
         let Some(process) = self.registry.find(&agent, action) else {
@@ -94,11 +103,9 @@ impl Requests {
         Ok(after(outcome, &process))
     }
 
-    fn grace_within(&self, asked_ms: u64) -> Duration {
-        match asked_ms {
-            0 => self.grace,
-            asked_ms => self.grace.min(Duration::from_millis(asked_ms)),
-        }
+    /// Whether others ask for what is to be done, since they know no orders.
+    async fn may_be_asked(&self) -> bool {
+        self.bus.epoch().await.is_ok_and(|epoch| epoch < ANSWERS)
     }
 
     /// Sees to it that the process ends, or never begins, and that the log says so.
@@ -165,8 +172,16 @@ impl Requests {
     }
 }
 
+/// The grace period of a stop: what is asked for, which is none with 0, and at most `limit`.
+pub fn grace(limit: Duration, asked_ms: u64) -> Duration {
+    match asked_ms {
+        0 => limit,
+        asked_ms => limit.min(Duration::from_millis(asked_ms)),
+    }
+}
+
 /// The answer after something was done to `process`, or not.
-fn after(outcome: Result<(), NotDone>, process: &Process) -> ProcessAnswer {
+pub fn after(outcome: Result<(), NotDone>, process: &Process) -> ProcessAnswer {
     match outcome {
         Ok(()) => done(process.state()),
         Err(NotDone::Over) => not_here("it has ended; its end is in the log"),
@@ -197,7 +212,7 @@ pub fn refused(reason: &str) -> ProcessAnswer {
     ProcessAnswer { outcome: ProcessAnswered::Refused.text(), reason: reason.to_owned(), state: None }
 }
 
-fn not_here(reason: &str) -> ProcessAnswer {
+pub fn not_here(reason: &str) -> ProcessAnswer {
     ProcessAnswer { outcome: ProcessAnswered::NotHere.text(), reason: reason.to_owned(), state: None }
 }
 
@@ -210,11 +225,11 @@ fn field(field: &'static str, expected: &'static str, found: &str) -> Malformed 
     Malformed::Field { field, expected, found: found.chars().take(80).collect() }
 }
 
-fn uuid(name: &'static str, text: &str) -> Result<Uuid, Malformed> {
+pub fn uuid(name: &'static str, text: &str) -> Result<Uuid, Malformed> {
     Uuid::parse_str(text).map_err(|_| field(name, "a UUID", text))
 }
 
-fn signal(name: &str) -> Result<Signal, Malformed> {
+pub fn signal(name: &str) -> Result<Signal, Malformed> {
     let read: Result<_, serde::de::value::Error> = Signal::deserialize(StrDeserializer::new(name));
     read.map_err(|_| field("signal.name", "HUP, INT, QUIT, USR1, USR2, TERM, KILL, STOP or CONT", name))
 }

@@ -34,6 +34,7 @@ use crate::{
     lease::lease_ms,
     ledgers::Ledgers,
     live::Live,
+    orders::Orders,
     plan::{Actions, Asked, Disposition, Fact, Known, asked},
     policy::{Policy, Request},
     process::Process,
@@ -137,6 +138,16 @@ impl Supervisor {
         self.bus.metrics.observe(&PROCESSES_LIMIT, move |say| say(concurrent as f64, &[]));
     }
 
+    /// Where orders about the processes that run here are carried out.
+    pub fn orders(&self) -> Orders {
+        Orders {
+            bus: self.bus.clone(),
+            registry: self.registry.clone(),
+            ledgers: self.ledgers.clone(),
+            grace: self.config.limits.grace(),
+        }
+    }
+
     /// Where questions about the processes that run here are dealt with.
     pub fn requests(&self) -> Requests {
         Requests {
@@ -166,10 +177,12 @@ impl Supervisor {
         let Ledgers { canceled, spawned, exited, .. } = &*self.ledgers;
         // First, so that what was canceled and is not spawned will never run: whoever spawns it now will find it so.
         let canceled = canceled.entries(&job.agent, job.since, actions).await?;
+        let decided = self.ledgers.decided(&job.agent, job.since, actions).await?;
         let spawned = spawned.entries(&job.agent, job.since, actions).await?;
         let exited = exited.entries(&job.agent, job.since, actions).await?;
         let mut known = Known::default();
-        canceled.into_keys().for_each(|action| Actions::apply(&mut known, &Fact::Canceled(action)));
+        let canceled = canceled.into_keys().chain(decided);
+        canceled.for_each(|action| Actions::apply(&mut known, &Fact::Canceled(action)));
         for (action, entry) in spawned {
             // Ours are not at work: whoever asks is the only one to work on this invoke here.
             let ours = entry.by == self.bus.instance.as_str();

@@ -180,6 +180,8 @@ mod tests {
             stdin: false,
             access: None,
             pid_namespace: false,
+            seccomp: false,
+            network_namespace: false,
             bounds,
             lease_ms: 5_000,
         };

@@ -1,11 +1,12 @@
 //! Tools about what an agent has going: its processes, and any of its actions.
 //!
-//! Where a process or an action is at, the log says ([`watched`]); a process is asked for and acted on through its
-//! supervisor ([`supervisors`]). A call names what it is about by the id the agent knows, and the agent's mind adds where
+//! Where a process or an action is at, the log says ([`watched`]); how a process is doing, its supervisor ([`supervisors`]). What
+//! is to be done to a call or a process is an order in the log ([`orders`]). A call names what it is about by the id the agent knows, and the agent's mind adds where
 //! in the log to look: without that, it is nothing of this agent's.
 
 mod action_cancel;
 mod describe;
+mod orders;
 mod process_cancel;
 mod process_list;
 mod process_send;
@@ -18,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 use kairo_core::{
     bus::{Bus, BusError, ledger::Ledger, liveness::Liveness},
     ids::Name,
-    subjects::{PROCESS_EXITED, PROCESS_SPAWNED},
+    subjects::{PROCESS_EXITED, PROCESS_SPAWNED, TOOL_ORDER},
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -37,6 +38,7 @@ pub struct Control {
     bus: Bus,
     spawned: Ledger,
     exited: Ledger,
+    orders: Ledger,
     invocations: Arc<Ledger>,
     results: Arc<Results>,
     liveness: Liveness,
@@ -58,6 +60,7 @@ impl Control {
             bus: bus.clone(),
             spawned: Ledger::new(bus, &PROCESS_SPAWNED),
             exited: Ledger::new(bus, &PROCESS_EXITED),
+            orders: Ledger::new(bus, &TOOL_ORDER),
             invocations,
             results,
             liveness,
@@ -109,6 +112,10 @@ struct Target {
     after: u64,
     /// The action of the call itself.
     by: Uuid,
+    /// Where the decision stands that asked for the call.
+    decision: u64,
+    /// On whose behalf.
+    user: Option<String>,
 }
 
 impl Target {
@@ -117,7 +124,8 @@ impl Target {
         let action = ctx.target.ok_or_else(|| {
             ToolError::not_found(format!("there is no {named} of this agent; name one that it has begun"))
         })?;
-        Ok(Self { agent: agent(ctx)?, action, after: ctx.target_after, by: by(ctx)? })
+        let (agent, by, user) = (agent(ctx)?, by(ctx)?, ctx.user.clone());
+        Ok(Self { agent, action, after: ctx.target_after, by, decision: ctx.decision_sequence, user })
     }
 }
 

@@ -48,11 +48,16 @@ pub mod workers;
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{consume::consume, epoch::EpochInForce, ledger::Ledger, liveness::Liveness, retrying::Retries},
+    bus::{
+        consume::consume, epoch::EpochInForce, ledger::Ledger, liveness::Liveness, orders::Orders, retrying::Retries,
+    },
     metrics::table::IN_DOUBT,
     service::{Context, ServiceError, waiting_for_nats},
     subjects::{Consumer, TOOL_INVOKE},
 };
+
+use kairo_proto::v1::tool_order;
+use tokio_util::task::AbortOnDropHandle;
 
 use builtin::memory::MemorySearch;
 pub use config::Config;
@@ -89,6 +94,16 @@ async fn start(config: Config, context: Context, offer: Offer) -> Result<(), Ser
     let results = Arc::new(results::Results::new(&bus));
     // Others may ask about an action until it has ended, hence longer than until shutdown.
     let liveness = Liveness::answering(&bus, tokio_util::sync::CancellationToken::new()).await?;
+    let from_now_on = waiting_for_nats(&bus, &shutdown, async || Orders::from_now_on(&bus).await);
+    let Some(orders) = from_now_on.await? else { return Ok(()) };
+    let held = liveness.clone();
+    let following = orders.follow(move |order| {
+        if let (Some(tool_order::Order::Stop(_)), Ok(action)) = (&order.body.order, order.body.action_id.parse()) {
+            held.stop_here(action);
+        }
+    });
+    // Like questions, for longer than until shutdown.
+    let _following = AbortOnDropHandle::new(bus.spawn(following));
     let control = control::Control::new(&bus, invocations.clone(), results.clone(), liveness.clone(), tools);
     let other = |error: &dyn std::fmt::Display| ServiceError::Other(error.to_string());
     let questions = {

@@ -125,8 +125,8 @@ impl Survey {
             About::Process(Process::Spawned(spawned)) => begin(vec![&spawned.process_id]),
             About::Tool(Tool::Result(result)) => self.end(&result.action_id),
             About::Process(Process::Exited(exited)) => self.end(&exited.process_id),
-            About::Tool(Tool::Invoke(_) | Tool::Progress(_)) => {}
-            About::Process(Process::Progress(_) | Process::Canceled(_)) => {}
+            About::Tool(Tool::Invoke(_) | Tool::Order(_) | Tool::Progress(_)) => {}
+            About::Process(Process::Progress(_) | Process::Canceled(_) | Process::Reply(_)) => {}
             About::User(_) | About::Agent(_) | About::Decided(_) | About::Outside(_) => {}
             About::System(_) | About::Live(_) => {}
         }

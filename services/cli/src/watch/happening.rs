@@ -203,6 +203,8 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
         Type::UserMessage | Type::UserChoice | Type::UserApproval | Type::UserCommand => return None,
         Type::UserForget | Type::UserForgotten => return None,
         Type::UserMessageUndelivered | Type::UserSwitched | Type::AgentDefined | Type::AgentDecision => return None,
+        // The calls that they are of say the same.
+        Type::ToolOrder | Type::ProcessReply => return None,
         Type::ToolInvoke | Type::TaskDue | Type::LiveToken | Type::LiveOutput => return None,
         Type::ToolCatalogue | Type::ProcessCapabilities | Type::DecisionBasis | Type::Epoch => return None,
         Type::DeadLetter | Type::DeadLetterRetry | Type::DeadLetterRetried => return None,

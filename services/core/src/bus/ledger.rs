@@ -241,6 +241,9 @@ fn entry(body: &Body) -> (Vec<Uuid>, &str) {
             return (late.into_iter().collect(), &result.runner);
         }
         About::Tool(Tool::Result(result)) => (vec![&result.action_id], &result.runner),
+        // Of whoever gives the order or replies to it: there may be any number about one process.
+        About::Tool(Tool::Order(order)) => (vec![&order.by_action_id], &order.holder),
+        About::Process(Process::Reply(reply)) => (vec![&reply.by_action_id], &reply.supervisor),
         About::Process(Process::Spawned(spawned)) => (vec![&spawned.action_id], &spawned.supervisor),
         About::Process(Process::Canceled(canceled)) => (vec![&canceled.action_id], &canceled.supervisor),
         About::Process(Process::Exited(exited)) => (vec![&exited.action_id], &exited.supervisor),

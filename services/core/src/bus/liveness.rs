@@ -1,4 +1,4 @@
-//! Asking a replica whether it still works on an action, before it is given up for lost; and asking it to stop.
+//! Asking a replica whether it still works on an action, before it is given up for lost.
 //!
 //! A redelivery usually means that a replica died. It can also mean that the server was away for a while and missed
 //! the signs of life. A replica that is gone has no connection, so the question is answered at once.
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Bus, BusError, contact::Contact, port::NoAnswer};
+use crate::vocabulary::ANSWERS;
 
 /// How long a replica that is connected may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -40,7 +41,7 @@ pub struct Held {
 enum Question {
     /// Whether it works on it.
     Held,
-    /// To stop working on it.
+    /// To stop working on it, in a log whose readers know no orders.
     Stop,
 }
 
@@ -53,6 +54,12 @@ impl Liveness {
         bus.spawn(async move {
             while let Some(Some(question)) = shutdown.run_until_cancelled(questions.next()).await {
                 let stop = question.subject.ends_with(Question::Stop.token());
+                if stop && answering.epoch().await.is_ok_and(|epoch| epoch >= ANSWERS) {
+                    tracing::warn!(
+                        "a request to stop an action is passed over: from epoch {ANSWERS} on it is an order in the log"
+                    );
+                    continue;
+                }
                 let held = Uuid::from_slice(&question.payload).is_ok_and(|action| mine.answer(action, stop));
                 if let Some(reply) = question.reply {
                     let _ = answering.say(&reply, if held { "yes" } else { "no" }).await;
@@ -88,7 +95,12 @@ impl Liveness {
         false
     }
 
-    /// Asks the replica named `instance` to stop working on `action`; whether it did and was told. How the action ends
+    /// Stops `action` if this replica works on it; whether it does. How the action ends is still for its result to say.
+    pub fn stop_here(&self, action: Uuid) -> bool {
+        self.answer(action, true)
+    }
+
+    /// In a log whose readers know no orders ([`super::orders`]): asks the replica named `instance` to stop working on `action`; whether it did and was told. How the action ends
     /// is still for that replica to say.
     pub async fn stop(&self, bus: &Bus, instance: &str, action: Uuid) -> bool {
         match instance == bus.instance.as_str() {

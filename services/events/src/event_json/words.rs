@@ -10,8 +10,8 @@ use kairo_proto::{
         ChainStarted, ChainStep, ChainStepEnded, MemoryAppended, ProcessCapabilities, StateDeleted, StateWritten,
         SubmoduleAsked, SubmoduleChanged, SubmoduleFailed, Task, TaskChanged, TaskDue, TaskEnded, TaskFired,
         TaskStarted, TaskTriggered, TeamChanged, ThreadArchived, ThreadCompacted, ThreadCompleted, ThreadMatched,
-        ThreadSuggested, ThreadSummarized, ToolCatalogue, UserApproval, UserChoice, UserCommand, UserForget,
-        UserForgotten, UserMessage,
+        ThreadSuggested, ThreadSummarized, ToolCatalogue, ToolOrder, UserApproval, UserChoice, UserCommand, UserForget,
+        UserForgotten, UserMessage, tool_order::Order,
     },
 };
 
@@ -219,6 +219,7 @@ fn of_outside(outside: Outside<'_>) -> String {
 fn of_tool(tool: Tool<'_>) -> String {
     match tool {
         Tool::Progress(progress) => of_progress(progress.fraction, &progress.message),
+        Tool::Order(order) => of_order(order),
         // They have a form of their own.
         Tool::Invoke(_) | Tool::Result(_) => String::new(),
     }
@@ -231,11 +232,24 @@ fn of_process(process: Process<'_>) -> String {
         }
         Process::Progress(progress) => of_progress(progress.fraction, &progress.message),
         Process::Canceled(canceled) => format!("asked to end within {} ms", canceled.grace_ms),
+        Process::Reply(reply) => format!("{} {}", reply.outcome, reply.reason).trim_end().to_owned(),
         Process::Exited(exited) => match (exited.code, exited.signal) {
             (Some(code), _) => format!("{} with code {code}", exited.outcome),
             (None, Some(signal)) => format!("{} by signal {signal}", exited.outcome),
             (None, None) => format!("{}: {}", exited.outcome, exited.reason),
         },
+    }
+}
+
+fn of_order(order: &ToolOrder) -> String {
+    match &order.order {
+        Some(Order::Stop(_)) => "to be stopped".to_owned(),
+        Some(Order::Signal(signal)) => format!("is sent the signal {}", signal.name),
+        Some(Order::Write(write)) => {
+            let closing = if write.close { ", and its input is closed" } else { "" };
+            format!("is sent {} bytes{closing}", write.text.len())
+        }
+        None => String::new(),
     }
 }
 

@@ -17,10 +17,11 @@ use nix::sys::signal::{SigSet, Signal};
 
 use super::{
     access,
-    namespace::own_proc,
+    namespace::{own_network, own_proc},
     privileges::{close_inherited, drop_capabilities},
+    system_calls::{self, FilterError},
 };
-use crate::protocol::{Bounds, MAX_LINE_BYTES, Spec};
+use crate::protocol::{Bounds, MAX_LINE_BYTES, Sockets, Spec};
 
 /// What the guard sends to open the gate.
 pub(super) const GO: &str = "go\n";
@@ -58,6 +59,8 @@ pub fn run() -> io::Result<()> {
 enum LaunchError {
     #[error("the process could not be given a /proc of its own: {0}")]
     Proc(#[source] nix::Error),
+    #[error("the process could not be given a network of its own: {0}")]
+    Network(#[source] nix::Error),
     #[error("the process could not be confined: {0}")]
     Confine(#[from] nix::Error),
     #[error("the process could not be stripped of what root may do: {0}")]
@@ -69,6 +72,11 @@ enum LaunchError {
          or configure process_supervisor.landlock.mode otherwise"
     )]
     Access(#[from] RulesetError),
+    #[error(
+        "its system calls could not be restricted: {0}; let it run on a kernel with seccomp, or configure \
+         process_supervisor.seccomp otherwise"
+    )]
+    SystemCalls(#[from] FilterError),
     #[error("the gate is broken: {0}")]
     Gate(io::Error),
     #[error("{program} could not be started in {cwd}: {source}")]
@@ -80,6 +88,9 @@ fn launch(spec: &Spec, input: File, gate: &mut impl BufRead) -> Result<(), Launc
     if spec.pid_namespace {
         own_proc().map_err(LaunchError::Proc)?;
     }
+    if spec.network_namespace {
+        own_network().map_err(LaunchError::Network)?;
+    }
     confine()?;
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).env_clear().envs(&spec.env).current_dir(&spec.cwd).stdin(input);
@@ -88,6 +99,9 @@ fn launch(spec: &Spec, input: File, gate: &mut impl BufRead) -> Result<(), Launc
     }
     if let Some(access) = &spec.access {
         access::restrict(access, spec)?;
+    }
+    if spec.seccomp {
+        system_calls::restrict(Sockets::of(spec.access.as_ref()))?;
     }
     // Last, because the memory limit may be less than what this process itself has mapped.
     limit(&spec.bounds)?;

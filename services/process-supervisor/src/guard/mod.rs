@@ -28,6 +28,7 @@ mod myself;
 pub mod namespace;
 mod privileges;
 mod process;
+pub mod system_calls;
 pub(crate) mod tree;
 
 use std::io;

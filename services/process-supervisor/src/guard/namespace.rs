@@ -97,6 +97,14 @@ pub(super) fn own_proc() -> nix::Result<()> {
     mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)
 }
 
+/// Leaves the machine's network for one that has nobody else in it, and no way out, for this process and what it starts.
+///
+/// # Errors
+/// When the machine does not allow it.
+pub(super) fn own_network() -> nix::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNET)
+}
+
 /// The first process of a namespace: takes in what has died and whose parent has, until its standard input ends.
 ///
 /// # Errors
@@ -138,4 +146,24 @@ pub fn probe() -> io::Result<()> {
 /// When it cannot go on.
 pub fn probe_inside() -> io::Result<()> {
     Ok(own_proc()?)
+}
+
+/// Whether a guard can also make a network that nobody else is in.
+///
+/// # Errors
+/// When it cannot.
+pub fn probe_network() -> io::Result<()> {
+    let _namespace = Namespace::enter()?;
+    match myself("probe-network-inside").stdin(Stdio::null()).status()?.success() {
+        true => Ok(()),
+        false => Err(io::Error::other("it cannot have a network of its own")),
+    }
+}
+
+/// The part of [`probe_network`] that a program plays.
+///
+/// # Errors
+/// When it cannot go on.
+pub fn probe_network_inside() -> io::Result<()> {
+    Ok(own_network()?)
 }

@@ -7,6 +7,7 @@ mod access;
 mod input;
 mod namespace;
 mod supervisor_loss;
+mod system_calls;
 mod witness;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,8 @@ fn spec(program: &str, args: &[&str]) -> Spec {
         stdin: false,
         access: None,
         pid_namespace: false,
+        seccomp: false,
+        network_namespace: false,
         bounds: Bounds {
             time_ms: 600_000,
             grace_ms: 600_000,

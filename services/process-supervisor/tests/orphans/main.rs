@@ -35,6 +35,8 @@ async fn start(guards: &Guards, script: &str) -> Guarded {
         stdin: false,
         access: None,
         pid_namespace: false,
+        seccomp: false,
+        network_namespace: false,
         bounds: Bounds {
             time_ms: 600_000,
             grace_ms: 600_000,

@@ -1,6 +1,9 @@
-//! What others ask about processes while they run, before, and after.
+//! What others ask about processes while they run, before, and after. In a log whose readers know no orders they ask for effects, too.
 
-use kairo_core::subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_SPAWNED, SUPERVISORS_CONTROL, control_of};
+use kairo_core::{
+    subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_SPAWNED, SUPERVISORS_CONTROL, control_of},
+    vocabulary::ANSWERS,
+};
 use kairo_proto::{
     Body,
     v1::{
@@ -14,8 +17,11 @@ use uuid::Uuid;
 
 use super::{Kairo, Witness, in_time, shell, tell, until_told};
 
+/// The last epoch whose readers know no orders.
+const BEFORE_ORDERS: u32 = ANSWERS - 1;
+
 /// Says each USR1 it gets, and ends on TERM with code 5. What it waits for is not reached by either.
-const SIGNALED: &str = "trap 'echo usr1' USR1; trap 'exit 5' TERM; (trap '' USR1; exec tail -f /dev/null) & \
+pub const SIGNALED: &str = "trap 'echo usr1' USR1; trap 'exit 5' TERM; (trap '' USR1; exec tail -f /dev/null) & \
                         echo ready; while :; do wait; done";
 
 fn signal(name: &str) -> Ask {
@@ -41,7 +47,7 @@ fn done(answer: ProcessAnswer) -> ProcessState {
 
 #[tokio::test]
 async fn a_process_can_be_looked_at_and_signaled_once_for_each_request() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     kairo.replica().await;
     let mut live = kairo.listen().await;
     let action = kairo.spawn(&shell(SIGNALED)).await;
@@ -65,7 +71,7 @@ async fn a_process_can_be_looked_at_and_signaled_once_for_each_request() {
 
 #[tokio::test]
 async fn a_process_with_standard_input_can_be_written_to_once_for_each_request() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     kairo.replica().await;
     let script = "while read line; do echo \"got $line\"; done; echo closed";
     let arguments = json!({"program": "sh", "args": ["-c", script], "stdin": true}).to_string();
@@ -83,7 +89,7 @@ async fn a_process_with_standard_input_can_be_written_to_once_for_each_request()
 
 #[tokio::test]
 async fn what_cannot_be_done_has_a_clear_answer() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     kairo.replica().await;
     let pipe = kairo.dir.path().join("pipe");
     let action = kairo.spawn(&until_told(&pipe)).await;
@@ -112,7 +118,7 @@ async fn what_cannot_be_done_has_a_clear_answer() {
 
 #[tokio::test]
 async fn a_malformed_question_is_answered_and_harms_nobody() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     kairo.replica().await;
     let pipe = kairo.dir.path().join("pipe");
     let action = kairo.spawn(&until_told(&pipe)).await;
@@ -153,7 +159,7 @@ async fn a_malformed_question_is_answered_and_harms_nobody() {
 
 #[tokio::test]
 async fn a_stop_is_answered_when_the_end_is_in_the_log_and_has_one_outcome() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     kairo.replica().await;
     let mut witness = Witness::new(kairo.dir.path());
     let script = format!("{}; tail -f /dev/null", witness.daemon());
@@ -185,7 +191,7 @@ async fn a_stop_is_answered_when_the_end_is_in_the_log_and_has_one_outcome() {
 
 #[tokio::test]
 async fn what_is_stopped_before_it_began_never_runs() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     kairo.replica().await;
     let (action, by) = (Uuid::now_v7(), Uuid::now_v7());
     for _ in 0..2 {
@@ -205,7 +211,7 @@ async fn what_is_stopped_before_it_began_never_runs() {
 
 #[tokio::test]
 async fn a_process_that_has_ended_is_not_canceled_any_more() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     kairo.replica().await;
     let action = kairo.spawn(&shell("echo out; exit 3")).await;
     in_time(kairo.exited(action)).await;
@@ -217,7 +223,7 @@ async fn a_process_that_has_ended_is_not_canceled_any_more() {
 
 #[tokio::test]
 async fn a_stop_reaches_the_supervisor_that_has_the_process() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     for _ in 0..2 {
         kairo.replica().await;
     }
@@ -239,7 +245,7 @@ async fn a_stop_reaches_the_supervisor_that_has_the_process() {
 
 #[tokio::test]
 async fn a_stop_of_a_process_whose_supervisor_is_gone_leaves_its_end_to_the_log() {
-    let mut kairo = Kairo::start().await;
+    let mut kairo = Kairo::start_in(BEFORE_ORDERS).await;
     let first = kairo.replica().await;
     let mut witness = Witness::new(kairo.dir.path());
     let action = kairo.spawn(&shell(&witness.command())).await;

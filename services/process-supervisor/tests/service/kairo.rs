@@ -12,16 +12,18 @@ use kairo_core::{
     ids::{self, Name},
     record::Record,
     subjects::{
-        CAPABILITIES, EVENTS_STREAM, LIVE_OUTPUT, PROCESS_EXITED, PROCESS_SPAWNED, Route, STATUS_PING,
-        SUPERVISORS_CONTROL, Service, TOOL_INVOKE, control_of, tail_of,
+        AGENT_DECISION, CAPABILITIES, EVENTS_STREAM, LIVE_OUTPUT, PROCESS_EXITED, PROCESS_REPLY, PROCESS_SPAWNED,
+        Route, STATUS_PING, SUPERVISORS_CONTROL, Service, TOOL_INVOKE, TOOL_ORDER, control_of, tail_of,
     },
+    vocabulary::READER,
 };
 use kairo_local::{Login, NatsServer, Service as Program, Stack, Tools};
 use kairo_proto::{
     Body,
     v1::{
-        LiveOutput, ProcessAnswer, ProcessCapabilities, ProcessExited, ProcessRequest, ProcessSpawned, ProcessStop,
-        ReplicaRow, TailRequest, ToolInvocation, ToolInvoke, process_request::Ask,
+        AgentAction, AgentDecision, DecidedEvent, LiveOutput, ProcessAnswer, ProcessCapabilities, ProcessExited,
+        ProcessReply, ProcessRequest, ProcessSpawned, ProcessStop, ReplicaRow, TailRequest, ToolCall, ToolInvocation,
+        ToolInvoke, ToolOrder, agent_action::Action, decided_event::Event, process_request::Ask, tool_order::Order,
     },
 };
 use prost::Message as _;
@@ -50,6 +52,11 @@ pub struct Kairo {
 
 impl Kairo {
     pub async fn start() -> Self {
+        Self::start_in(READER).await
+    }
+
+    /// The same with a log of this epoch.
+    pub async fn start_in(epoch: u32) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let tools = Tools::of_this_checkout().expect("scripts/setup was run");
         let nats = tools.nats_in(dir.path().join("nats")).expect("a nats-server");
@@ -64,6 +71,7 @@ impl Kairo {
         stack.connect(&nats.url(), nats.users());
         stack
             .common()
+            .env("KAIRO_NATS__EPOCH", epoch.to_string())
             // A quarter of what a request of ours may take.
             .env("KAIRO_NATS__REQUEST_TIMEOUT_MS", "500")
             .env("KAIRO_BUS__ACK_WAIT_MS", "3000")
@@ -151,6 +159,40 @@ impl Kairo {
         let envelope = Envelope::entering(ids::entering(), Service::ToolRunner, Origin::Tool, Timestamp::now());
         let event = Outgoing::new(&TOOL_INVOKE, &self.agent, envelope, body);
         self.bus.publish(&event).await.expect("written").sequence
+    }
+
+    /// Writes an order to `holder` about an action's process, on behalf of another action.
+    pub async fn order(&self, holder: &str, action: Uuid, by: Uuid, order: Order) -> Envelope {
+        let body = ToolOrder {
+            action_id: action.to_string(),
+            by_action_id: by.to_string(),
+            holder: holder.to_owned(),
+            user: None,
+            target_after: 1,
+            order: Some(order),
+        };
+        let envelope = Envelope::entering(ids::entering(), Service::ToolRunner, Origin::Tool, Timestamp::now());
+        let event = Outgoing::new(&TOOL_ORDER, &self.agent, envelope, body);
+        self.bus.publish(&event).await.expect("written");
+        event.envelope
+    }
+
+    /// What is replied to the order of an action, once it is.
+    pub async fn reply(&self, by: Uuid) -> ProcessReply {
+        let to_it = |body: &Body| ProcessReply::of(body).filter(|reply| reply.by_action_id == by.to_string()).cloned();
+        self.until(&PROCESS_REPLY, to_it).await
+    }
+
+    /// Writes a decision that asks for the end of an action, as an agent does.
+    pub async fn decide_to_stop(&self, action: Uuid) {
+        let call =
+            ToolCall { tool: "process.cancel".to_owned(), target_action_id: action.to_string(), ..Default::default() };
+        let event = Event::Action(AgentAction { action: Some(Action::ToolCall(call)) });
+        let event = DecidedEvent { event_id: Uuid::now_v7().to_string(), event: Some(event), ..Default::default() };
+        let envelope = Envelope::entering(ids::entering(), Service::AgentRuntime, Origin::Internal, Timestamp::now());
+        let body = AgentDecision { events: vec![event], ..Default::default() };
+        let event = Outgoing::new(&AGENT_DECISION, &self.agent, envelope, body);
+        self.bus.publish(&event).await.expect("written");
     }
 
     /// Asks a question about an action's process, on behalf of another action.

@@ -5,6 +5,7 @@
 
 mod control;
 mod kairo;
+mod orders;
 mod paused;
 mod room;
 mod spawn;

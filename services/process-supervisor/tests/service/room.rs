@@ -67,8 +67,7 @@ async fn what_waits_for_room_can_be_canceled() {
     let first = kairo.spawn(&until_told(&pipe)).await;
     in_time(kairo.spawned(first)).await;
     let second = kairo.spawn(&shell(":")).await;
-    let answer = in_time(kairo.stop_process(second, first)).await;
-    assert_eq!(answer.outcome, "not_begun", "{}", answer.reason);
+    kairo.decide_to_stop(second).await;
     let exited = in_time(kairo.exited(second)).await;
     assert_eq!(exited.outcome, "canceled", "{}", exited.reason);
     tell(&pipe);

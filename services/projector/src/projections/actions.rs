@@ -40,7 +40,9 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         About::Agent(Agent::Answer(answer)) => answered(fact, answer, changes),
         About::Agent(Agent::Request(_) | Agent::Imported(_) | Agent::Forgotten(_)) => {}
         About::Agent(Agent::Defined(_) | Agent::Message(_) | Agent::Choice(_) | Agent::Command(_)) => {}
-        About::Process(Process::Spawned(_) | Process::Exited(_)) => {}
+        // The decision that gives it says whose end it wants.
+        About::Tool(Tool::Order(_)) => {}
+        About::Process(Process::Spawned(_) | Process::Reply(_) | Process::Exited(_)) => {}
         About::User(_) | About::Decided(_) | About::Outside(_) | About::System(_) | About::Live(_) => {}
     }
 }

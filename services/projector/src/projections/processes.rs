@@ -19,6 +19,7 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
         Process::Spawned(process) => spawn(fact, process, changes),
         Process::Progress(process) => advance(fact, process, changes),
         Process::Canceled(process) => cancel(fact, process, changes),
+        Process::Reply(_) => {}
         Process::Exited(process) => exit(fact, process, changes),
     }
 }

@@ -14,7 +14,7 @@ use kairo_core::{
 };
 use kairo_proto::{
     Body,
-    v1::{ToolCatalogue, ToolInvoke, ToolResult},
+    v1::{ProcessStop, ToolCatalogue, ToolInvoke, ToolResult, tool_order::Order},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -169,7 +169,7 @@ impl Control {
                 Ok(Try::Told(RECORDING))
             }
             Hands::Runner(instance) => self.stop_at(aim, &instance).await,
-            Hands::Supervisors => Ok(match self.ask_to_stop(aim.target).await {
+            Hands::Supervisors => Ok(match self.stop_process(aim.target).await {
                 Answer::Done(_) | Answer::NotBegun => Try::Told(self.patience),
                 Answer::NotHere | Answer::Nobody | Answer::Silence | Answer::Refused(_) => Try::Again,
             }),
@@ -206,15 +206,12 @@ impl Control {
     /// here, unless there is one.
     async fn stop_at(&self, aim: &Aim<'_>, instance: &str) -> Result<Try, BusError> {
         let action = aim.target.action;
-        // This one may have taken over from the one that is gone.
-        let told = self.liveness.stop(&self.bus, instance, action).await
-            || self.liveness.stop(&self.bus, self.bus.instance.as_str(), action).await;
-        if told {
-            return Ok(Try::Told(self.cancel_grace + RECORDING));
-        }
-        // It may have no connection at this moment, as all have none when the server was away.
-        if self.liveness.is_held(&self.bus, instance, action).await {
-            return Ok(Try::Again);
+        let tried = match self.orders_are_known().await? {
+            true => self.order_stop_at(aim, instance).await?,
+            false => self.ask_to_stop_at(action, instance).await,
+        };
+        if let Some(tried) = tried {
+            return Ok(tried);
         }
         let error = match self.is_repeatable(&aim.asked.tool).await? {
             true => ToolError::canceled("whoever carried it out is gone; what it did until then stays done"),
@@ -225,6 +222,31 @@ impl Control {
         };
         self.report(aim, error).await?;
         Ok(Try::Told(RECORDING))
+    }
+
+    /// Orders the replica to stop the call; none if nobody works on it.
+    async fn order_stop_at(&self, aim: &Aim<'_>, instance: &str) -> Result<Option<Try>, BusError> {
+        let action = aim.target.action;
+        // This one may have taken over from the one that is gone.
+        let is_held = self.liveness.is_held(&self.bus, instance, action).await
+            || self.liveness.is_held(&self.bus, self.bus.instance.as_str(), action).await;
+        if !is_held {
+            return Ok(None);
+        }
+        self.give(aim.target, instance, Order::Stop(ProcessStop::default())).await?;
+        // It may have taken over after an order of before.
+        self.liveness.stop_here(action);
+        Ok(Some(Try::Told(self.cancel_grace + RECORDING)))
+    }
+
+    /// The same in a log whose readers know no orders.
+    async fn ask_to_stop_at(&self, action: Uuid, instance: &str) -> Option<Try> {
+        let told = self.liveness.stop(&self.bus, instance, action).await || self.liveness.stop_here(action);
+        if told {
+            return Some(Try::Told(self.cancel_grace + RECORDING));
+        }
+        // It may have no connection at this moment, as all have none when the server was away.
+        self.liveness.is_held(&self.bus, instance, action).await.then_some(Try::Again)
     }
 
     /// Whether calling it again does no harm, for sure: the catalogue does not say more.

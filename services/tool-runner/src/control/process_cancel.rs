@@ -45,15 +45,15 @@ impl ProcessCancel {
         })
     }
 
-    /// Asks until somebody is told who can answer for it. That it has ended is for the log to say.
+    /// Tries until whoever runs it is told. That it has ended is for the log to say.
     async fn stop(&self, target: &Target) -> CallResult {
         let mut attempt = 0;
         loop {
-            match self.control.ask_to_stop(target).await {
+            match self.control.stop_process(target).await {
                 Answer::Done(_) => std::future::pending().await,
                 Answer::Refused(reason) => return Err(ToolError::failed(reason)),
                 Answer::NotBegun => {
-                    let process_id = ids::derived(target.action, "process");
+                    let process_id = ids::process_id(target.action);
                     let note = "it had not begun, and will not";
                     return Ok(
                         json!({ "process_id": process_id, "status": ProcessOutcome::Canceled.as_str(), "note": note }),

@@ -3,13 +3,19 @@
 
 use std::sync::Arc;
 
-use kairo_proto::v1::{self, process_request::Ask};
+use kairo_core::ids::process_id;
+use kairo_proto::v1::{self, process_request::Ask, tool_order::Order};
+use kairo_proto::words::ProcessAnswered;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{
-    Control, Target, control_tool, process_schema,
+    Control, Target, control_tool,
+    orders::REPLY,
+    process_schema,
     supervisors::Answer,
+    unavailable,
     watched::{Process, over},
 };
 use crate::{
@@ -53,8 +59,8 @@ impl ProcessSignal {
 
     async fn run(&self, args: Value, ctx: CallContext) -> CallResult {
         let args: SignalArgs = parse_args(args)?;
-        let ask = Ask::Signal(v1::ProcessSignal { name: args.signal.clone() });
-        let process_id = self.control.send(&ctx, ask).await?;
+        let order = Order::Signal(v1::ProcessSignal { name: args.signal.clone() });
+        let process_id = self.control.send(&ctx, order).await?;
         Ok(json!({ "process_id": process_id, "status": "sent", "signal": args.signal }))
     }
 }
@@ -74,32 +80,79 @@ impl ProcessWrite {
     async fn run(&self, args: Value, ctx: CallContext) -> CallResult {
         let args: WriteArgs = parse_args(args)?;
         let (bytes, closed) = (args.text.len(), args.close);
-        let ask = Ask::Write(v1::ProcessWrite { text: args.text, close: args.close });
-        let process_id = self.control.send(&ctx, ask).await?;
+        let order = Order::Write(v1::ProcessWrite { text: args.text, close: args.close });
+        let process_id = self.control.send(&ctx, order).await?;
         Ok(json!({ "process_id": process_id, "status": "written", "bytes": bytes, "closed": closed }))
     }
 }
 
 impl Control {
     /// Has the process's supervisor do something to it; its id.
-    async fn send(&self, ctx: &CallContext, ask: Ask) -> Result<String, ToolError> {
+    async fn send(&self, ctx: &CallContext, order: Order) -> Result<String, ToolError> {
         let target = Target::of(ctx, "process")?;
-        let spawned = self.running(&target).await?;
-        match self.ask(&spawned.supervisor, &target, ask).await {
-            Answer::Done(_) => Ok(spawned.process_id),
-            Answer::Refused(reason) => Err(ToolError::failed(reason)),
-            Answer::Silence => Err(ToolError::in_doubt(format!(
-                "the supervisor {} did not answer in time: it may have been done or not; look at process.status",
-                spawned.supervisor
-            ))),
-            Answer::NotHere | Answer::NotBegun | Answer::Nobody => Err(match self.process(&target).await? {
-                Process::Ended(exited) => over(&exited),
-                _ => ToolError::failed(format!(
-                    "the supervisor {} is gone, and the process with it; nothing was done, and its end will be known \
-                     soon",
-                    spawned.supervisor
-                )),
-            }),
+        match self.orders_are_known().await.map_err(unavailable)? {
+            true => self.send_order(&target, order).await?,
+            false => self.send_request(&target, order).await?,
+        }
+        Ok(process_id(target.action).to_string())
+    }
+
+    async fn send_order(&self, target: &Target, order: Order) -> Result<(), ToolError> {
+        let given = match self.given(target).await.map_err(unavailable)? {
+            // What came of it counts, whatever became of the process since.
+            Some(given) => given,
+            None => {
+                let spawned = self.running(target).await?;
+                // Nobody would say what came of it.
+                if !self.liveness.is_held(&self.bus, &spawned.supervisor, target.action).await {
+                    return Err(self.gone(target, &spawned.supervisor).await?);
+                }
+                self.give(target, &spawned.supervisor, order).await.map_err(unavailable)?
+            }
+        };
+        match timeout(REPLY, self.reply(target, given.sequence)).await {
+            Ok(reply) => match reply.outcome_word() {
+                ProcessAnswered::Done => Ok(()),
+                ProcessAnswered::Refused => Err(ToolError::failed(reply.reason)),
+                ProcessAnswered::NotHere | ProcessAnswered::NotBegun => {
+                    Err(self.gone(target, &reply.supervisor).await?)
+                }
+                ProcessAnswered::Unknown(_) => Err(silent(&given.by)),
+            },
+            Err(_) => Err(silent(&given.by)),
         }
     }
+
+    /// The same in a log whose readers know no orders.
+    async fn send_request(&self, target: &Target, order: Order) -> Result<(), ToolError> {
+        let spawned = self.running(target).await?;
+        let ask = match order {
+            Order::Stop(stop) => Ask::Stop(stop),
+            Order::Signal(signal) => Ask::Signal(signal),
+            Order::Write(write) => Ask::Write(write),
+        };
+        match self.ask(&spawned.supervisor, target, ask).await {
+            Answer::Done(_) => Ok(()),
+            Answer::Refused(reason) => Err(ToolError::failed(reason)),
+            Answer::Silence => Err(silent(&spawned.supervisor)),
+            Answer::NotHere | Answer::NotBegun | Answer::Nobody => Err(self.gone(target, &spawned.supervisor).await?),
+        }
+    }
+
+    /// Why nothing was done: the supervisor does not run the process any more.
+    async fn gone(&self, target: &Target, supervisor: &str) -> Result<ToolError, ToolError> {
+        Ok(match self.process(target).await? {
+            Process::Ended(exited) => over(&exited),
+            _ => ToolError::failed(format!(
+                "the supervisor {supervisor} is gone, and the process with it; nothing was done, and its end will be \
+                 known soon"
+            )),
+        })
+    }
+}
+
+fn silent(supervisor: &str) -> ToolError {
+    ToolError::in_doubt(format!(
+        "the supervisor {supervisor} did not answer in time: it may have been done or not; look at process.status"
+    ))
 }

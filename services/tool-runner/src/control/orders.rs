@@ -1,0 +1,95 @@
+//! Orders about calls and processes: written into the log, where whoever has the call or the process in hand reads them.
+
+use std::time::Duration;
+
+use kairo_core::{
+    bus::{
+        BusError,
+        append::Outgoing,
+        ledger::{Entered, Entry},
+    },
+    envelope::{Envelope, Origin},
+    event_json::invocation_id,
+    ids,
+    subjects::{PROCESS_REPLY, Service, TOOL_ORDER},
+    vocabulary::ANSWERS,
+};
+use kairo_proto::v1::{ProcessReply, ProcessStop, ToolOrder, tool_order::Order};
+use uuid::Uuid;
+
+use super::{Control, Target, supervisors::Answer};
+use crate::log;
+
+/// How long a supervisor may take to reply to an order.
+pub const REPLY: Duration = Duration::from_secs(5);
+
+impl Control {
+    /// Whether all who read the log know orders. Where they do not, replicas are asked one by one ([`super::supervisors`]).
+    pub(super) async fn orders_are_known(&self) -> Result<bool, BusError> {
+        Ok(self.bus.epoch().await? >= ANSWERS)
+    }
+
+    /// The order of this call, if it gave one before: where it stands, and to whom.
+    pub(super) async fn given(&self, target: &Target) -> Result<Option<Entry>, BusError> {
+        let mut given = self.orders.entries(&target.agent, target.after, &[target.by]).await?;
+        Ok(given.remove(&target.by))
+    }
+
+    /// Writes an order to `holder`, unless this call gave one before.
+    pub(super) async fn give(&self, target: &Target, holder: &str, order: Order) -> Result<Entry, BusError> {
+        let event = self.order(target, holder, order).await?;
+        match self.orders.enter(&target.agent, target.after, &event).await? {
+            Entered::Written { sequence } => Ok(Entry { sequence, by: holder.to_owned() }),
+            Entered::Already(_) => {
+                let vanished = || BusError::Unavailable { doing: "looking for an order", source: "it vanished".into() };
+                self.given(target).await?.ok_or_else(vanished)
+            }
+        }
+    }
+
+    async fn order(&self, target: &Target, holder: &str, order: Order) -> Result<Outgoing, BusError> {
+        let decision = self.bus.at(target.decision).await?;
+        let id = ids::derived(target.by, "order");
+        let envelope = Envelope {
+            causation_id: Some(invocation_id(target.by)),
+            ..decision.envelope.follow(id, Service::ToolRunner, Origin::Tool, self.bus.now())
+        };
+        let body = ToolOrder {
+            action_id: target.action.to_string(),
+            by_action_id: target.by.to_string(),
+            holder: holder.to_owned(),
+            user: target.user.clone(),
+            target_after: target.after,
+            order: Some(order),
+        };
+        Ok(Outgoing::new(&TOOL_ORDER, &target.agent, envelope, body))
+    }
+
+    /// What the supervisor replies to the order at `sequence`.
+    pub(super) async fn reply(&self, target: &Target, sequence: u64) -> ProcessReply {
+        let subject = PROCESS_REPLY.of(&target.agent);
+        log::wait_for(&self.bus, &subject, sequence, |record| {
+            let reply = ProcessReply::of(&record.body);
+            reply.filter(|reply| Uuid::parse_str(&reply.by_action_id) == Ok(target.by)).cloned()
+        })
+        .await
+    }
+
+    /// Has the process end, or never begin. That it has ended is for the log to say. [`Answer::Silence`] means to try again.
+    pub(super) async fn stop_process(&self, target: &Target) -> Answer {
+        match self.orders_are_known().await {
+            Ok(true) => self.order_to_stop(target).await.unwrap_or(Answer::Silence),
+            Ok(false) => self.ask_to_stop(target).await,
+            Err(_) => Answer::Silence,
+        }
+    }
+
+    /// Whoever begins the process from here on finds the decision that asks for its end, and does not run it. Who began it before
+    /// stands in the ledger, and reads the order.
+    async fn order_to_stop(&self, target: &Target) -> Result<Answer, BusError> {
+        let begun = self.spawned.entries_for_sure(&target.agent, target.after, &[target.action]).await?;
+        let Some(begun) = begun.get(&target.action) else { return Ok(Answer::NotBegun) };
+        self.give(target, &begun.by, Order::Stop(ProcessStop::default())).await?;
+        Ok(Answer::Done(Box::default()))
+    }
+}
