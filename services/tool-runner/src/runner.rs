@@ -13,7 +13,7 @@
 mod doubt;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
@@ -28,7 +28,7 @@ use kairo_core::{
         append::Outgoing,
         cancels::{self, Cancels},
         consume::{Delivery, Failure, Handler, Settled},
-        ledger::{Entered, Ledger},
+        ledger::{Entered, Ledger, NOBODY},
         liveness::{Held, Liveness},
     },
     decider::Decider,
@@ -51,7 +51,7 @@ use crate::{
     consented::Consents,
     log,
     outcome::Exchange,
-    plan::{Actions, Asked, Call, Disposition, Fact, Known, NOBODY, NOT_BEGUN, asked},
+    plan::{Actions, Asked, Call, Disposition, Fact, Known, NOT_BEGUN, USED_UP, asked},
     progress::Telling,
     results::{Ended, Results},
     tool::{CallContext, Executor, ProgressReporter, ToolError},
@@ -202,8 +202,11 @@ impl Runner {
         turns: &[Turn<'_>],
         mut known: Known,
     ) -> Result<Vec<(Disposition, Option<Held>)>, Failure> {
+        // All that uses their consents stands behind where those were asked for.
+        let since = turns.iter().map(|turn| turn.call.asked.since(job.since)).min().unwrap_or(job.since);
         for _ in 0..RACES {
-            let dispositions: Vec<Disposition> = turns.iter().map(|turn| disposition(job, turn, &known)).collect();
+            let mut dispositions: Vec<Disposition> = turns.iter().map(|turn| disposition(job, turn, &known)).collect();
+            refuse_used_twice(turns, &mut dispositions);
             let entered: Vec<(&Call, Disposition)> = turns
                 .iter()
                 .zip(&dispositions)
@@ -217,7 +220,7 @@ impl Runner {
                 .map(|(turn, disposition)| (disposition, self.hold(turn.call, disposition)))
                 .collect();
             let Some(entry) = entry else { return Ok(begun) };
-            match self.invocations.enter(&job.agent, job.since, &entry).await? {
+            match self.invocations.enter(&job.agent, since, &entry).await? {
                 Entered::Written { sequence } => return Ok(self.still_wanted(job, turns, begun, sequence).await?),
                 // Not held while it is looked at who does: it would be taken for begun.
                 Entered::Already(_) => drop(begun),
@@ -308,7 +311,20 @@ impl Runner {
                 Actions::apply(&mut known, &Fact::Held(action));
             }
         }
+        for call in &job.calls {
+            if self.is_consent_of_another(job, &call.asked).await? {
+                Actions::apply(&mut known, &Fact::UsedUp(call.asked.action));
+            }
+        }
         Ok(known)
+    }
+
+    /// Whether the consent that a call names was used by another one.
+    async fn is_consent_of_another(&self, job: &Job<'_>, asked: &Asked) -> Result<bool, BusError> {
+        let Some(consent) = asked.consent() else { return Ok(false) };
+        let used = self.invocations.record(&job.agent, asked.since(job.since), consent).await?;
+        let by_it = |record: &Record| log::invocation(record, asked.action).is_some();
+        Ok(used.is_some_and(|record| !by_it(&record)))
     }
 
     /// Whether the entry at `sequence` says that nobody shall begin the action.
@@ -346,7 +362,7 @@ impl Runner {
             (Disposition::Begin | Disposition::Repeat, Some(Ok(room))) => self.run(job, &call.asked, room, stop).await,
             (Disposition::Begin | Disposition::Repeat, Some(Err(error))) => Err(error).into(),
             (Disposition::Refuse, _) => {
-                let why = call.unconsented.as_deref().unwrap_or_default();
+                let why = call.unconsented.as_deref().unwrap_or(USED_UP);
                 Err(ToolError::approval_required(format!(
                     "a human must consent to this call: {why}; nothing was begun"
                 )))
@@ -449,6 +465,17 @@ fn disposition(job: &Job<'_>, turn: &Turn<'_>, known: &Known) -> Disposition {
     match Actions::decide(known, turn.call, job.decision.envelope.time) {
         disposition if needs_room(turn.call, disposition) && turn.room.is_none() => Disposition::Wait,
         disposition => disposition,
+    }
+}
+
+/// Of calls that would begin on the same consent, the first one does.
+fn refuse_used_twice(turns: &[Turn<'_>], dispositions: &mut [Disposition]) {
+    let mut used = BTreeSet::new();
+    let willing = turns.iter().zip(dispositions).filter(|(_, disposition)| **disposition == Disposition::Begin);
+    for (turn, disposition) in willing {
+        if turn.call.asked.consent().is_some_and(|consent| !used.insert(consent)) {
+            *disposition = Disposition::Refuse;
+        }
     }
 }
 
