@@ -4,6 +4,7 @@
 mod chart;
 mod image;
 mod manifests;
+mod programs;
 mod rendered;
 mod validators;
 

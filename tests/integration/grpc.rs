@@ -260,11 +260,26 @@ async fn keys_allow_the_same_over_grpc() {
     assert!(limited.call("Commands/SendMessage", said).await.is_ok());
     let mine = json!({ "agent": "bob_1", "user": "ann" });
     assert!(limited.call("Queries/GetConversation", mine).await.is_ok());
+    // Her own agent, wherever the route names it.
+    for rpc in ["ListThoughts", "ListSubmodules"] {
+        let shown = limited.call(&format!("Queries/{rpc}"), json!({ "agent": "bob_1" })).await;
+        // What there is not, she may be told.
+        assert!(shown.as_ref().err().is_none_or(|error| error["code"] == "NOT_FOUND"), "{rpc}: {shown:?}");
+    }
+    let document = json!({
+        "format": "kairo.conversation.v1", "agent": "bob_1", "user": "ann", "threads": [{ "thread_id": "t" }],
+        "messages": [{ "thread_id": "t", "role": "user", "text": "hello" }],
+    });
     for (rpc, message, field) in [
         ("Commands/SendMessage", json!({ "user": "ann", "agent": "eve", "text": "hello" }), "agent"),
         ("Commands/SendMessage", json!({ "user": "joe", "agent": "bob_1", "text": "hello" }), "user"),
         ("Queries/GetConversation", json!({ "agent": "eve", "user": "ann" }), "agent"),
         ("Queries/ListThreads", json!({ "agent": "bob_1", "user": "joe" }), "user"),
+        ("Queries/ListThoughts", json!({ "agent": "eve" }), "agent"),
+        ("Queries/ListSubmodules", json!({ "agent": "eve" }), "agent"),
+        ("Queries/ListInnerState", json!({ "agent": "eve", "user": "ann" }), "agent"),
+        ("Commands/ImportConversation", json!({ "agent": "eve", "document": document }), "agent"),
+        ("Commands/ImportConversation", json!({ "agent": "bob_1", "user": "joe", "document": document }), "user"),
     ] {
         let refused = limited.call(rpc, message).await.unwrap_err();
         assert_eq!(refused["code"], "PERMISSION_DENIED", "{rpc}");

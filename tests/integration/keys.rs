@@ -128,21 +128,6 @@ async fn every_endpoint_asks_for_its_scope() {
             assert_ne!(found, 401, "{access:?} with {scopes:?}");
         }
     }
-    // The limits of a key that may do everything else.
-    for (limit, of) in [(json!({ "agents": ["bob"] }), "agents"), (json!({ "user": "ann" }), "user")] {
-        let mut wanted = json!({ "name": "limited", "scopes": ["admin"] });
-        wanted.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
-        let (_, key) = operator.make(wanted).await;
-        let limited = Caller::new(&world, 0, Some(&key));
-        for access in kairo_gateway::endpoints() {
-            let rule = if of == "agents" { access.agents } else { access.user };
-            let found = status(&limited, access).await;
-            match rule {
-                Limited::Named | Limited::Closed => assert_eq!(found, 403, "{access:?} limited by {of}"),
-                Limited::Free | Limited::Asked => assert_ne!(found, 403, "{access:?} limited by {of}"),
-            }
-        }
-    }
     // Nor is who has no key told what there is not.
     assert_eq!(nobody.get("/v1/nothing").await.0, 401);
     // What is no key, or that of nobody, is all the same.
@@ -159,6 +144,84 @@ async fn every_endpoint_asks_for_its_scope() {
     assert!(answers.iter().all(|answer| *answer == answers[0] && answer["status"] == 401), "{answers:?}");
     let in_url = nobody.get(&format!("/v1/status?key={key}")).await;
     assert_eq!(in_url.0, 401);
+    world.end().await;
+}
+
+/// The status of an endpoint that is asked for about this agent and user, by its path, its query and its body.
+async fn status_about(caller: &Caller, access: &Access, [agent, user]: [&str; 2], named: [bool; 3]) -> u16 {
+    let [in_path, in_query, in_body] = named;
+    let [of_agent, of_user] = if in_path { [agent, user] } else { ["bob", "ann"] };
+    let path = access.path.replace("{agent}", of_agent).replace("{model}", of_agent).replace("{user}", of_user);
+    let mut query = Vec::new();
+    // What it must name is named; beside that, perhaps, somebody else.
+    if access.agents == Limited::Named && access.method == "GET" {
+        query.push("agent=bob".to_owned());
+    }
+    if access.user == Limited::Named {
+        query.push("user=ann".to_owned());
+    }
+    if in_query {
+        query.extend([format!("agent={agent}"), format!("user={user}")]);
+    }
+    let path = format!("{}?{}", path.replace(['{', '}'], ""), query.join("&"));
+    let request = caller.request(access.method.parse().unwrap(), &path);
+    let body = if in_body { json!({ "agent": agent, "user": user }) } else { json!({}) };
+    let request = if access.method == "POST" { request.json(&body) } else { request };
+    request.send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn every_endpoint_holds_every_limit_of_a_key() {
+    let world = guarded().start().await;
+    let operator = Caller::new(&world, 0, Some(ADMIN));
+    for agent in ["bob", "eve"] {
+        let profile = json!({ "agent": agent, "prompt": "You are a helpful agent." });
+        assert_eq!(operator.post("/v1/agents", profile).await.0, 201);
+    }
+    world.settled().await;
+    let before = world.end_of_log().await;
+    for (limit, by_agent, by_user) in [
+        (json!({ "agents": ["bob"] }), true, false),
+        (json!({ "user": "ann" }), false, true),
+        (json!({ "agents": ["bob"], "user": "ann" }), true, true),
+    ] {
+        let mut wanted = json!({ "name": "limited", "scopes": ["admin"] });
+        wanted.as_object_mut().unwrap().extend(limit.as_object().unwrap().clone());
+        let (_, key) = operator.make(wanted).await;
+        let limited = Caller::new(&world, 0, Some(&key));
+        for access in kairo_gateway::endpoints().filter(|access| access.needs != Needs::Nothing) {
+            let is_closed =
+                (by_agent && access.agents == Limited::Closed) || (by_user && access.user == Limited::Closed);
+            let own = status_about(&limited, access, ["bob", "ann"], [true, false, false]).await;
+            assert_eq!(own == 403, is_closed, "{access:?} with {limit}: {own}");
+            let has = |place: &str| access.path.contains(place);
+            let in_path = (by_agent && (has("{agent}") || has("{model}"))) || (by_user && has("{user}"));
+            // What chat clients call a user is none of these, and bytes are no JSON.
+            let in_body = access.method == "POST"
+                && !["/v1/chat/completions", "/v1/objects"].contains(&access.path)
+                && ![access.agents, access.user].contains(&Limited::Free);
+            for (named, is_refused) in
+                [([true, false, false], in_path), ([false, true, false], true), ([false, false, true], in_body)]
+            {
+                let other = status_about(&limited, access, ["eve", "joe"], named).await;
+                assert!(!is_refused || other == 403, "{access:?} with {limit}: {other} where {named:?} names others");
+            }
+        }
+    }
+    // A whole conversation, in the agent of somebody else.
+    let (_, key) = operator.make(json!({ "name": "hers", "scopes": ["write"], "agents": ["bob"] })).await;
+    let hers = Caller::new(&world, 0, Some(&key));
+    let document = json!({
+        "format": "kairo.conversation.v1", "agent": "bob", "user": "ann", "threads": [{ "thread_id": "t" }],
+        "messages": [{ "thread_id": "t", "role": "user", "text": "hello" }],
+    });
+    let import = json!({ "document": document });
+    for path in ["/v1/conversations/eve/import?agent=bob", "/v1/conversations/%65ve/import?agent=bob"] {
+        let (status, problem) = hers.post(path, import.clone()).await;
+        assert_eq!((status, &problem["errors"][0]["field"]), (403, &json!("agent")), "{path}: {problem}");
+    }
+    assert_eq!(world.end_of_log().await, before, "nothing of all that was written");
+    assert_eq!(hers.post("/v1/conversations/bob/import", import).await.0, 202);
     world.end().await;
 }
 
@@ -206,10 +269,18 @@ async fn a_limited_key_speaks_for_its_own() {
     for thread in threads["threads"].as_array().unwrap() {
         let id = thread["thread_id"].as_str().unwrap();
         let own = thread["agent"] == "bob" && thread["user"] == "ann";
+        // Nor may an agent be named that is somebody else's.
+        let expected = if own {
+            200
+        } else if thread["agent"] == "bob" {
+            404
+        } else {
+            403
+        };
         let (status, _) = shop.get(&format!("/v1/threads/{id}?agent={}", thread["agent"].as_str().unwrap())).await;
-        assert_eq!(status, if own { 200 } else { 404 }, "{thread}");
+        assert_eq!(status, expected, "{thread}");
         let path = format!("/v1/threads/{id}/messages?agent={}", thread["agent"].as_str().unwrap());
-        assert_eq!(shop.get(&path).await.0, if own { 200 } else { 404 }, "{thread}");
+        assert_eq!(shop.get(&path).await.0, expected, "{thread}");
     }
     // What was said is found by whoever may read the conversation.
     for (path, expected) in [

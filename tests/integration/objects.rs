@@ -95,8 +95,13 @@ async fn a_key_and_a_user_store_so_many_bytes_and_leave_room_to_others() {
     assert_eq!(status, 507, "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("gateway.objects_key_bytes"), "{problem}");
     // The same bytes take nothing, and neither does the room of one take that of others.
-    assert_eq!(upload(greedy, image(1, 60_000)).await.0, 200);
+    assert_eq!(upload(greedy, image(1, 60_000)).await.0, 201);
     assert_eq!(upload(modest, image(2, 60_000)).await.0, 201);
+    // That another has stored these shows nowhere: there is no room for them, and where there is, the answer is the same.
+    assert_eq!(upload(greedy, image(2, 60_000)).await.0, 507);
+    let told = upload(&operator, image(2, 60_000)).await;
+    assert_eq!(told.0, 201);
+    assert_eq!(upload(modest, image(2, 60_000)).await, told);
 
     // Of a user, whatever key it comes with.
     assert_eq!(upload(ann, image(3, 30_000)).await.0, 201);

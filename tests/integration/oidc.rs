@@ -137,16 +137,63 @@ impl Issuer {
 
     /// A world whose gateway trusts it, with these settings changed.
     fn trusted(&self, change: Value) -> Wanted {
+        trusting(&[self.settings(change)])
+    }
+
+    /// How it is configured, with these settings changed.
+    fn settings(&self, change: Value) -> Value {
         let mut issuer = json!({
             "issuer": ISSUER, "audience": ["kairo"], "jwks_url": self.url, "algorithms": ["ES256", "EdDSA"],
             "clock_skew_ms": 0, "jwks_refresh_ms": 3_600_000, "jwks_max_age_ms": 3_600_000, "jwks_retry_ms": 100,
         });
         issuer.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        Wanted::new(USUAL)
-            .env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always")
-            .env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN)
-            .env(Service::Gateway, "KAIRO_GATEWAY__OIDC", json!([issuer]).to_string())
+        issuer
     }
+}
+
+/// A world whose gateway trusts these issuers.
+fn trusting(issuers: &[Value]) -> Wanted {
+    Wanted::new(USUAL)
+        .env(Service::Gateway, "KAIRO_GATEWAY__REQUIRE_KEY", "always")
+        .env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN)
+        .env(Service::Gateway, "KAIRO_GATEWAY__OIDC", json!(issuers).to_string())
+}
+
+#[tokio::test]
+async fn users_of_two_issuers_with_the_same_claim_are_two() {
+    let servers = [Issuer::start().await, Issuer::start().await, Issuer::start().await];
+    let (key, issuers) = (SigningKey::es256(), [ISSUER, "https://other.example.com/", "https://third.example.com/"]);
+    servers.iter().for_each(|server| server.tell(&[("a", &key)]));
+    let settings =
+        |at: usize, prefix: &str| servers[at].settings(json!({ "issuer": issuers[at], "user_prefix": prefix }));
+    let world = trusting(&[settings(0, ""), settings(1, ""), settings(2, "third")]).start().await;
+    let of = |at: usize, sub: &str| caller(&world, &key.token("a", &claims(json!({ "iss": issuers[at], "sub": sub }))));
+    let mut users = Vec::new();
+    for at in 0..3 {
+        let ann = of(at, "ann");
+        until(&ann, 200).await;
+        users.push(ann.get("/v1/whoami").await.1["user"].as_str().unwrap().to_owned());
+    }
+    assert_eq!((users[0].as_str(), users[2].as_str()), ("ann", "third-ann"));
+    assert!(users[1].starts_with("oidc-") && users[1].ends_with("-ann"), "{users:?}");
+    // What each says is theirs alone, and nobody speaks as another.
+    for at in 0..3 {
+        let said = json!({ "user": users[at], "text": format!("from {at}") });
+        assert_eq!(of(at, "ann").post("/v1/messages", said.clone()).await.0, 202);
+        for other in (0..3).filter(|other| *other != at) {
+            assert_eq!(of(other, "ann").post("/v1/messages", said.clone()).await.0, 403, "{other} as {at}");
+        }
+    }
+    world.settled().await;
+    for at in 0..3 {
+        let (status, told) = of(at, "ann").get(&format!("/v1/conversations/default?user={}", users[at])).await;
+        assert!(status == 200 && told.to_string().contains(&format!("from {at}")), "{told}");
+    }
+    // Nor by a name of the first issuer's own that looks like theirs.
+    for at in [1, 2] {
+        assert_eq!(of(0, &users[at]).get("/v1/whoami").await.0, 401, "{users:?}");
+    }
+    world.end().await;
 }
 
 fn in_seconds(seconds: i64) -> i64 {

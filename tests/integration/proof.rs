@@ -162,8 +162,30 @@ async fn copies_are_held_to_it(world: &World, folder: &Path, whole: &str, agains
     of_user.data.push(7);
     let words = written(folder, "words.log", &words);
     assert_eq!(verified(world, &[&words]).await.0, Some(0));
-    let (code, told) = verified(world, &[&["--all", &words], against].concat()).await;
-    assert_eq!((code, &told["checkpoint"]["difference"]["differs"]), (Some(1), &json!("section")), "{told:#}");
+    for all in [&["--all"][..], &[]] {
+        let (code, told) = verified(world, &[all, &[&words], against].concat()).await;
+        assert_eq!((code, &told["checkpoint"]["difference"]["differs"]), (Some(1), &json!("section")), "{told:#}");
+    }
+    // What a file lacks of what the checkpoint covers is named, whatever it lacks.
+    let is_of = |message: &LogMessage, part: &str| message.subject.split('.').any(|it| it == part);
+    for gone in [AGENT, "other", "user", "system"] {
+        let left: Vec<LogMessage> = messages.iter().filter(|it| !is_of(it, gone)).cloned().collect();
+        let lost = messages.len() - left.len();
+        assert!(lost > 0, "{gone}");
+        let part = written(folder, "part.log", &left);
+        let (code, told) = verified(world, &[&[&*part], against].concat()).await;
+        let checkpoint = &told["checkpoint"];
+        assert_eq!((code, &told["fits"]), (Some(1), &json!(false)), "{gone}: {told:#}");
+        let counted = |field: &str| checkpoint["compared"][field].as_u64().unwrap();
+        assert!(counted("messages") > counted("found") && counted("other_sections") > 0, "{gone}: {told:#}");
+        let is_named = checkpoint["lacking"].as_array().is_some_and(|agents| agents.contains(&json!(gone)));
+        assert_eq!(is_named, [AGENT, "other"].contains(&gone), "{gone}: {told:#}");
+    }
+    // Whose part alone it is to have is said.
+    let only: Vec<LogMessage> = messages.iter().filter(|it| is_of(it, "agent") || is_of(it, "tool")).cloned().collect();
+    let only = written(folder, "only.log", &only);
+    assert_eq!(verified(world, &[&[&only, "--agent", AGENT], against].concat()).await.0, Some(0));
+    assert_eq!(verified(world, &[&[&*only], against].concat()).await.0, Some(1));
 }
 
 async fn checkpoints_are_held_to_their_signature(world: &World, checkpoint: &str, other: &str) {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use kairo_agent_runtime::{decode_snapshot, snapshot_key};
 use kairo_core::{
+    bus::ledger::NOBODY,
     ids::Name,
     record::Record,
     subjects::{DLQ_STREAM, EVENTS_STREAM, PROCESS_SPAWNED, SNAPSHOTS_BUCKET},
@@ -22,7 +23,6 @@ use kairo_proto::{
     About, Body, ContentType, about,
     v1::{AgentDecision, AgentDefined, DeadLetter, ProcessExited, ToolInvoke, ToolResult},
 };
-use kairo_tool_runner::plan::NOBODY;
 use uuid::Uuid;
 
 use crate::{

@@ -2,13 +2,16 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, Write},
+    io::{self, Read, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use crate::{
+    beneath::{self, RelativePath},
     error::BackupError,
-    manifest::{FileEntry, Kind, Manifest},
+    manifest::{FileEntry, Kind, MOST, Manifest},
+    segments,
 };
 
 pub const MANIFEST: &str = "manifest.json";
@@ -38,14 +41,9 @@ pub fn part(number: u32) -> String {
 ///
 /// # Errors
 /// Where they cannot be listed.
-pub fn files(path: &Path, part: &str) -> Result<Vec<String>, BackupError> {
-    let folder = path.join(part);
-    let listed = || {
-        let entries = fs::read_dir(&folder)?.collect::<io::Result<Vec<_>>>()?;
-        let names = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        Ok(names.map(|name| format!("{part}/{name}")).collect())
-    };
-    listed().map_err(BackupError::file("read", &folder))
+pub fn files(path: &Path, part: &str) -> Result<Vec<RelativePath>, BackupError> {
+    let listed = || beneath::files(path, &RelativePath::parse(part)?);
+    listed().map_err(BackupError::file("read", path.join(part)))
 }
 
 /// A manifest as it stands in its file.
@@ -67,7 +65,15 @@ pub fn manifest(path: &Path) -> Result<Manifest, BackupError> {
         ));
     }
     let file = path.join(MANIFEST);
-    let text = fs::read_to_string(&file).map_err(BackupError::file("read", &file))?;
+    let read = || {
+        let mut text = String::new();
+        beneath::read(path, &RelativePath::parse(MANIFEST)?)?.take(MOST + 1).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(BackupError::file("read", &file))?;
+    if text.len() as u64 > MOST {
+        return Err(BackupError::damaged(file, format!("it is longer than {MOST} bytes")));
+    }
     Manifest::read(&text).map_err(|unusable| BackupError::damaged(file, unusable.to_string()))
 }
 
@@ -130,8 +136,8 @@ impl Folder {
 
     fn lock(path: &Path) -> Result<Self, BackupError> {
         let file = path.join(LOCK);
-        let lock = File::options().create(true).truncate(false).write(true).open(&file);
-        let lock = lock.map_err(BackupError::file("open", &file))?;
+        let lock = || beneath::lock(path, &RelativePath::parse(LOCK)?);
+        let lock = lock().map_err(BackupError::file("open", &file))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
             Err(TryLockError::WouldBlock) => {
@@ -148,46 +154,47 @@ impl Folder {
     /// Makes the folder of a part; what is there of one that was not finished is written over.
     pub fn begin(&self, number: u32) -> Result<String, BackupError> {
         let name = part(number);
-        let path = self.path.join(&name);
-        fs::create_dir_all(&path).map_err(BackupError::file("make", &path))?;
-        sync(&self.path)?;
+        let made = || {
+            beneath::make(&self.path, &RelativePath::parse(&name)?)?;
+            beneath::sync(&self.path, None)
+        };
+        made().map_err(BackupError::file("make", self.path.join(&name)))?;
         Ok(name)
     }
 
     /// Replaces the manifest.
     pub fn write(&self, manifest: &Manifest) -> Result<(), BackupError> {
         for written in &manifest.parts {
-            sync(&self.path.join(part(written.number)))?;
+            let name = part(written.number);
+            let synced = || beneath::sync(&self.path, Some(&RelativePath::parse(&name)?));
+            synced().map_err(BackupError::file("write", self.path.join(&name)))?;
         }
-        let (unfinished, path) = (self.path.join(UNFINISHED), self.path.join(MANIFEST));
         let written = || {
-            let mut file = File::create(&unfinished)?;
+            let (unfinished, path) = (RelativePath::parse(UNFINISHED)?, RelativePath::parse(MANIFEST)?);
+            let mut file = beneath::create(&self.path, &unfinished)?;
             file.write_all(&text(manifest)?)?;
-            file.sync_all()
+            file.sync_all()?;
+            beneath::rename(&self.path, &unfinished, &path)?;
+            beneath::sync(&self.path, None)
         };
-        written().map_err(BackupError::file("write", &unfinished))?;
-        fs::rename(&unfinished, &path).map_err(BackupError::file("write", &path))?;
-        sync(&self.path)
+        written().map_err(BackupError::file("write", self.path.join(MANIFEST)))
     }
 
-    /// Writes over a file and removes it. One that is gone is gone.
+    /// Writes over a file and removes it. One that is gone is gone. One that has further names, elsewhere perhaps, is written over
+    /// where it is what was kept, and else only its name here is removed.
     pub fn destroy(&self, entry: &FileEntry) -> Result<(), BackupError> {
-        let path = self.path.join(&entry.path);
-        if !path.exists() {
-            return Ok(());
-        }
-        let overwritten = || {
-            let mut file = File::options().write(true).open(&path)?;
-            let (mut left, zeros) = (file.metadata()?.len(), [0; PIECE]);
-            while left > 0 {
-                let piece = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
-                file.write_all(zeros.get(..piece).unwrap_or_default())?;
-                left -= piece as u64;
+        let destroyed = || {
+            let file = match beneath::overwrite(&self.path, &entry.path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            if file.metadata()?.nlink() == 1 || segments::hold(&self.path, entry).is_ok() {
+                zero(file)?;
             }
-            file.sync_all()?;
-            fs::remove_file(&path)
+            beneath::remove(&self.path, &entry.path)
         };
-        overwritten().map_err(BackupError::file("write over", &path))
+        destroyed().map_err(BackupError::file("write over", entry.path.shown(&self.path)))
     }
 }
 
@@ -197,6 +204,15 @@ fn restrict(path: &Path) -> Result<(), BackupError> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(BackupError::file("restrict", path))
 }
 
-fn sync(folder: &Path) -> Result<(), BackupError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(BackupError::file("write", folder))
+fn zero(mut file: File) -> io::Result<()> {
+    let (mut left, zeros) = (file.metadata()?.len(), [0; PIECE]);
+    while left > 0 {
+        let piece = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        file.write_all(zeros.get(..piece).unwrap_or_default())?;
+        left -= piece as u64;
+    }
+    file.sync_all()
 }
+
+#[cfg(test)]
+mod tests;

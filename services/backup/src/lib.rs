@@ -6,11 +6,14 @@
 //! with what: through JetStream's restore API ([`upload`]), which keeps sequences and times, in the server's own form of a stream
 //! ([`archive`]). Users whom the restored log does not know to be forgotten are forgotten again ([`forgetting`]).
 //!
+//! Manifests come from anywhere: a path in one leads [`beneath`] the folder or there is no such manifest.
+//!
 //! An archive has the same parts and files, of the log alone up to an age ([`archiving`]), and is read as log. Both can stand in
 //! S3-compatible [`storage`], too.
 
 mod archive;
 pub mod archiving;
+pub mod beneath;
 mod error;
 mod folder;
 pub mod forgetting;

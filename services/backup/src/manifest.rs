@@ -1,6 +1,6 @@
 //! What a folder of a backup holds: parts, each with the files of its streams and what those files are to be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kairo_core::subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, TIMERS_STREAM};
@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::{beneath::RelativePath, folder};
+
+/// Longest manifest that is read, in bytes.
+pub const MOST: u64 = 64 * 1024 * 1024;
 /// The version of the format that is written, and the newest that is read.
 pub const FORMAT: u32 = 1;
 
@@ -128,8 +132,8 @@ pub struct Standing {
 /// A file of a part, and what it is to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// From the folder.
-    pub path: String,
+    /// From the folder: a file in the folder of its part, whose name begins with that of its stream.
+    pub path: RelativePath,
     /// Of the file as it is, in hex.
     pub sha256: String,
     /// Its size.
@@ -151,11 +155,18 @@ pub enum Unusable {
     Newer { found: u32 },
     #[error("part {number} begins behind {after}, and the one before ends at {through}: a part is missing")]
     Torn { number: u32, after: u64, through: u64 },
+    #[error("part {number} stands behind part {before}: expected parts in the order of their numbers, from 1 on")]
+    Unordered { number: u32, before: u32 },
+    #[error("{path} is said to be of {stream} in part {number}: expected a file {expected}*, named once")]
+    Misplaced { path: RelativePath, stream: String, number: u32, expected: String },
+    #[error("{name:?} is no name of a consumer (part {number})")]
+    Misnamed { name: String, number: u32 },
 }
 
 impl Manifest {
     /// # Errors
-    /// Where it is none, of a newer build, or its parts do not follow each other.
+    /// Where it is none, of a newer build, its parts do not follow each other, or it names files that are not in the folders of their
+    /// parts: what it names is read, written over and removed.
     pub fn read(text: &str) -> Result<Self, Unusable> {
         let not_one = |error: serde_json::Error| Unusable::NotOne(error.to_string());
         let found = format::version::<Kind>(text.as_bytes()).map_err(not_one)?;
@@ -163,12 +174,17 @@ impl Manifest {
             return Err(Unusable::Newer { found });
         }
         let manifest: Self = serde_json::from_str(text).map_err(not_one)?;
-        let mut through = 0;
-        for Part { number, after, through: to, .. } in &manifest.parts {
+        let (mut through, mut before, mut named) = (0, 0, BTreeSet::new());
+        for part in &manifest.parts {
+            let Part { number, after, through: to, .. } = part;
             if *after != through || to < after {
                 return Err(Unusable::Torn { number: *number, after: *after, through });
             }
-            through = *to;
+            if *number <= before {
+                return Err(Unusable::Unordered { number: *number, before });
+            }
+            (through, before) = (*to, *number);
+            part.check(&mut named)?;
         }
         Ok(manifest)
     }
@@ -197,6 +213,30 @@ impl Manifest {
     /// Every file.
     pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
         self.parts.iter().flat_map(|part| part.streams.values()).flat_map(|stream| &stream.files)
+    }
+}
+
+impl Part {
+    /// Whether its files are in its folder, each named once in the whole manifest, and its consumers are named as consumers can be.
+    fn check<'m>(&'m self, named: &mut BTreeSet<&'m RelativePath>) -> Result<(), Unusable> {
+        let number = self.number;
+        let own = folder::part(number);
+        for (stream, part) in &self.streams {
+            for FileEntry { path, .. } in &part.files {
+                let is_in_place = path.split().0 == Some(&own) && path.split().1.starts_with(stream.as_str());
+                if !is_in_place || !named.insert(path) {
+                    let (path, stream, expected) = (path.clone(), stream.clone(), format!("{own}/{stream}"));
+                    return Err(Unusable::Misplaced { path, stream, number, expected });
+                }
+            }
+            // As nats-server has them, which makes folders of them.
+            let is_none = |it: char| it.is_control() || it.is_whitespace() || ".*>/\\".contains(it);
+            let is_name = |name: &str| !name.is_empty() && !name.contains(is_none);
+            if let Some(Standing { name, .. }) = part.consumers.iter().find(|standing| !is_name(&standing.name)) {
+                return Err(Unusable::Misnamed { name: name.clone(), number });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -237,5 +277,23 @@ mod tests {
         let newer = manifest(&[]).replace("\"format\":1", "\"format\":2");
         assert_eq!(Manifest::read(&newer), Err(Unusable::Newer { found: 2 }));
         assert!(matches!(Manifest::read("{}"), Err(Unusable::NotOne(_))));
+        let twice = manifest(&[(0, 5), (5, 9)]).replace("\"number\":2", "\"number\":1");
+        assert_eq!(Manifest::read(&twice), Err(Unusable::Unordered { number: 1, before: 1 }));
+    }
+
+    #[test]
+    fn consumers_are_named_as_those_of_a_server() {
+        let named = |name: &str| {
+            let mut manifest: Value = serde_json::from_str(&manifest(&[(0, 5)])).unwrap();
+            let standing = serde_json::json!({ "name": name, "config": {}, "delivered": 1, "sequence": 1 });
+            manifest["parts"][0]["streams"][LOG.name] = serde_json::json!({
+                "config": {}, "first_sequence": 1, "last_sequence": 5, "files": [], "consumers": [standing],
+            });
+            Manifest::read(&manifest.to_string())
+        };
+        assert!(named("tool-runner").is_ok());
+        for wrong in ["", "../../x", "a/b", "a\\b", "a.b", "a b", "*", "a\n"] {
+            assert_eq!(named(wrong), Err(Unusable::Misnamed { name: wrong.to_owned(), number: 1 }), "{wrong:?}");
+        }
     }
 }

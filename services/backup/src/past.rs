@@ -1,8 +1,7 @@
 //! Reading an archive in a service, for what the log no longer has. An archive grows meanwhile, and its parts never change.
 
 use std::{
-    fs::{self, File},
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,6 +19,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
+    beneath::{self, RelativePath},
     error::BackupError,
     folder,
     line::Line,
@@ -173,8 +173,11 @@ pub(crate) fn owner(subject: &str) -> Option<&str> {
     subject.split('.').nth(2)
 }
 
-fn owners_of(path: &Path, file: &FileEntry) -> PathBuf {
-    path.join(format!("{}.owners", file.path))
+/// What the file is called that says whose messages another one has: as that, with this behind it.
+pub(crate) const OWNERS_OF: &str = ".owners";
+
+fn owners_of(file: &FileEntry) -> io::Result<RelativePath> {
+    Ok(file.path.beside(OWNERS_OF)?)
 }
 
 /// Writes beside a file whose messages it has, so that not all files are read for one agent. It says of which file it is.
@@ -183,23 +186,22 @@ pub(crate) fn keep_owners(
     file: &FileEntry,
     owners: impl Iterator<Item = String>,
 ) -> Result<(), BackupError> {
-    let at = owners_of(path, file);
     let written = || {
-        let mut encoder = GzEncoder::new(File::create(&at)?, Compression::fast());
+        let mut encoder = GzEncoder::new(beneath::create(path, &owners_of(file)?)?, Compression::fast());
         writeln!(encoder, "{}", file.sha256)?;
         for owner in owners {
             writeln!(encoder, "{owner}")?;
         }
         encoder.finish()?.sync_all()
     };
-    written().map_err(BackupError::file("write", &at))
+    written().map_err(BackupError::file("write", file.path.shown(path).with_extension("gz.owners")))
 }
 
 /// Whose messages a file has; none where that is not known, or said of another file.
 fn owners(path: &Path, file: &FileEntry) -> Option<Vec<String>> {
-    let packed = fs::read(owners_of(path, file)).ok()?;
+    let packed = owners_of(file).and_then(|owners| beneath::read(path, &owners)).ok()?;
     let mut text = String::new();
-    GzDecoder::new(&packed[..]).take(OWNERS).read_to_string(&mut text).ok()?;
+    GzDecoder::new(packed).take(OWNERS).read_to_string(&mut text).ok()?;
     let mut lines = text.lines().map(str::to_owned);
     (lines.next()? == file.sha256 && text.len() < usize::try_from(OWNERS).unwrap_or(usize::MAX))
         .then(|| lines.collect())
@@ -207,7 +209,7 @@ fn owners(path: &Path, file: &FileEntry) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::{collections::BTreeMap, fs};
 
     use jiff::Timestamp;
     use serde_json::json;
@@ -230,7 +232,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut all, mut after) = (Vec::new(), 0);
         for (number, messages) in (1..).zip(parts) {
-            let mut writer = Writer::new(folder.path(), format!("{number}"));
+            let place = folder::part(number);
+            beneath::make(folder.path(), &RelativePath::parse(&place).unwrap()).unwrap();
+            let mut writer = Writer::new(folder.path(), format!("{place}/{}", LOG.name));
             messages.iter().for_each(|(sequence, owner)| writer.write(&line(*sequence, owner)).unwrap());
             let files = writer.finish().unwrap();
             let through = files.last().unwrap().last;

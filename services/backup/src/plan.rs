@@ -134,11 +134,14 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::manifest::{FORMAT, Kind};
+    use crate::{
+        beneath::RelativePath,
+        manifest::{FORMAT, Kind},
+    };
 
     fn file(first: u64, last: u64) -> FileEntry {
         FileEntry {
-            path: format!("{first}"),
+            path: RelativePath::parse(&first.to_string()).unwrap(),
             sha256: String::new(),
             bytes: 0,
             messages: last - first + 1,

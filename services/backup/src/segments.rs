@@ -11,7 +11,12 @@ use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use crate::{error::BackupError, line::Line, manifest::FileEntry};
+use crate::{
+    beneath::{self, RelativePath},
+    error::BackupError,
+    line::Line,
+    manifest::FileEntry,
+};
 
 /// After so many bytes, uncompressed, another file is begun.
 const SEGMENT: u64 = 64 * 1024 * 1024;
@@ -30,7 +35,7 @@ pub struct Writer<'f> {
 }
 
 struct Open {
-    path: String,
+    path: RelativePath,
     encoder: GzEncoder<Summed<BufWriter<File>>>,
     messages: u64,
     content_bytes: u64,
@@ -52,7 +57,7 @@ impl<'f> Writer<'f> {
         };
         let mut text = serde_json::to_vec(line).unwrap_or_default();
         text.push(b'\n');
-        open.encoder.write_all(&text).map_err(BackupError::file("write", self.folder.join(&open.path)))?;
+        open.encoder.write_all(&text).map_err(BackupError::file("write", open.path.shown(self.folder)))?;
         open.messages += 1;
         open.uncompressed += text.len() as u64;
         open.content_bytes +=
@@ -76,9 +81,10 @@ impl<'f> Writer<'f> {
     }
 
     fn begin(&self, first: u64) -> Result<Open, BackupError> {
-        let path = format!("{}-{first:020}.jsonl.gz", self.prefix);
-        let file = self.folder.join(&path);
-        let file = File::create(&file).map_err(BackupError::file("write", &file))?;
+        let path = RelativePath::parse(&format!("{}-{first:020}.jsonl.gz", self.prefix));
+        let path = path.map_err(|error| BackupError::damaged(self.folder, error.to_string()))?;
+        let file = beneath::create(self.folder, &path);
+        let file = file.map_err(BackupError::file("write", path.shown(self.folder)))?;
         let encoder = GzEncoder::new(Summed::new(BufWriter::new(file)), Compression::fast());
         let last_stored = Timestamp::UNIX_EPOCH;
         Ok(Open { path, encoder, messages: 0, content_bytes: 0, uncompressed: 0, first, last: first, last_stored })
@@ -91,7 +97,7 @@ impl<'f> Writer<'f> {
             buffered.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
             Ok((sha256, bytes))
         };
-        let (sha256, bytes) = ended().map_err(BackupError::file("write", self.folder.join(&path)))?;
+        let (sha256, bytes) = ended().map_err(BackupError::file("write", path.shown(self.folder)))?;
         self.done.push(FileEntry { path, sha256, bytes, messages, content_bytes, first, last, last_stored });
         Ok(())
     }
@@ -132,8 +138,8 @@ impl<W: Write> Write for Summed<W> {
 /// # Errors
 /// Where it is not, or cannot be read.
 pub fn hold(folder: &Path, entry: &FileEntry) -> Result<(), BackupError> {
-    let path = folder.join(&entry.path);
-    let mut file = File::open(&path).map_err(BackupError::file("read", &path))?;
+    let path = entry.path.shown(folder);
+    let mut file = beneath::read(folder, &entry.path).map_err(BackupError::file("read", &path))?;
     let (mut sum, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);
     loop {
         let read = file.read(&mut piece).map_err(BackupError::file("read", &path))?;
@@ -152,7 +158,7 @@ pub fn hold(folder: &Path, entry: &FileEntry) -> Result<(), BackupError> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -189,8 +195,8 @@ impl Lines {
                 return Ok(Some(line));
             }
             let Some(entry) = self.files.next() else { return Ok(None) };
-            let path = self.folder.join(&entry.path);
-            let file = File::open(&path).map_err(BackupError::file("read", &path))?;
+            let path = entry.path.shown(&self.folder);
+            let file = beneath::read(&self.folder, &entry.path).map_err(BackupError::file("read", &path))?;
             let lines = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
             self.open = Some(Reading { path, lines, left: entry.messages });
         }
@@ -249,7 +255,7 @@ mod tests {
         assert_eq!((entry.first, entry.last, entry.messages, entry.content_bytes), (3, 9, 3, 300));
         hold(folder.path(), &entry).unwrap();
         assert_eq!(read(folder.path(), &entry).unwrap(), [3, 5, 9]);
-        let path = folder.path().join(&entry.path);
+        let path = entry.path.shown(folder.path());
         let mut bytes = std::fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         std::fs::write(&path, &bytes).unwrap();

@@ -4,8 +4,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Component, Path, PathBuf},
+    io,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -15,15 +15,22 @@ use object_store::{
     ClientOptions, Error as StorageError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, RetryConfig, UpdateVersion,
     aws::AmazonS3Builder, path::Path as Key,
 };
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::spawn_blocking,
+};
 use uuid::Uuid;
 
 use crate::{
+    beneath::{self, NoPath, RelativePath},
     error::BackupError,
     folder::{self, Folder, MANIFEST},
-    manifest::{LOG, Manifest},
+    manifest::{FileEntry, LOG, MOST, Manifest},
+    past::OWNERS_OF,
     place::Place,
+    segments,
     taking::Progress,
 };
 
@@ -37,9 +44,6 @@ const RETRIES: usize = 6;
 const RETRIED: Duration = Duration::from_secs(60);
 /// Files on their way at once.
 const AT_ONCE: usize = 4;
-/// Of a manifest, in bytes.
-const MOST: u64 = 64 * 1024 * 1024;
-
 /// What of the files is needed beside the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needed {
@@ -61,6 +65,20 @@ struct Fetched {
     _folder: TempDir,
     storage: Storage,
     manifest: Option<(Manifest, UpdateVersion)>,
+}
+
+/// A file that is wanted, and what it is to be.
+struct Wanted {
+    path: RelativePath,
+    bytes: u64,
+    /// None of what only stands beside others: nothing that counts is in it, and it is fetched each time.
+    sha256: Option<String>,
+}
+
+impl From<FileEntry> for Wanted {
+    fn from(FileEntry { path, bytes, sha256, .. }: FileEntry) -> Self {
+        Self { path, bytes, sha256: Some(sha256) }
+    }
 }
 
 /// Where in which storage.
@@ -212,13 +230,13 @@ impl Storage {
         }
         self.fetch_into(&manifest, Needed::Everything, path, progress).await?;
         folder.write(&manifest)?;
-        let kept: BTreeSet<&str> = manifest.files().map(|file| &*file.path).collect();
-        let gone = before.iter().flat_map(Manifest::files).filter(|file| !kept.contains(&*file.path));
+        let kept: BTreeSet<&RelativePath> = manifest.files().map(|file| &file.path).collect();
+        let gone = before.iter().flat_map(Manifest::files).filter(|file| !kept.contains(&file.path));
         gone.into_iter().try_for_each(|file| folder.destroy(file))?;
         Ok(manifest)
     }
 
-    /// Fetches files that are not there in their size. Their digests are held to the manifest by whoever reads them.
+    /// Fetches files that are not there as the manifest says they are, by size and digest.
     async fn fetch_into(
         &self,
         manifest: &Manifest,
@@ -227,38 +245,39 @@ impl Storage {
         progress: Progress<'_>,
     ) -> Result<(), BackupError> {
         for part in &manifest.parts {
-            let part = path.join(folder::part(part.number));
-            fs::create_dir_all(&part).map_err(BackupError::file("make", part))?;
+            let part = folder::part(part.number);
+            let made = || beneath::make(path, &RelativePath::parse(&part)?);
+            made().map_err(BackupError::file("make", path.join(&part)))?;
         }
-        let wanted: Vec<(String, Option<u64>)> = match needed {
-            Needed::Manifest => Vec::new(),
-            Needed::End => {
-                manifest.grown(LOG.name).pop().into_iter().map(|file| (file.path, Some(file.bytes))).collect()
-            }
-            Needed::Everything => self.listed(manifest).await?,
+        let (entries, beside) = match needed {
+            Needed::Manifest => (Vec::new(), Vec::new()),
+            Needed::End => (manifest.grown(LOG.name).pop().into_iter().collect(), Vec::new()),
+            Needed::Everything => (manifest.files().cloned().collect(), self.beside(manifest).await?),
         };
-        let missing = wanted.into_iter().filter(|(file, bytes)| {
-            let there = fs::metadata(path.join(file)).ok().map(|there| there.len());
-            there.is_none() || there != *bytes
-        });
-        stream::iter(missing.map(|(file, _)| self.fetched(path, file, progress)))
+        let mut wanted = beside;
+        for entry in entries {
+            let root = path.to_owned();
+            let held = spawn_blocking(move || (segments::hold(&root, &entry).is_ok(), entry)).await;
+            let (is_there, entry) = held.map_err(io::Error::other).map_err(BackupError::file("read", path))?;
+            if !is_there {
+                wanted.push(entry.into());
+            }
+        }
+        stream::iter(wanted.into_iter().map(|file| self.fetched(path, file, progress)))
             .buffer_unordered(AT_ONCE)
             .try_collect::<()>()
             .await
     }
 
-    /// All that stands in parts of the manifest: files that it names, and what stands beside them.
-    async fn listed(&self, manifest: &Manifest) -> Result<Vec<(String, Option<u64>)>, BackupError> {
-        let mut all: Vec<_> = manifest.files().map(|file| (file.path.clone(), Some(file.bytes))).collect();
-        let named: BTreeSet<String> = all.iter().map(|(file, _)| file.clone()).collect();
-        let parts: BTreeSet<String> = manifest.parts.iter().map(|part| folder::part(part.number)).collect();
-        for (file, bytes) in self.there(None).await? {
-            let is_of_part = file.split_once('/').is_some_and(|(part, _)| parts.contains(part));
-            if is_of_part && !named.contains(&file) {
-                all.push((file, Some(bytes)));
-            }
-        }
-        Ok(all)
+    /// What stands beside files of the manifest and says whose messages they have.
+    async fn beside(&self, manifest: &Manifest) -> Result<Vec<Wanted>, BackupError> {
+        let named: BTreeSet<&str> = manifest.files().map(|file| file.path.as_str()).collect();
+        let found = self.there(None).await?.into_iter().filter_map(|(file, bytes)| {
+            let is_beside = file.strip_suffix(OWNERS_OF).is_some_and(|file| named.contains(file));
+            let path = RelativePath::parse(&file).ok().filter(|_| is_beside)?;
+            Some(Wanted { path, bytes, sha256: None })
+        });
+        Ok(found.collect())
     }
 
     /// What stands there, or in one of its parts: paths from the folder, and sizes.
@@ -272,27 +291,40 @@ impl Storage {
         Ok(found.iter().filter_map(|object| Some((own(&object.location)?, object.size))).collect())
     }
 
-    /// Fetches a file: it is there whole, or not at all.
-    async fn fetched(&self, path: &Path, file: String, progress: Progress<'_>) -> Result<(), BackupError> {
-        let is_within = Path::new(&file).components().all(|part| matches!(part, Component::Normal(_)));
-        if !is_within {
-            return Err(BackupError::damaged(
-                format!("{}/{MANIFEST}", self.place),
-                format!("{file:?} is no path in it"),
-            ));
-        }
-        let (to, unfinished) = (path.join(&file), path.join(format!("{file}.part")));
-        let found = self.objects.get(&self.key(&file)).await.map_err(self.error("be read"))?;
+    /// Fetches a file: it is there whole and as the manifest says, or not at all.
+    async fn fetched(&self, root: &Path, file: Wanted, progress: Progress<'_>) -> Result<(), BackupError> {
+        let Wanted { path, bytes, sha256 } = file;
+        let unfinished = path.beside(".part").map_err(|error| self.misnamed(&error))?;
+        let written = |source| BackupError::File { action: "write", path: unfinished.shown(root), source };
+        let unlike = |why: String| BackupError::damaged(format!("{}/{path}", self.place), why);
+        let found = self.objects.get(&self.key(path.as_str())).await.map_err(self.error("be read"))?;
         let mut pieces = found.into_stream();
-        let written = |source: io::Error| BackupError::File { action: "write", path: unfinished.clone(), source };
-        let mut out = tokio::fs::File::create(&unfinished).await.map_err(written)?;
+        let mut out = tokio::fs::File::from_std(beneath::create(root, &unfinished).map_err(written)?);
+        let (mut sum, mut so_far) = (Sha256::new(), 0);
         while let Some(piece) = pieces.try_next().await.map_err(self.error("be read"))? {
+            so_far += piece.len() as u64;
+            // No more of it than was said: what somebody put in its place may have no end.
+            if so_far > bytes {
+                break;
+            }
+            sum.update(&piece);
             out.write_all(&piece).await.map_err(written)?;
         }
         out.sync_all().await.map_err(written)?;
-        fs::rename(&unfinished, &to).map_err(BackupError::file("write", &to))?;
-        progress(&file);
+        let is_it = so_far == bytes && sha256.is_none_or(|expected| segments::hex(&sum.finalize()) == expected);
+        if !is_it {
+            beneath::remove(root, &unfinished).map_err(written)?;
+            return Err(unlike(format!(
+                "it is not the file that was written: expected {bytes} bytes of another SHA-256"
+            )));
+        }
+        beneath::rename(root, &unfinished, &path).map_err(BackupError::file("write", path.shown(root)))?;
+        progress(path.as_str());
         Ok(())
+    }
+
+    fn misnamed(&self, error: &NoPath) -> BackupError {
+        BackupError::damaged(format!("{}/{MANIFEST}", self.place), error.to_string())
     }
 
     /// Puts new parts there, then the manifest, and removes what is in it no more.
@@ -305,22 +337,27 @@ impl Storage {
     ) -> Result<(), BackupError> {
         let had = |number: u32| before.is_some_and(|(had, _)| had.parts.iter().any(|part| part.number == number));
         let (own, mut now) = (Uuid::new_v4().simple().to_string(), now.clone());
-        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        let mut files: BTreeMap<RelativePath, RelativePath> = BTreeMap::new();
         let mut left = Vec::new();
         for part in now.parts.iter_mut().filter(|part| !had(part.number)) {
             let place = folder::part(part.number);
             // What one that was not finished has left of it.
             left.extend(self.there(Some(&place)).await?.into_iter().map(|(file, _)| file));
-            files.extend(folder::files(path, &place)?.into_iter().map(|file| (named(&file, &own), file)));
-            let entries = part.streams.values_mut().flat_map(|stream| &mut stream.files);
-            entries.for_each(|entry| entry.path = named(&entry.path, &own));
+            for file in folder::files(path, &place)? {
+                files.insert(named(&file, &own).map_err(|error| self.misnamed(&error))?, file);
+            }
+            for entry in part.streams.values_mut().flat_map(|stream| &mut stream.files) {
+                entry.path = named(&entry.path, &own).map_err(|error| self.misnamed(&error))?;
+            }
         }
         stream::iter(&files)
             .map(|(to, file)| async move {
-                let from = path.join(file);
-                let bytes = tokio::fs::read(&from).await.map_err(BackupError::file("read", &from))?;
-                self.objects.put(&self.key(to), bytes.into()).await.map_err(self.error("be written"))?;
-                progress(file);
+                let opened = beneath::read(path, file).map_err(BackupError::file("read", file.shown(path)))?;
+                let mut bytes = Vec::new();
+                let read = tokio::fs::File::from_std(opened).read_to_end(&mut bytes).await;
+                read.map_err(BackupError::file("read", file.shown(path)))?;
+                self.objects.put(&self.key(to.as_str()), bytes.into()).await.map_err(self.error("be written"))?;
+                progress(file.as_str());
                 Ok::<_, BackupError>(())
             })
             .buffer_unordered(AT_ONCE)
@@ -330,13 +367,13 @@ impl Storage {
             let there = self.manifest().await?;
             // One that was taken and whose answer was lost is refused when it is sent again.
             if there.is_none_or(|(there, _)| there != now) {
-                self.remove(files.into_keys()).await?;
+                self.remove(files.into_keys().map(String::from)).await?;
                 return Err(refused);
             }
         }
-        let kept: BTreeSet<&str> = now.files().map(|file| &*file.path).collect();
-        let gone = before.iter().flat_map(|(had, _)| had.files()).map(|file| file.path.clone());
-        let gone: Vec<String> = gone.filter(|file| !kept.contains(&**file)).chain(left).collect();
+        let kept: BTreeSet<&RelativePath> = now.files().map(|file| &file.path).collect();
+        let gone = before.iter().flat_map(|(had, _)| had.files()).filter(|file| !kept.contains(&file.path));
+        let gone: Vec<String> = gone.map(|file| file.path.to_string()).chain(left).collect();
         self.remove(gone.into_iter()).await
     }
 
@@ -369,8 +406,8 @@ impl Storage {
 }
 
 /// A file of a part as who puts it there names it: of two that make the same part at once, neither writes over the other's.
-fn named(file: &str, own: &str) -> String {
-    file.replacen(".jsonl", &format!(".{own}.jsonl"), 1)
+fn named(file: &RelativePath, own: &str) -> Result<RelativePath, NoPath> {
+    RelativePath::parse(&file.as_str().replacen(".jsonl", &format!(".{own}.jsonl"), 1))
 }
 
 fn not_reached(place: &Place, doing: &'static str, error: StorageError) -> BackupError {

@@ -141,12 +141,18 @@ fn left(text: &str, width: usize) -> String {
 
 /// The text without what could steer a terminal; line ends and tabs stay. Models and tools write what they like.
 pub fn printable(text: &str) -> String {
-    text.chars().filter(|&c| matches!(c, '\n' | '\t') || !(c.is_control() || reorders(c))).collect()
+    text.chars().filter(|&c| matches!(c, '\n' | '\t') || !steers(c)).collect()
 }
 
 /// The text in one line, as a cell of a table holds it.
 pub fn in_one_line(text: &str) -> String {
     printable(text).replace(['\n', '\t'], " ")
+}
+
+/// Whether it could steer a terminal: the control characters of ASCII, those behind it (C1, of which U+009B begins a sequence as
+/// Escape and a bracket do), and what changes the order.
+pub fn steers(c: char) -> bool {
+    c.is_control() || reorders(c)
 }
 
 /// Whether it makes a terminal show what follows in another order than it was written.

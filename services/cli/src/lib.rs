@@ -54,7 +54,7 @@ pub async fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) if error.is_closed_output() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("kairo: {error}");
+            terminal::complain(&error);
             error.status()
         }
     }

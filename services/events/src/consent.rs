@@ -1,7 +1,10 @@
-//! Which calls of a tool a human must consent to.
+//! Which calls of a tool a human must consent to, and by what a consent is known that was used.
 
 use kairo_proto::v1::ToolArgument;
 use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::ids;
 
 /// Whether `arguments` has one of those that need consent.
 pub fn is_needed(with: &[ToolArgument], arguments: &Map<String, Value>) -> bool {
@@ -11,6 +14,11 @@ pub fn is_needed(with: &[ToolArgument], arguments: &Map<String, Value>) -> bool 
 /// The same for arguments as text. What is no object equals nothing: no tool takes it.
 pub fn is_needed_for(with: &[ToolArgument], arguments: &str) -> bool {
     !with.is_empty() && serde_json::from_str(arguments).is_ok_and(|arguments| is_needed(with, &arguments))
+}
+
+/// What stands for a consent beside the actions that ledgers are about, by what was asked; none for a call that names none.
+pub fn used(approval_id: &str) -> Option<Uuid> {
+    (!approval_id.is_empty()).then(|| ids::named("consent", &[approval_id]))
 }
 
 #[cfg(test)]

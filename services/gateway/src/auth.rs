@@ -222,4 +222,4 @@ async fn passed(time: Option<Timestamp>) {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

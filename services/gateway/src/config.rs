@@ -14,7 +14,10 @@ use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::{auth::oidc::config::OidcConfig, caps::config::CapsConfig};
+use crate::{
+    auth::oidc::{self, config::OidcConfig},
+    caps::config::CapsConfig,
+};
 
 service_config! {
     /// Everything the gateway is configured with.
@@ -363,7 +366,8 @@ impl Validate for GatewayConfig {
                 mistake.key = format!("oidc[{at}].{}", mistake.key);
                 mistake
             };
-            found.extend(issuer.mistakes().into_iter().map(within));
+            let of_names = oidc::names::mistakes(&self.oidc).into_iter().filter(|(of, _)| *of == at);
+            found.extend(issuer.mistakes().into_iter().chain(of_names.map(|(_, mistake)| mistake)).map(within));
         }
         check(found, "ticket_ttl_ms", self.ticket_ttl_ms, 1_000..=600_000, "milliseconds");
         check(found, "ticket_reconnect_ms", self.ticket_reconnect_ms, 1_000..=3_600_000, "milliseconds");

@@ -31,27 +31,34 @@ impl Gateway {
         self.objects.again(digest, Duration::from_millis(self.config.objects_grace_ms / YOUNG)).await
     }
 
-    /// Keeps bytes that a caller brings, for a user if it is known for whom. Whether they are new, too.
+    /// Keeps bytes that a caller brings, for a user if it is known for whom. Nothing of it tells whether somebody else has stored them:
+    /// they must be within the caller's bounds either way.
     pub async fn store_object(
         &self,
         caller: &Caller,
         user: Option<&str>,
         media_type: &str,
         bytes: &[u8],
-    ) -> Result<(Part, bool), Problem> {
+    ) -> Result<Part, Problem> {
         let digest = media::digest(bytes);
-        if let Some(part) = self.keep_object(&digest).await? {
-            return Ok((part, false));
-        }
         let stored_for = StoredFor { key: caller.bounded(), user: user.map(str::to_owned) };
+        if self.inventory.has(&digest, &stored_for)
+            && let Some(part) = self.keep_object(&digest).await?
+        {
+            return Ok(part);
+        }
         let size = bytes.len() as u64;
         let coming = self.inventory.announce(&digest, &stored_for, size, bounds(&self.config)).map_err(over)?;
+        if let Some(part) = self.keep_object(&digest).await? {
+            coming.came();
+            return Ok(part);
+        }
         let part = self.objects.put(&digest, media_type, bytes, &stored_for).await.map_err(|error| match error {
             PutError::Full => Problem::full(),
             PutError::Bus(error) => error.into(),
         })?;
         coming.came();
-        Ok((part, true))
+        Ok(part)
     }
 }
 

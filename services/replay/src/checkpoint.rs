@@ -192,14 +192,32 @@ pub struct Comparing<'c> {
     sum: Sha256,
     messages: u64,
     read: u64,
-    /// The first section that is another.
+    /// Messages up to the checkpoint, of all sections.
+    covered: u64,
+    /// Sections that are others, and the first of them.
+    others: u64,
     found: Option<Difference>,
+}
+
+/// What came of holding a log to a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// The first thing that is another.
+    #[serde(skip)]
+    pub difference: Option<Difference>,
+    /// Sections of the checkpoint, and how many of them are others.
+    pub sections: u64,
+    pub other_sections: u64,
+    /// Messages that the checkpoint covers, and how many stand up to its end.
+    pub messages: u64,
+    pub found: u64,
 }
 
 impl<'c> Comparing<'c> {
     /// Nothing was read yet.
     pub fn new(checkpoint: &'c Checkpoint) -> Self {
-        Self { checkpoint, section: 0, sum: Sha256::default(), messages: 0, read: 0, found: None }
+        let (section, messages, read, covered, others) = (0, 0, 0, 0, 0);
+        Self { checkpoint, section, sum: Sha256::default(), messages, read, covered, others, found: None }
     }
 
     /// Takes in the next message.
@@ -209,6 +227,7 @@ impl<'c> Comparing<'c> {
         if sequence <= self.checkpoint.sequence {
             add(&mut self.sum, sequence, content);
             self.messages += 1;
+            self.covered += 1;
         }
     }
 
@@ -219,18 +238,29 @@ impl<'c> Comparing<'c> {
             let sum = hex(std::mem::take(&mut self.sum).finalize());
             let Section { messages: expected, first, last, ref sha256 } = *section;
             let found = std::mem::take(&mut self.messages);
-            if sum != *sha256 && self.found.is_none() {
-                self.found = Some(Difference::Section { first, last, expected, found });
+            if sum != *sha256 {
+                self.others += 1;
+                self.found.get_or_insert(Difference::Section { first, last, expected, found });
             }
         }
     }
 
-    /// The log is at its end: the first thing that is another.
-    pub fn end(mut self) -> Option<Difference> {
+    /// The log is at its end.
+    pub fn end(mut self) -> Compared {
         let (end, sequence) = (self.read, self.checkpoint.sequence);
         self.close_before(if end < sequence { end } else { u64::MAX });
-        self.found.or_else(|| (end < sequence).then_some(Difference::Truncated { end, sequence }))
+        let cut = (end < sequence).then_some(Difference::Truncated { end, sequence });
+        let Checkpoint { sections, messages, .. } = self.checkpoint;
+        // What it does not reach is not there.
+        let (sections, unread) = (sections.len() as u64, sections.len().saturating_sub(self.section) as u64);
+        let (other_sections, messages, found) = (self.others + unread, *messages, self.covered);
+        Compared { difference: self.found.or(cut), sections, other_sections, messages, found }
     }
+}
+
+/// Agents of a checkpoint of which there is nothing, where these are the digests of those there are.
+pub fn without(checkpoint: &Checkpoint, heads: &BTreeMap<Name, Vec<u8>>) -> Vec<Name> {
+    checkpoint.agents.keys().filter(|agent| !heads.contains_key(*agent)).cloned().collect()
 }
 
 /// Holds agents to what a checkpoint says of them: `heads` are the digests of what stands up to there.
@@ -283,7 +313,27 @@ mod tests {
     fn compared(checkpoint: &Checkpoint, log: impl Iterator<Item = (u64, Content)>) -> Option<Difference> {
         let mut comparing = Comparing::new(checkpoint);
         log.for_each(|(at, content)| comparing.take(at, content));
-        comparing.end()
+        comparing.end().difference
+    }
+
+    #[test]
+    fn what_a_checkpoint_covers_and_a_log_lacks_is_counted() {
+        let checkpoint = checkpoint(2_500);
+        let counted = |log: &[u64]| {
+            let mut comparing = Comparing::new(&checkpoint);
+            log.iter().for_each(|at| comparing.take(*at, content(*at)));
+            let Compared { sections, other_sections, messages, found, .. } = comparing.end();
+            (sections, other_sections, messages, found)
+        };
+        let all: Vec<u64> = (1..=2_600).collect();
+        assert_eq!(counted(&all), (3, 0, 2_500, 2_500));
+        assert_eq!(counted(&[]), (3, 3, 2_500, 0));
+        assert_eq!(counted(&all[..1_500]), (3, 2, 2_500, 1_500));
+        let of_an_agent: Vec<u64> = all.iter().copied().filter(|at| !(1_000..2_000).contains(at)).collect();
+        assert_eq!(counted(&of_an_agent), (3, 2, 2_500, 1_500));
+        let [cook, bob] = ["cook", "bob"].map(|name| Name::parse(name).unwrap());
+        assert_eq!(without(&checkpoint, &BTreeMap::from([(bob, vec![7; 32])])), [cook.clone()]);
+        assert_eq!(without(&checkpoint, &BTreeMap::from([(cook, vec![7; 32])])), []);
     }
 
     #[test]

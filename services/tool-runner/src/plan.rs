@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kairo_core::decider::Decider;
+use kairo_core::{consent, decider::Decider};
 use kairo_proto::v1::{AgentDecision, ToolInvocation};
 use uuid::Uuid;
 
-/// What an invocation names as its executor when the action was canceled before it began.
-pub const NOBODY: &str = "nobody";
-
+/// Why a call is not begun whose consent another one has.
+pub const USED_UP: &str = "the consent was given once, and another call has used it";
 /// Why an action ends that was canceled before it began.
 pub const NOT_BEGUN: &str = "it was canceled before it began";
 
@@ -34,6 +33,18 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// By what the ledger knows the consent that it names; none where it names none.
+    pub fn consent(&self) -> Option<Uuid> {
+        consent::used(&self.approval_id)
+    }
+
+    /// Nothing about it stands in the ledger up to here, nor on the consent that it names, where nothing about the call does up to
+    /// `cursor`.
+    pub fn since(&self, cursor: u64) -> u64 {
+        // What was asked stands before all that can be done about it. Where it does not say where that is, nobody believes it.
+        if self.approval_id.is_empty() || self.asked_at == 0 { cursor } else { cursor.min(self.asked_at) }
+    }
+
     /// What the ledger says of the call.
     pub fn invocation(&self, executor: &str) -> ToolInvocation {
         ToolInvocation {
@@ -79,6 +90,8 @@ pub enum Fact {
     Withdrawn(Uuid),
     /// A decision wants it stopped.
     Canceled(Uuid),
+    /// The consent that it names was used by another action.
+    UsedUp(Uuid),
     Ended(Uuid),
 }
 
@@ -126,6 +139,7 @@ pub struct Known {
     held: BTreeSet<Uuid>,
     withdrawn: BTreeSet<Uuid>,
     canceled: BTreeSet<Uuid>,
+    used_up: BTreeSet<Uuid>,
     ended: BTreeSet<Uuid>,
 }
 
@@ -141,6 +155,7 @@ impl Decider for Actions {
             Fact::Held(action) => known.held.insert(*action),
             Fact::Withdrawn(action) => known.withdrawn.insert(*action),
             Fact::Canceled(action) => known.canceled.insert(*action),
+            Fact::UsedUp(action) => known.used_up.insert(*action),
             Fact::Ended(action) => known.ended.insert(*action),
         };
     }
@@ -156,7 +171,7 @@ impl Decider for Actions {
         let is_canceled = known.canceled.contains(action);
         match (known.invoked.contains(action), call.handed_over, call.idempotent) {
             (false, _, _) if is_canceled => Disposition::Prevent,
-            (false, _, _) if call.unconsented.is_some() => Disposition::Refuse,
+            (false, _, _) if call.unconsented.is_some() || known.used_up.contains(action) => Disposition::Refuse,
             (false, _, _) => Disposition::Begin,
             (true, true, _) => Disposition::Leave,
             (true, false, _) if known.held.contains(action) => Disposition::Wait,
@@ -209,6 +224,34 @@ mod tests {
         // Whoever began it knew that it was allowed.
         assert_eq!(Given::<Actions>::facts([Fact::Invoked(ACTION)]).when(&without), Disposition::Doubt);
         assert_eq!(Given::<Actions>::facts([Fact::Ended(ACTION)]).when(&without), Disposition::Leave);
+    }
+
+    #[test]
+    fn what_another_action_has_used_the_consent_of_is_not_begun() {
+        for (idempotent, handed_over) in [(false, false), (true, false), (false, true), (true, true)] {
+            let used = Given::<Actions>::facts([Fact::UsedUp(ACTION)]);
+            assert_eq!(used.when(&call(idempotent, handed_over)), Disposition::Refuse);
+            let other = Given::<Actions>::facts([Fact::UsedUp(Uuid::from_u128(2))]);
+            assert_eq!(other.when(&call(idempotent, handed_over)), Disposition::Begin);
+        }
+        // What was begun on it is carried out, however often it is delivered.
+        let own = || Given::<Actions>::facts([Fact::Invoked(ACTION), Fact::UsedUp(ACTION)]);
+        assert_eq!(own().when(&call(true, false)), Disposition::Repeat);
+        assert_eq!(own().when(&call(false, false)), Disposition::Doubt);
+        let canceled = Given::<Actions>::facts([Fact::Canceled(ACTION), Fact::UsedUp(ACTION)]);
+        assert_eq!(canceled.when(&call(false, false)), Disposition::Prevent);
+    }
+
+    #[test]
+    fn a_consent_is_looked_for_from_where_it_was_asked_for() {
+        let asked = |approval_id: &str, asked_at| Asked {
+            approval_id: approval_id.into(),
+            asked_at,
+            ..call(false, false).asked
+        };
+        assert_eq!([asked("", 0), asked("", 4), asked("c", 0)].map(|asked| asked.since(9)), [9, 9, 9]);
+        assert_eq!([asked("c", 4), asked("c", 12)].map(|asked| asked.since(9)), [4, 9]);
+        assert!(asked("", 4).consent().is_none() && asked("c", 4).consent().is_some());
     }
 
     #[test]

@@ -11,9 +11,10 @@
 //! number of waiting calls, and is read and carried out at once, as control tools have room of their own.
 
 mod doubt;
+mod knowing;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
@@ -28,7 +29,7 @@ use kairo_core::{
         append::Outgoing,
         cancels::{self, Cancels},
         consume::{Delivery, Failure, Handler, Settled},
-        ledger::{Entered, Ledger},
+        ledger::{Entered, Ledger, NOBODY},
         liveness::{Held, Liveness},
     },
     decider::Decider,
@@ -49,9 +50,8 @@ use uuid::Uuid;
 
 use crate::{
     consented::Consents,
-    log,
     outcome::Exchange,
-    plan::{Actions, Asked, Call, Disposition, Fact, Known, NOBODY, NOT_BEGUN, asked},
+    plan::{Actions, Asked, Call, Disposition, Known, NOT_BEGUN, USED_UP, asked},
     progress::Telling,
     results::{Ended, Results},
     tool::{CallContext, Executor, ProgressReporter, ToolError},
@@ -202,8 +202,11 @@ impl Runner {
         turns: &[Turn<'_>],
         mut known: Known,
     ) -> Result<Vec<(Disposition, Option<Held>)>, Failure> {
+        // All that uses their consents stands behind where those were asked for.
+        let since = turns.iter().map(|turn| turn.call.asked.since(job.since)).min().unwrap_or(job.since);
         for _ in 0..RACES {
-            let dispositions: Vec<Disposition> = turns.iter().map(|turn| disposition(job, turn, &known)).collect();
+            let mut dispositions: Vec<Disposition> = turns.iter().map(|turn| disposition(job, turn, &known)).collect();
+            refuse_used_twice(turns, &mut dispositions);
             let entered: Vec<(&Call, Disposition)> = turns
                 .iter()
                 .zip(&dispositions)
@@ -217,7 +220,7 @@ impl Runner {
                 .map(|(turn, disposition)| (disposition, self.hold(turn.call, disposition)))
                 .collect();
             let Some(entry) = entry else { return Ok(begun) };
-            match self.invocations.enter(&job.agent, job.since, &entry).await? {
+            match self.invocations.enter(&job.agent, since, &entry).await? {
                 Entered::Written { sequence } => return Ok(self.still_wanted(job, turns, begun, sequence).await?),
                 // Not held while it is looked at who does: it would be taken for begun.
                 Entered::Already(_) => drop(begun),
@@ -271,52 +274,6 @@ impl Runner {
         needs_room(call, disposition).then(|| self.liveness.hold(call.asked.action))
     }
 
-    /// What there is to know before anything was tried: only a decision that was delivered before can have been begun, and any
-    /// can have been stopped.
-    async fn known_at_first(&self, job: &Job<'_>) -> Result<Known, BusError> {
-        if job.redelivered {
-            return self.known(job).await;
-        }
-        let mut known = Known::default();
-        self.note_stopped(job, &mut known).await?;
-        Ok(known)
-    }
-
-    async fn note_stopped(&self, job: &Job<'_>, known: &mut Known) -> Result<(), BusError> {
-        let stopped = self.stopped(job).await?;
-        stopped.into_keys().for_each(|action| Actions::apply(known, &Fact::Canceled(action)));
-        Ok(())
-    }
-
-    /// What the log says of the job's actions now.
-    async fn known(&self, job: &Job<'_>) -> Result<Known, BusError> {
-        let actions: Vec<Uuid> = job.calls.iter().map(|call| call.asked.action).collect();
-        let invoked = self.invocations.entries(&job.agent, job.since, &actions).await?;
-        let ended = self.results.ended(&job.agent, job.since, &actions).await?;
-        let mut known = Known::default();
-        self.note_stopped(job, &mut known).await?;
-        ended.iter().for_each(|action| Actions::apply(&mut known, &Fact::Ended(*action)));
-        for (action, entry) in invoked {
-            Actions::apply(&mut known, &Fact::Invoked(action));
-            if ended.contains(&action) {
-                continue;
-            }
-            // First: nobody works on what was withdrawn, even when it is too early to say so of whoever wrote that.
-            if self.is_withdrawn(entry.sequence, action).await? {
-                Actions::apply(&mut known, &Fact::Withdrawn(action));
-            } else if self.liveness.is_held(&self.bus, &entry.by, action).await {
-                Actions::apply(&mut known, &Fact::Held(action));
-            }
-        }
-        Ok(known)
-    }
-
-    /// Whether the entry at `sequence` says that nobody shall begin the action.
-    async fn is_withdrawn(&self, sequence: u64, action: Uuid) -> Result<bool, BusError> {
-        let record = self.bus.at(sequence).await?;
-        Ok(log::invocation(&record, action).is_some_and(|invocation| invocation.executor == NOBODY))
-    }
-
     fn invoke(&self, job: &Job<'_>, calls: &[(&Call, Disposition)]) -> Outgoing {
         let body = ToolInvoke {
             runner: self.bus.instance.to_string(),
@@ -346,7 +303,7 @@ impl Runner {
             (Disposition::Begin | Disposition::Repeat, Some(Ok(room))) => self.run(job, &call.asked, room, stop).await,
             (Disposition::Begin | Disposition::Repeat, Some(Err(error))) => Err(error).into(),
             (Disposition::Refuse, _) => {
-                let why = call.unconsented.as_deref().unwrap_or_default();
+                let why = call.unconsented.as_deref().unwrap_or(USED_UP);
                 Err(ToolError::approval_required(format!(
                     "a human must consent to this call: {why}; nothing was begun"
                 )))
@@ -449,6 +406,17 @@ fn disposition(job: &Job<'_>, turn: &Turn<'_>, known: &Known) -> Disposition {
     match Actions::decide(known, turn.call, job.decision.envelope.time) {
         disposition if needs_room(turn.call, disposition) && turn.room.is_none() => Disposition::Wait,
         disposition => disposition,
+    }
+}
+
+/// Of calls that would begin on the same consent, the first one does.
+fn refuse_used_twice(turns: &[Turn<'_>], dispositions: &mut [Disposition]) {
+    let mut used = BTreeSet::new();
+    let willing = turns.iter().zip(dispositions).filter(|(_, disposition)| **disposition == Disposition::Begin);
+    for (turn, disposition) in willing {
+        if turn.call.asked.consent().is_some_and(|consent| !used.insert(consent)) {
+            *disposition = Disposition::Refuse;
+        }
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use kairo_core::bus::ledger::NOBODY;
 use kairo_proto::{
     Body,
     v1::{ToolInvoke, ToolResult},
 };
-use kairo_tool_runner::plan::NOBODY;
 
 use super::{Asked, Evidence, Stall, longer};
 use crate::{

@@ -1,5 +1,5 @@
-//! Every endpoint that looks itself whose what it shows is, with the key of one user and the things of another: the list is
-//! the gateway's own table, so that a new endpoint is tried or the test says so.
+//! Every endpoint that looks itself whose what it shows is, with the key of one user, or of another agent, and the things of another:
+//! the list is the gateway's own table, so that a new endpoint is tried or the test says so.
 //!
 //! That keys with limits are refused where the table says so is in [`crate::keys`].
 
@@ -184,6 +184,9 @@ async fn no_endpoint_shows_or_changes_what_is_anothers() {
     let joe = things_of_joe(&world, &operator).await;
     let (_, key) = operator.make(json!({ "name": "ann", "scopes": ["read", "write"], "user": "ann" })).await;
     let ann = Caller::new(&world, 0, Some(&key));
+    // Whoever may speak for everybody, but with another agent alone.
+    let (_, key) = operator.make(json!({ "name": "other", "scopes": ["read", "write"], "agents": ["other"] })).await;
+    let strangers = [ann.clone(), Caller::new(&world, 0, Some(&key))];
     let ids = [&joe.thread, &joe.action, &joe.process, &joe.task, &joe.chain, &joe.memory, &joe.approval];
     for access in kairo_gateway::endpoints().filter(|access| access.user == Limited::Asked) {
         match attempt(access, &joe) {
@@ -200,18 +203,20 @@ async fn no_endpoint_shows_or_changes_what_is_anothers() {
                     // What the operator is shown is there to be shown.
                     let (status, shown) = operator.get(&path).await;
                     assert!(status == 200 && ids.iter().any(|id| shown.to_string().contains(*id)), "{path}: {shown}");
-                    let (status, shown) = ann.get(&path).await;
-                    assert!(matches!(status, 200 | 403 | 404), "{path}: {shown}");
-                    let shown = shown.to_string();
-                    let told = status == 200 && ids.iter().any(|id| shown.contains(*id));
-                    assert!(!told && !shown.contains(HIS) && !shown.contains("joe"), "{path}: {shown}");
+                    for stranger in &strangers {
+                        let (status, shown) = stranger.get(&path).await;
+                        assert!(matches!(status, 200 | 403 | 404), "{path}: {shown}");
+                        let shown = shown.to_string();
+                        let told = status == 200 && ids.iter().any(|id| shown.contains(*id));
+                        assert!(!told && !shown.contains(HIS) && !shown.contains("joe"), "{path}: {shown}");
+                    }
                 }
             }
             Write(bodies) => {
                 let path = access.path.replace("{agent}", AGENT).replace("{question_id}", &joe.approval);
-                for body in bodies {
+                for (body, stranger) in bodies.iter().flat_map(|body| strangers.iter().map(move |it| (body, it))) {
                     let before = world.end_of_log().await;
-                    let (status, problem) = ann.post(&path, body.clone()).await;
+                    let (status, problem) = stranger.post(&path, body.clone()).await;
                     assert!(matches!(status, 403 | 404), "{path} {body}: {status} {problem}");
                     assert_eq!(world.end_of_log().await, before, "{body}");
                 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kairo_core::record::Record;
+use kairo_core::{bus::ledger::NOBODY, record::Record};
 use kairo_proto::{
     Body,
     v1::{ToolInvoke, ToolResult},
 };
-use kairo_tool_runner::plan::{NOBODY, NOT_BEGUN};
+use kairo_tool_runner::plan::NOT_BEGUN;
 use uuid::Uuid;
 
 use crate::{

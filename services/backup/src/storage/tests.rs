@@ -95,7 +95,7 @@ async fn parts_are_put_there_and_what_is_replaced_is_removed() {
     assert_eq!(*fetched.borrow(), [log("0003", 12), format!("0003/{DATA_KEYS}-{:020}.jsonl.gz", 12)]);
     let kept = folder::files(&path, "0002").unwrap();
     assert_eq!(
-        kept.iter().map(|file| plain(file)).collect::<Vec<_>>(),
+        kept.iter().map(|file| plain(file.as_str())).collect::<Vec<_>>(),
         [log("0002", 9)],
         "keys that are replaced are gone"
     );
@@ -131,6 +131,75 @@ async fn a_path_that_leads_elsewhere_is_refused_and_errors_name_the_place() {
     let nothing = verifying::manifest(staged.path()).unwrap_err();
     let told = staged.told(nothing).to_string();
     assert!(told.starts_with("s3://kairo/nightly/a: it holds no manifest.json"), "{told}");
-    let wrong = storage.fetched(staged.path(), "../elsewhere".to_owned(), &nobody).await.unwrap_err();
-    assert!(wrong.to_string().contains("is no path in it"), "{wrong}");
+    let first = storage.clone().stage(Needed::Manifest, &nobody).await.unwrap();
+    add(&first, 5);
+    first.put(&nobody).await.unwrap();
+    let (manifest, _) = storage.manifest().await.unwrap().unwrap();
+    let own = manifest.newest(DATA_KEYS).unwrap().files[0].path.to_string();
+    let text = String::from_utf8(folder::text(&manifest).unwrap()).unwrap();
+    for wrong in ["../elsewhere", "../../elsewhere", "/etc/passwd", "0001/../x", "manifest.json"] {
+        storage.objects.put(&storage.key(MANIFEST), text.replace(&own, wrong).into()).await.unwrap();
+        let copy = tempfile::tempdir().unwrap();
+        let refused = storage.copy(&copy.path().join("a/b/c"), &nobody).await.unwrap_err().to_string();
+        assert!(refused.contains("s3://kairo/nightly/a/manifest.json"), "{wrong}: {refused}");
+        assert_eq!(std::fs::read_dir(copy.path()).unwrap().count(), 0, "nothing was begun");
+    }
+}
+
+/// A place with a backup, and a copy of it.
+async fn copied() -> (Storage, TempDir, Manifest) {
+    let storage = storage(&Arc::new(InMemory::new()));
+    let staged = storage.clone().stage(Needed::Manifest, &nobody).await.unwrap();
+    add(&staged, 5);
+    staged.put(&nobody).await.unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let manifest = storage.copy(&copy.path().join("copy"), &nobody).await.unwrap();
+    (storage, copy, manifest)
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_in_its_size_and_is_another_is_fetched_again() {
+    let (storage, copy, manifest) = copied().await;
+    let path = copy.path().join("copy");
+    for entry in manifest.files() {
+        let at = entry.path.shown(&path);
+        let mut bytes = std::fs::read(&at).unwrap();
+        let last = bytes.last_mut().unwrap();
+        *last ^= 1;
+        std::fs::write(&at, &bytes).unwrap();
+    }
+    storage.copy(&path, &nobody).await.unwrap();
+    assert_eq!(verifying::damaged(&path, &manifest), [""; 0]);
+    // One that is as it was is left alone.
+    storage.copy(&path, &|file| panic!("{file} is there")).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_somebody_put_in_the_place_of_a_file_is_not_taken_and_no_longer_than_the_file_was() {
+    let (storage, _copy, manifest) = copied().await;
+    let entry = manifest.newest(LOG.name).unwrap().files[0].clone();
+    let key = storage.key(entry.path.as_str());
+    let bytes = storage.objects.get(&key).await.unwrap().bytes().await.unwrap().to_vec();
+    let mut other = bytes.clone();
+    *other.last_mut().unwrap() ^= 1;
+    for wrong in [other, bytes[1..].to_vec(), [bytes.as_slice(), b"more"].concat(), Vec::new()] {
+        storage.objects.put(&key, wrong.into()).await.unwrap();
+        let copy = tempfile::tempdir().unwrap();
+        let path = copy.path().join("copy");
+        let refused = storage.copy(&path, &nobody).await.unwrap_err().to_string();
+        assert!(refused.contains(entry.path.as_str()) && refused.contains("not the file"), "{refused}");
+        assert!(!entry.path.shown(&path).exists());
+    }
+}
+
+#[tokio::test]
+async fn what_a_link_in_a_part_leads_to_is_put_nowhere() {
+    let objects = Arc::new(InMemory::new());
+    let storage = storage(&objects);
+    let staged = storage.clone().stage(Needed::Manifest, &nobody).await.unwrap();
+    add(&staged, 5);
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::os::unix::fs::symlink(secret.path(), staged.path().join("0001/link.jsonl.gz.owners")).unwrap();
+    staged.put(&nobody).await.unwrap();
+    assert_eq!(there(&storage).await.len(), 3, "{:?}", there(&storage).await);
 }

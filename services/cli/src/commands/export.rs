@@ -15,7 +15,7 @@ use kairo_proto::words::ExportSection;
 use serde_json::{Value, json};
 
 use super::{Session, name};
-use crate::Error;
+use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +59,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let pieces = match &arguments.output {
-        None => write(&arguments.user, session, &mut BufWriter::new(io::stdout())).await?,
+        None => write(&arguments.user, session, &mut terminal::Document(BufWriter::new(io::stdout()))).await?,
         Some(path) => to_file(&arguments.user, session, path).await?,
     };
     writeln!(io::stderr(), "{pieces} pieces are held of {}", arguments.user)?;

@@ -112,10 +112,10 @@ fn settings(config: Option<PathBuf>) -> Result<Settings, ExitCode> {
     let file = config.map(|file| ["--config".to_owned(), file.display().to_string()]);
     let loaded = config::load(file.into_iter().flatten(), config::environment());
     let Loaded { config, passed_over } = loaded.map_err(|error| {
-        eprintln!("kairo: {error}");
+        terminal::complain(&error);
         ExitCode::from(config::EXIT_STATUS)
     })?;
-    passed_over.iter().for_each(|unknown| eprintln!("kairo: passed over: {unknown}"));
+    passed_over.iter().for_each(|unknown| terminal::complain(format!("passed over: {unknown}")));
     Ok(config)
 }
 
@@ -157,7 +157,7 @@ async fn in_time<T>(deadline: Instant, mut ask: impl AsyncFnMut() -> Result<T, B
                 let why = error.to_string();
                 // A server that is still starting, or has no room for a stream: whoever waits knows for what.
                 if why != told {
-                    eprintln!("kairo: waiting: {why}");
+                    terminal::complain(format!("waiting: {why}"));
                     told = why;
                 }
                 sleep(ASK_AGAIN).await;

@@ -33,6 +33,9 @@ Examples:
   kairo verify --all --archive /srv/archive          of what is archived, and of the log that goes on behind it
   kairo verify --all --against today.json --public-key auditor.pub
                                                      is the log still what the checkpoint says?
+  kairo verify whole.log --against today.json        has the file all that the checkpoint covers?
+  kairo verify slot.kairo --agent slot --against today.json
+                                                     and what it says of an agent?
 
 From epoch 7 on, every decision carries a digest of the decision before it, of that one's digest, and of all
 messages of the agent that whoever decided had read since. They are made again here, from the bytes as they are
@@ -42,7 +45,8 @@ decision, as far as that can be told apart.
 No digest covers the last decision and what stands behind it, decisions from before the epoch, what is said live and
 never stored, and what is kept beside the log: keys, timers, snapshots. Images are covered by the digests that events
 name. Whoever can write to the log and makes all digests behind a change anew is found by a checkpoint alone
-(`kairo checkpoint`), and so is a log that was cut off.
+(`kairo checkpoint`), and so is a log that was cut off. A file is held to all that the checkpoint covers, what users
+say among it, unless --agent says whose messages alone it is to have; what it lacks is named, and the status is 1.
 
 A redacted incident file carries no digests: they would tell whoever guesses what a token stands for. Digests are of what
 is stored: of a file in which what users said is open (as --save of `kairo replay` and `kairo incident export` write it,
@@ -143,7 +147,9 @@ impl Arguments {
         let mut proving = Proving::new(named, extent, against.as_ref().map(Against::sequence));
         let mut broken: Vec<String> = of_file.damaged.into_iter().collect();
         let (bar, mut count, mut is_opened) = (progress(), 0_u64, false);
-        let mut comparing = against.as_ref().filter(|_| *all).map(Against::comparing);
+        // A file is to have all of it, unless somebody says whose part alone.
+        let is_whole = *all || (file.is_some() && agents.is_empty());
+        let mut comparing = against.as_ref().filter(|_| is_whole).map(Against::comparing);
         let take = |message: &LogMessage| -> Went {
             count += 1;
             if count.is_multiple_of(SHOWN_EVERY) {
@@ -172,9 +178,9 @@ impl Arguments {
         bar.finish_and_clear();
         read?;
         let missing = proving.missing().into_iter().cloned().collect();
-        let difference = comparing.and_then(kairo_replay::checkpoint::Comparing::end);
+        let compared = comparing.map(kairo_replay::checkpoint::Comparing::end);
         let proof = proving.end();
-        let held = against.map(|against| against.held(difference, &proof, *all, of_file.ends_at));
+        let held = against.map(|against| against.held(compared, &proof, of_file.ends_at));
         Ok(Verified { proof, missing, broken, is_redacted: of_file.is_redacted, is_opened, held })
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use console::style;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::Error;
+use crate::{Error, terminal};
 
 /// Does one step of several, with a spinner while it lasts (on a terminal) and a line once it is done.
 pub(crate) async fn step<T, E: Into<Error>>(
@@ -38,5 +38,5 @@ pub(crate) async fn step<T, E: Into<Error>>(
 
 /// One line. That nobody can read it is no reason to end.
 pub(crate) fn say(text: impl Display) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", terminal::harmless(&text.to_string()));
 }

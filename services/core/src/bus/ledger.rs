@@ -3,17 +3,22 @@
 //! Every entry is written under the guard of its exact subject. Before it is written, all entries that could be about
 //! the same action are looked at: those above a sequence that is certainly older, such as that of the decision which
 //! asked for the action. What was looked at is remembered, so in the ordinary case nothing is read at all.
+//!
+//! A human's consent to an action is used up by the entry that begins it, or that says that nobody will: another action cannot be
+//! entered on it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use kairo_proto::{
-    About, Body,
+    About as BodyAbout, Body,
     about::{Process, Tool},
+    v1::{ToolInvocation, ToolInvoke},
 };
 use uuid::Uuid;
 
 use super::{Bus, BusError, append::Outgoing, patience::Patience};
 use crate::{
+    consent,
     ids::{self, Name},
     keyed_locks::KeyedLocks,
     record::Record,
@@ -24,6 +29,8 @@ use crate::{
 const REMEMBERED: usize = 1_024;
 /// Agents remembered.
 const AGENTS: usize = 50_000;
+/// Whom an entry names as the executor of an action that was canceled before it began.
+pub const NOBODY: &str = "nobody";
 /// Times another writer may be faster before the entry is left to be tried again later.
 const RACES: u32 = 64;
 
@@ -40,7 +47,7 @@ pub enum Entered {
     Written {
         sequence: u64,
     },
-    /// There are entries about these actions already; nothing was written.
+    /// There are entries about these actions, or on these consents, already; nothing was written.
     Already(Vec<Uuid>),
 }
 
@@ -66,7 +73,8 @@ impl Ledger {
         Self { bus: bus.clone(), row, windows: KeyedLocks::new(AGENTS) }
     }
 
-    /// Writes `event` unless there is an entry about one of its actions above sequence `since`. While the server is
+    /// Writes `event` unless there is an entry above sequence `since` about one of its actions, or one on a consent that it begins
+    /// an action on ([`consent::used`]). While the server is
     /// away it keeps trying for as long as `hold_ms` says; that an earlier try got there is success, too, whoever has
     /// looked at the ledger since.
     pub async fn enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
@@ -80,12 +88,14 @@ impl Ledger {
     }
 
     async fn try_enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
-        let (actions, by) = entry(&event.body);
+        let About { actions, consents, by } = about(&event.body);
+        let needed: Vec<Uuid> =
+            actions.iter().chain(consents.iter().filter(|it| it.begins).map(|it| &it.id)).copied().collect();
         let slot = self.windows.get(agent);
         let mut slot = slot.lock().await;
         for _ in 0..RACES {
             let window = self.cover(agent, &mut slot, since).await?;
-            let already: Vec<Uuid> = actions.iter().copied().filter(|id| window.entries.contains_key(id)).collect();
+            let already: Vec<Uuid> = needed.iter().copied().filter(|id| window.entries.contains_key(id)).collect();
             if let Some(entry) = already.first().and_then(|id| window.entries.get(id)) {
                 let sequence = entry.sequence;
                 window.forget();
@@ -96,7 +106,7 @@ impl Ledger {
             }
             match self.bus.append(event, window.last).await {
                 Ok(written) => {
-                    window.add(written.sequence, by, &actions);
+                    window.add(written.sequence, by, &actions, &consents);
                     window.forget();
                     return Ok(Entered::Written { sequence: written.sequence });
                 }
@@ -116,7 +126,7 @@ impl Ledger {
         Ok(same && record.body.encode() == event.body.encode())
     }
 
-    /// The entries about these actions above `since`, as the log stands now.
+    /// The entries about these actions, or on these consents, above `since`, as the log stands now.
     pub async fn entries(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<BTreeMap<Uuid, Entry>, BusError> {
         self.look(agent, since, |window| window.about(actions)).await
     }
@@ -193,19 +203,25 @@ impl Ledger {
             .read_all(&self.row.of(agent), after, |raw| {
                 // What cannot be read is no entry, but the guard counts it.
                 let record = raw.read(limit).ok();
-                let (actions, by) = record.as_ref().map(|record| entry(&record.body)).unwrap_or_default();
-                window.add(raw.sequence, by, &actions);
+                let About { actions, consents, by } = record.as_ref().map(|it| about(&it.body)).unwrap_or_default();
+                window.add(raw.sequence, by, &actions, &consents);
             })
             .await
     }
 }
 
 impl Window {
-    fn add(&mut self, sequence: u64, by: &str, actions: &[Uuid]) {
+    fn add(&mut self, sequence: u64, by: &str, actions: &[Uuid], consents: &[Consent]) {
         self.last = self.last.max(sequence);
+        let entry = || Entry { sequence, by: by.to_owned() };
         for action in actions {
-            self.entries.insert(*action, Entry { sequence, by: by.to_owned() });
+            self.entries.insert(*action, entry());
             self.order.push_back((sequence, *action));
+        }
+        for Consent { id, .. } in consents {
+            // Who was first on it has it.
+            self.entries.entry(*id).or_insert_with(entry);
+            self.order.push_back((sequence, *id));
         }
     }
 
@@ -231,26 +247,52 @@ fn late(action: Uuid) -> Uuid {
     ids::derived(action, "late")
 }
 
+/// What an entry is about.
+#[derive(Debug, Default, PartialEq)]
+struct About<'b> {
+    actions: Vec<Uuid>,
+    consents: Vec<Consent>,
+    /// The replica that made it.
+    by: &'b str,
+}
+
+/// A consent that an entry uses up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Consent {
+    id: Uuid,
+    /// Whether somebody begins an action on it: it must not have been used. That nobody will begin an action can be said whatever
+    /// became of its consent.
+    begins: bool,
+}
+
+fn about(body: &Body) -> About<'_> {
+    let (actions, by) = entry(body);
+    let invoked = ToolInvoke::of(body).map(|invoke| invoke.actions.as_slice()).unwrap_or_default();
+    let consent =
+        |it: &ToolInvocation| Some(Consent { id: consent::used(&it.approval_id)?, begins: it.executor != NOBODY });
+    About { actions, consents: invoked.iter().filter_map(consent).collect(), by }
+}
+
 /// The actions an entry is about, and the replica that made it.
 fn entry(body: &Body) -> (Vec<Uuid>, &str) {
     let (ids, by): (Vec<&String>, &str) = match body.about() {
-        About::Tool(Tool::Invoke(it)) => (it.actions.iter().map(|action| &action.action_id).collect(), &it.runner),
+        BodyAbout::Tool(Tool::Invoke(it)) => (it.actions.iter().map(|action| &action.action_id).collect(), &it.runner),
         // Beside the result that it comes after there may be one that came late.
-        About::Tool(Tool::Result(result)) if result.late => {
+        BodyAbout::Tool(Tool::Result(result)) if result.late => {
             let late = Uuid::parse_str(&result.action_id).map(late);
             return (late.into_iter().collect(), &result.runner);
         }
-        About::Tool(Tool::Result(result)) => (vec![&result.action_id], &result.runner),
+        BodyAbout::Tool(Tool::Result(result)) => (vec![&result.action_id], &result.runner),
         // Of whoever gives the order or replies to it: there may be any number about one process.
-        About::Tool(Tool::Order(order)) => (vec![&order.by_action_id], &order.holder),
-        About::Process(Process::Reply(reply)) => (vec![&reply.by_action_id], &reply.supervisor),
-        About::Process(Process::Spawned(spawned)) => (vec![&spawned.action_id], &spawned.supervisor),
-        About::Process(Process::Canceled(canceled)) => (vec![&canceled.action_id], &canceled.supervisor),
-        About::Process(Process::Exited(exited)) => (vec![&exited.action_id], &exited.supervisor),
+        BodyAbout::Tool(Tool::Order(order)) => (vec![&order.by_action_id], &order.holder),
+        BodyAbout::Process(Process::Reply(reply)) => (vec![&reply.by_action_id], &reply.supervisor),
+        BodyAbout::Process(Process::Spawned(spawned)) => (vec![&spawned.action_id], &spawned.supervisor),
+        BodyAbout::Process(Process::Canceled(canceled)) => (vec![&canceled.action_id], &canceled.supervisor),
+        BodyAbout::Process(Process::Exited(exited)) => (vec![&exited.action_id], &exited.supervisor),
         // Of these there may be any number.
-        About::Tool(Tool::Progress(_)) | About::Process(Process::Progress(_)) => (Vec::new(), ""),
-        About::User(_) | About::Agent(_) | About::Decision(_) | About::Decided(_) => (Vec::new(), ""),
-        About::Outside(_) | About::System(_) | About::Live(_) => (Vec::new(), ""),
+        BodyAbout::Tool(Tool::Progress(_)) | BodyAbout::Process(Process::Progress(_)) => (Vec::new(), ""),
+        BodyAbout::User(_) | BodyAbout::Agent(_) | BodyAbout::Decision(_) | BodyAbout::Decided(_) => (Vec::new(), ""),
+        BodyAbout::Outside(_) | BodyAbout::System(_) | BodyAbout::Live(_) => (Vec::new(), ""),
     };
     (ids.into_iter().filter_map(|id| Uuid::parse_str(id).ok()).collect(), by)
 }
@@ -271,10 +313,31 @@ mod tests {
     }
 
     #[test]
+    fn a_consent_is_used_up_by_the_first_entry_on_it() {
+        let invoke = |action: u128, approval_id: &str, executor: &str| -> Body {
+            let (action_id, approval_id) = (Uuid::from_u128(action).to_string(), approval_id.to_owned());
+            let action = ToolInvocation { action_id, approval_id, executor: executor.to_owned(), ..Default::default() };
+            ToolInvoke { actions: vec![action], ..Default::default() }.into()
+        };
+        let [begun, withdrawn] = ["tool-runner", NOBODY].map(|executor| about(&invoke(1, "c", executor)).consents);
+        assert_eq!((begun[0].id, begun[0].begins, withdrawn[0].begins), (withdrawn[0].id, true, false));
+        assert!(about(&invoke(1, "", "tool-runner")).consents.is_empty());
+        assert_ne!(about(&invoke(1, "C", "tool-runner")).consents[0].id, begun[0].id);
+
+        let mut window = Window { from: 0, last: 0, entries: BTreeMap::new(), order: VecDeque::new() };
+        for (sequence, action) in [(3, 1), (5, 2)] {
+            let body = invoke(action, "c", NOBODY);
+            let About { actions, consents, by } = about(&body);
+            window.add(sequence, by, &actions, &consents);
+        }
+        assert_eq!(window.about(&[begun[0].id])[&begun[0].id].sequence, 3);
+    }
+
+    #[test]
     fn a_window_forgets_its_oldest_entries_and_knows_it() {
         let mut window = Window { from: 10, last: 10, entries: BTreeMap::new(), order: VecDeque::new() };
         for sequence in 11..=10 + 2 * REMEMBERED as u64 {
-            window.add(sequence, "a", &[Uuid::from_u128(u128::from(sequence))]);
+            window.add(sequence, "a", &[Uuid::from_u128(u128::from(sequence))], &[]);
         }
         assert_eq!(window.entries.len(), 2 * REMEMBERED, "all can be looked at first");
         window.forget();

@@ -8,6 +8,7 @@ pub mod claims;
 pub mod config;
 mod crypto;
 mod jwks;
+pub mod names;
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -22,6 +23,7 @@ use crate::problem::Problem;
 use claims::Token;
 use config::OidcConfig;
 use jwks::Jwks;
+use names::Names;
 
 /// How the header of every JWT begins: `{"`, in base64.
 const BEGINNING: &str = "eyJ";
@@ -35,6 +37,8 @@ pub struct Oidc(Arc<[Issuer]>);
 
 struct Issuer {
     config: OidcConfig,
+    /// What its users are called.
+    names: Names,
     jwks: Arc<Jwks>,
 }
 
@@ -51,11 +55,11 @@ impl Oidc {
     /// When no HTTP client can be made on this machine.
     pub fn open(configs: &[OidcConfig], shutdown: &CancellationToken) -> reqwest::Result<Self> {
         crypto::install();
-        let issuers = configs.iter().map(|config| {
+        let issuers = configs.iter().zip(Names::of(configs)).map(|(config, names)| {
             let jwks = Arc::new(Jwks::new(config)?);
             let (fetching, shutdown) = (jwks.clone(), shutdown.clone());
             tokio::spawn(async move { shutdown.run_until_cancelled(fetching.keep_fresh()).await });
-            Ok(Issuer { config: config.clone(), jwks })
+            Ok(Issuer { config: config.clone(), names, jwks })
         });
         Ok(Self(issuers.collect::<reqwest::Result<_>>()?))
     }
@@ -103,7 +107,7 @@ impl Issuer {
             // Which says what is wrong, and nothing of what the token says.
             Err(error) => return Ok(self.refused(&error.to_string())),
         };
-        match Token::of(&self.config, &claims) {
+        match Token::of(&self.config, &self.names, &claims) {
             Ok(token) => Ok(Some(token)),
             Err(reason) => Ok(self.refused(&reason)),
         }

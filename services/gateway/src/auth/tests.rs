@@ -1,6 +1,7 @@
 use super::*;
 
-fn holder(scopes: &[Scope], agents: &[&str], user: Option<&str>) -> Caller {
+/// Whoever has a key of these scopes and limits.
+pub fn holder(scopes: &[Scope], agents: &[&str], user: Option<&str>) -> Caller {
     let key = Key {
         caps: None,
         key_id: "a".repeat(16),

@@ -1,7 +1,9 @@
 //! Who may do what: a key is asked for, and what it allows is held against the table of endpoints.
 //!
-//! What the table cannot tell by the path and the query, because it is in the body or in what is found, endpoints
-//! themselves ask the [`Caller`]. An endpoint that is not in the table is for keys of the scope admin without limits.
+//! Whoever is limited to agents or a user may name no others, in the path, the query or the body ([`naming`]). What that cannot tell,
+//! because it is in what is found, endpoints themselves ask the [`Caller`]. An endpoint that is not in the table is for keys of the scope admin without limits.
+
+pub mod naming;
 
 use std::net::SocketAddr;
 
@@ -12,7 +14,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
-use url::form_urlencoded;
 
 use super::{
     Gateway, endpoints, openai,
@@ -22,6 +23,7 @@ use crate::{
     auth::{Caller, Scope, limits::Whose, secret},
     problem::Problem,
 };
+use naming::Whom;
 
 /// An endpoint, and who may use it.
 #[derive(Clone, Copy, Debug)]
@@ -50,9 +52,9 @@ pub enum Needs {
 pub enum Limited {
     /// It says nothing of anybody.
     Free,
-    /// The field of the query, or the end of the path for the agent of a conversation, must name what the key allows.
+    /// The path or the query must name what the key allows.
     Named,
-    /// The endpoint looks itself.
+    /// They need not name it, and the endpoint looks itself at whose what it finds is.
     Asked,
     /// The endpoint cannot tell whose what it shows is, so such a key may not use it.
     Closed,
@@ -248,33 +250,14 @@ fn allowed(access: &Access, caller: &Caller, request: &Request) -> Result<(), Pr
         Needs::Both(one, other) => caller.require(one).and_then(|()| caller.require(other))?,
     }
     let closed = |to: &str| Problem::forbidden(format!("a key that is limited to {to} may not use this"));
-    match access.agents {
-        Free | Asked => {}
-        Closed if caller.agents().is_some() => return Err(closed("some agents")),
-        Closed => {}
-        Named if access.path.ends_with("/{agent}") => caller.act_on_agent(request.uri().path().rsplit('/').next())?,
-        Named => each(request, "agent", |agent| caller.act_on_agent(agent))?,
+    if access.agents == Closed && caller.agents().is_some() {
+        return Err(closed("some agents"));
     }
-    match access.user {
-        Free | Asked => {}
-        Closed if caller.user().is_some() => return Err(closed("a user")),
-        Closed => {}
-        Named => each(request, "user", |user| caller.act_as_user(user))?,
+    if access.user == Closed && caller.user().is_some() {
+        return Err(closed("a user"));
     }
-    Ok(())
-}
-
-/// Every value that the query gives the field; none where it is not given, for which an empty one stands.
-fn each(request: &Request, field: &str, check: impl Fn(Option<&str>) -> Result<(), Problem>) -> Result<(), Problem> {
-    let query = request.uri().query().unwrap_or_default();
-    let mut given = form_urlencoded::parse(query.as_bytes())
-        .filter(|(name, value)| name == field && !value.is_empty())
-        .map(|(_, value)| value)
-        .peekable();
-    if given.peek().is_none() {
-        return check(None);
-    }
-    given.try_for_each(|value| check(Some(&value)))
+    naming::hold(Whom::Agent, caller, access.path, access.agents == Named, request)?;
+    naming::hold(Whom::User, caller, access.path, access.user == Named, request)
 }
 
 /// What a request brings by which its sender is known.
@@ -298,64 +281,4 @@ fn presented(headers: &HeaderMap, websocket: bool) -> Presented<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The endpoints as the router's source names them: what it routes cannot be asked of it.
-    fn routed() -> Vec<(&'static str, &'static str)> {
-        let source = concat!(include_str!("mod.rs"), include_str!("openai/mod.rs"));
-        let mut routed = Vec::new();
-        for route in source.split(".route(").skip(1) {
-            let path = route.split('"').nth(1).unwrap();
-            let handlers = route.split(path).nth(1).unwrap().split('\n').next().unwrap();
-            for (word, method) in [("get(", "GET"), ("post(", "POST"), ("delete(", "DELETE"), ("put(", "PUT")] {
-                let starts = |(at, _): &(usize, &str)| {
-                    !handlers[..*at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
-                };
-                if handlers.match_indices(word).any(|found| starts(&found)) {
-                    routed.push((method, path));
-                }
-            }
-        }
-        routed
-    }
-
-    #[test]
-    fn every_endpoint_says_who_may_use_it() {
-        let routed = routed();
-        assert!(routed.len() > 5 && routed.contains(&("POST", "/v1/objects")), "{routed:?}");
-        for (method, path) in routed {
-            let known = all().filter(|row| (row.method, row.path) == (method, path)).count();
-            assert_eq!(known, 1, "{method} {path} needs a row in http/access.rs");
-        }
-        for access in all().filter(|access| access.path.starts_with("/v1/")) {
-            assert_ne!(access.needs, Needs::Nothing, "{}", access.path);
-        }
-    }
-
-    #[test]
-    fn an_endpoint_nobody_thought_of_is_for_administrators() {
-        assert_eq!(access(&Method::GET, "/v1/secret").needs, ADMIN);
-        assert_eq!(access(&Method::DELETE, "/v1/agents").needs, ADMIN);
-        assert_eq!(access(&Method::HEAD, "/v1/agents").needs, READ);
-    }
-
-    #[test]
-    fn a_key_is_a_bearer_token_or_a_subprotocol_and_nothing_else() {
-        let headers = |name, value: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(name, value.parse().unwrap());
-            headers
-        };
-        for value in ["Bearer k", "bearer k", "BEARER  k "] {
-            assert!(matches!(presented(&headers(header::AUTHORIZATION, value), false), Presented::Key("k")), "{value}");
-        }
-        for value in ["Basic k", "k", "Bearer"] {
-            let headers = headers(header::AUTHORIZATION, value);
-            assert!(matches!(presented(&headers, false), Presented::SomethingElse), "{value}");
-        }
-        let offered = headers(header::SEC_WEBSOCKET_PROTOCOL, "kairo.v1, kairo.key.k");
-        assert!(matches!(presented(&offered, true), Presented::Key("k")));
-        assert!(matches!(presented(&offered, false), Presented::Nothing));
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use axum::{
 use bytes::BytesMut;
 use futures::StreamExt;
 
-use super::Gateway;
+use super::{Gateway, access::naming};
 use crate::problem::Problem;
 
 /// The bytes of a body said to be JSON, within the limit.
@@ -22,12 +22,15 @@ impl FromRequest<Gateway> for JsonBody {
     }
 }
 
-/// The bytes of a body said to be JSON, within the limit that this setting sets.
+/// The bytes of a body said to be JSON, within the limit that this setting sets. It names nobody beyond the limits of a key.
 pub async fn within(request: Request, limit: usize, setting: &str) -> Result<Bytes, Problem> {
     if !is_json(request.headers()) {
         return Err(Problem::unsupported_media_type());
     }
-    read(request.into_body(), limit, setting).await
+    let (parts, body) = request.into_parts();
+    let body = read(body, limit, setting).await?;
+    naming::hold_body(&parts.extensions, &body)?;
+    Ok(body)
 }
 
 /// The whole body, if it is at most so many bytes long.

@@ -34,7 +34,7 @@ impl From<Part> for Stored {
     }
 }
 
-/// 201, or 200 when the same bytes were there already.
+/// 201, also when the same bytes were there already: that is nothing to whoever brings them.
 pub async fn post(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -43,12 +43,11 @@ pub async fn post(
     let media_type = media_type(request.headers()).ok_or_else(Problem::unsupported_part_type)?;
     let _permit = gateway.transfer_permit(&caller)?;
     let bytes = body::read(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
-    let (part, new) = store(&gateway, &caller, caller.user(), media_type, &bytes, "body").await?;
-    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(part.into())))
+    let part = store(&gateway, &caller, caller.user(), media_type, &bytes, "body").await?;
+    Ok((StatusCode::CREATED, Json(part.into())))
 }
 
-/// Keeps bytes that `field` of a request brings, if they are what they are said to be. Whether they are new, too.
+/// Keeps bytes that `field` of a request brings, if they are what they are said to be.
 pub async fn store(
     gateway: &Gateway,
     caller: &Caller,
@@ -56,7 +55,7 @@ pub async fn store(
     media_type: &'static str,
     bytes: &[u8],
     field: &str,
-) -> Result<(Part, bool), Problem> {
+) -> Result<Part, Problem> {
     match unlike(media_type, bytes, field) {
         Some(error) => Err(Problem::invalid(vec![error])),
         None => gateway.store_object(caller, user, media_type, bytes).await,

@@ -51,7 +51,8 @@ struct Known {
     coming: HashMap<String, (StoredFor, u64)>,
 }
 
-/// Bytes on their way into the store. They count until they are seen there, or until it is dropped without [`Coming::came`].
+/// Bytes on their way into the store. They count until they are seen there, or until it is dropped without [`Coming::came`]. Those
+/// that were there already, stored by others, count here until the gateway is started anew: what is left shows nothing of it.
 pub struct Coming {
     inventory: Inventory,
     digest: String,
@@ -104,6 +105,13 @@ impl Inventory {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether these bytes are counted for them already.
+    pub fn has(&self, digest: &str, whose: &StoredFor) -> bool {
+        let known = self.known();
+        let is_kept = known.kept.get(digest).is_some_and(|kept| !kept.is_removed && kept.stored_for == *whose);
+        is_kept || known.coming.get(digest).is_some_and(|(other, _)| other == whose)
     }
 
     /// Counts bytes that are about to be stored, if they stay within the bounds.
@@ -196,5 +204,7 @@ mod tests {
         // Who is not bounded is not counted.
         assert!(announce("c", &whose(None, None), 1_000).is_ok());
         assert!(announce("c", &whose(Some("other"), Some("eve")), 6).is_ok());
+        // What is counted for one is not for another.
+        assert!(inventory.has("a", &ann) && !inventory.has("a", &joe) && !inventory.has("b", &ann));
     }
 }

@@ -6,7 +6,12 @@
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{BusError, append::Outgoing, consume::backoff, ledger::Entered},
+    bus::{
+        BusError,
+        append::Outgoing,
+        consume::backoff,
+        ledger::{Entered, NOBODY},
+    },
     envelope::Origin,
     ids::{self, Name},
     record::Record,
@@ -24,7 +29,7 @@ use super::{CANCELING, Control, Target, control_tool, describe, supervisors::Ans
 use crate::{
     log,
     outcome::{Missing, without_answer},
-    plan::{Asked, NOBODY, NOT_BEGUN, asked},
+    plan::{Asked, NOT_BEGUN, asked},
     results::Ended,
     tool::{CallContext, CallResult, Executor, ToolError, ToolSpec},
 };

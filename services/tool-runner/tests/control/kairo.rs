@@ -47,6 +47,7 @@ pub struct Kairo {
 }
 
 /// A tool call to be decided on.
+#[derive(Clone)]
 pub struct Call {
     pub tool: &'static str,
     pub arguments: Value,
@@ -144,6 +145,13 @@ impl Kairo {
 
     /// An agent asks ann for her consent to a call, she says yes, and the agent decides on it; the request.
     pub async fn decide_with_consent(&self, call: Call) -> (Decided, String) {
+        let (request, asked_at) = self.consent(&call).await;
+        let decided = self.decide_by([call], &request, asked_at).await;
+        (decided[0].clone(), request)
+    }
+
+    /// An agent asks ann for her consent to a call, and she says yes; the request, and where it stands.
+    pub async fn consent(&self, call: &Call) -> (String, u64) {
         let request = ids::entering().to_string();
         let requested = ApprovalRequested {
             user: "ann".to_owned(),
@@ -157,9 +165,20 @@ impl Kairo {
         let (user, verdict) = ("ann".to_owned(), "approved".to_owned());
         let approval = AgentApproval { user, verdict, action_id: request.clone(), ..Default::default() };
         self.say(&AGENT_APPROVAL, approval).await;
-        let action = ids::entering();
-        let decision = self.decide_on([(action, call)], &request, asked_at).await;
-        (Decided { action, correlation_id: decision.envelope.correlation_id }, request)
+        (request, asked_at)
+    }
+
+    /// An agent decides on calls at once that name a consent.
+    pub async fn decide_by(
+        &self,
+        calls: impl IntoIterator<Item = Call>,
+        approval_id: &str,
+        asked_at: u64,
+    ) -> Vec<Decided> {
+        let calls: Vec<_> = calls.into_iter().map(|call| (ids::entering(), call)).collect();
+        let actions: Vec<Uuid> = calls.iter().map(|(action, _)| *action).collect();
+        let correlation_id = self.decide_on(calls, approval_id, asked_at).await.envelope.correlation_id;
+        actions.into_iter().map(|action| Decided { action, correlation_id }).collect()
     }
 
     /// An agent decides on several calls at once; the decision.
@@ -217,11 +236,25 @@ impl Kairo {
         self.call("action.cancel", json!({ "action_id": target }), Some(target)).await
     }
 
+    /// The same of an action that was to be begun on a consent.
+    pub async fn withdraw_on(&self, approval_id: &str) {
+        let (action_id, executor) = (ids::entering().to_string(), "nobody".to_owned());
+        let withdrawn =
+            ToolInvocation { action_id, executor, approval_id: approval_id.to_owned(), ..Default::default() };
+        let runner = "tool-runner-elsewhere".to_owned();
+        self.say(&TOOL_INVOKE, ToolInvoke { runner, actions: vec![withdrawn], ..Default::default() }).await;
+    }
+
+    /// The connection of whoever asks the site for a page next.
+    pub async fn asked_at_site(&self) -> TcpStream {
+        timeout(DEADLINE, self.site.accept()).await.expect("nobody asked").unwrap().0
+    }
+
     /// A call that lasts until it is stopped, begun.
     pub async fn lasting(&self) -> (Decided, TcpStream) {
         let url = self.site();
         let decided = self.decide(Call { tool: "http.get", arguments: json!({ "url": url }), target: None }).await;
-        let (asked, _) = timeout(DEADLINE, self.site.accept()).await.expect("nobody asked").unwrap();
+        let asked = self.asked_at_site().await;
         (decided, asked)
     }
 

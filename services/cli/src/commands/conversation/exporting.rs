@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -20,9 +19,10 @@ use kairo_proto::{
     words::{MessageRole, ThreadKind},
 };
 use serde_json::json;
+use tempfile::NamedTempFile;
 
 use super::super::{Session, name};
-use crate::Error;
+use crate::{Error, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,7 +49,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitCode, Error> {
     let left_out = match &arguments.output {
-        None => write(&arguments, session, &mut io::stdout().lock()).await?,
+        None => write(&arguments, session, &mut terminal::Document(io::stdout().lock())).await?,
         Some(path) => to_file(&arguments, session, path).await?,
     };
     if left_out > 0 {
@@ -58,22 +58,15 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file is there once it is whole.
+/// A file is there once it is whole, and nobody else may read it. Until then it has a name that nobody knows before, and so leads
+/// nowhere else.
 async fn to_file(arguments: &Arguments, session: &Session, path: &Path) -> Result<u64, Error> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let mut file = BufWriter::new(File::create(&partial).map_err(Error::file("create", &partial))?);
-    let written = write(arguments, session, &mut file).await;
-    let whole = match written {
-        Ok(left_out) => file.flush().and_then(|()| fs::rename(&partial, path)).map(|()| left_out),
-        Err(error) => {
-            // What went wrong is said; that a piece of it stays is not worth more words.
-            _ = fs::remove_file(&partial);
-            return Err(error);
-        }
-    };
-    whole.map_err(Error::file("write", path))
+    let here = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = BufWriter::new(NamedTempFile::new_in(here).map_err(Error::file("write in", here))?);
+    let left_out = write(arguments, session, &mut file).await?;
+    let whole = file.into_inner().map_err(io::IntoInnerError::into_error).map_err(Error::file("write", path))?;
+    whole.persist(path).map_err(|error| Error::file("write", path)(error.error))?;
+    Ok(left_out)
 }
 
 /// Writes the document as its pages come; how many messages were left out.

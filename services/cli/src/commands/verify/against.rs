@@ -2,8 +2,9 @@
 
 use std::{fs, path::Path};
 
+use kairo_core::ids::Name;
 use kairo_replay::{
-    checkpoint::{self, Checkpoint, Comparing, Difference},
+    checkpoint::{self, Checkpoint, Compared, Comparing, Difference},
     proving::Proof,
 };
 use serde::Serialize;
@@ -50,6 +51,15 @@ pub(super) struct Held {
     /// How many agents were compared; none where all of the log was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<usize>,
+    /// How much of all that it covers is there, where all was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
+    /// Agents that it covers and of which there is nothing, where all was compared.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacking: Vec<Name>,
+    /// Whether a file ends before the checkpoint does, so that it cannot have all that it is held to.
+    #[serde(skip)]
+    pub is_short: bool,
 }
 
 impl Against {
@@ -92,14 +102,15 @@ impl Against {
         Comparing::new(&self.checkpoint)
     }
 
-    /// What came of it: `difference` is what was found of the whole log; of agents, their digests up to there are compared. A file
-    /// may end before.
-    pub fn held(self, difference: Option<Difference>, proof: &Proof, all: bool, ends_at: Option<u64>) -> Held {
+    /// What came of it: `compared` is what was found of the whole log; of agents, where there is none, their digests up to there are
+    /// compared. A file may end before.
+    pub fn held(self, compared: Option<Compared>, proof: &Proof, ends_at: Option<u64>) -> Held {
         let Self { checkpoint, signature, other } = self;
-        let sequence = checkpoint.sequence;
+        let (sequence, all) = (checkpoint.sequence, compared.is_some());
         let ends = ends_at.filter(|end| *end < sequence);
         let ends =
             ends.map(|end| format!("the file was exported up to message {end}, and the checkpoint is at {sequence}"));
+        let is_short = ends.is_some();
         let stopped = proof.stopped.as_ref().filter(|stopped| stopped.sequence <= sequence && !all);
         let stopped = stopped.map(|stopped| format!("message {} takes a newer build", stopped.sequence));
         let not_compared = ends.or(stopped);
@@ -108,15 +119,17 @@ impl Against {
             (Some(_), false) => None,
             (_, false) => of_agents(),
             // Sections have all that agents have.
-            (_, true) => other.or(difference),
+            (_, true) => other.or_else(|| compared.as_ref().and_then(|compared| compared.difference.clone())),
         };
-        let agents = (!all).then_some(proof.heads.len());
-        Held { sequence, signature, difference, not_compared: not_compared.filter(|_| !all), agents }
+        let lacking = if all { checkpoint::without(&checkpoint, &proof.heads) } else { Vec::new() };
+        let (agents, not_compared) = ((!all).then_some(proof.heads.len()), not_compared.filter(|_| !all));
+        Held { sequence, signature, difference, not_compared, agents, compared, lacking, is_short }
     }
 }
 
 impl Held {
     pub fn fits(&self) -> bool {
-        self.difference.is_none() && self.signature != Signature::Bad
+        let has_all = self.difference.is_none() && !self.is_short;
+        has_all && self.signature != Signature::Bad
     }
 }

@@ -1,7 +1,10 @@
 //! What came of verifying a log, for people and for programs.
 
-use kairo_core::vocabulary::HASH_CHAINS;
-use kairo_replay::proving::{Proof, Proven};
+use kairo_core::{ids::Name, vocabulary::HASH_CHAINS};
+use kairo_replay::{
+    checkpoint::Compared,
+    proving::{Proof, Proven},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -10,6 +13,9 @@ use super::{
     against::{Held, Signature},
 };
 use crate::event_lines::printable;
+
+/// Agents that are named of those that a file lacks.
+const NAMED: usize = 20;
 
 pub(super) fn json(verified: &Verified) -> Value {
     let Verified { proof, missing, broken, is_redacted, is_opened, held } = verified;
@@ -97,7 +103,7 @@ pub fn count(count: u64, what: &str) -> String {
 }
 
 fn of_checkpoint(held: &Held) -> Vec<String> {
-    let Held { sequence, signature, difference, not_compared, agents } = held;
+    let Held { sequence, signature, difference, not_compared, agents, .. } = held;
     let signature = match signature {
         Signature::Good => "signed with the key that is named",
         Signature::OfItsOwnKey => {
@@ -110,9 +116,34 @@ fn of_checkpoint(held: &Held) -> Vec<String> {
         (Some(difference), ..) => difference.to_string(),
         (None, Some(why), _) => format!("not compared: {why}"),
         (None, None, Some(agents)) => {
-            format!("the messages of {} up to there are those that it covers", count(*agents as u64, "agent"))
+            let agents = count(*agents as u64, "agent");
+            format!(
+                "the messages of {agents} up to there are those that it covers; nothing else that it covers was looked at"
+            )
         }
         (None, None, None) => "the log up to there is what it says".to_owned(),
     };
-    vec![format!("the checkpoint at {sequence} is {signature}"), format!("  {came}")]
+    let mut lines = vec![format!("the checkpoint at {sequence} is {signature}"), format!("  {came}")];
+    lines.extend(lacks(held));
+    lines
+}
+
+/// What a checkpoint covers and is not there, or is another.
+fn lacks(held: &Held) -> Vec<String> {
+    let Held { difference: Some(_), compared: Some(compared), lacking, .. } = held else { return Vec::new() };
+    let Compared { sections, other_sections, messages, found, .. } = compared;
+    let mut lines = Vec::new();
+    if found < messages {
+        let lost = count(messages - found, "message");
+        lines.push(format!("  it covers {}, of which {lost} are lacking", count(*messages, "message")));
+    }
+    lines.push(format!("  {other_sections} of its {} are not as they were", count(*sections, "section")));
+    if !lacking.is_empty() {
+        let named: Vec<&str> = lacking.iter().take(NAMED).map(Name::as_str).collect();
+        let more = lacking.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        lines.push(format!("  it covers agents of which nothing is there: {}{more}", named.join(", ")));
+    }
+    lines.push("  what it says of an agent alone is compared with --agent".to_owned());
+    lines
 }

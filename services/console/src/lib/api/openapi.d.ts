@@ -7632,16 +7632,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was there already. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StoredObject"];
-                };
-            };
-            /** @description It is stored. */
+            /** @description It is stored, whether it was there already or not. */
             201: {
                 headers: {
                     [name: string]: unknown;

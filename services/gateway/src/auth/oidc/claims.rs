@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     super::{Rights, Scope},
     config::OidcConfig,
+    names::Names,
 };
 
 /// Longest `sub`, in bytes, as OpenID Connect has it.
@@ -27,14 +28,14 @@ pub struct Token {
 
 impl Token {
     /// What the claims of this issuer say; the error is why they are not enough.
-    pub fn of(config: &OidcConfig, claims: &Map<String, Value>) -> Result<Self, String> {
+    pub fn of(config: &OidcConfig, names: &Names, claims: &Map<String, Value>) -> Result<Self, String> {
         let subject = text(claims, "sub")?;
         if subject.is_empty() || subject.len() > MAX_SUBJECT {
             return Err(format!("sub has not 1 to {MAX_SUBJECT} bytes"));
         }
         let user = match config.user_claim.as_str() {
             "" => None,
-            claim => Some(name(claim, text(claims, claim)?)?),
+            claim => Some(names.user(claim, text(claims, claim)?)?.to_string()),
         };
         let agents = match config.agents_claim.as_str() {
             "" => Vec::new(),
@@ -89,7 +90,7 @@ mod tests {
     fn read(config: &OidcConfig, change: Value) -> Result<Token, String> {
         let mut claims = json!({ "sub": "ann", "exp": 1_000, "scope": "openid kairo:read kairo:write" });
         claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        Token::of(config, claims.as_object().unwrap())
+        Token::of(config, &Names::default(), claims.as_object().unwrap())
     }
 
     #[test]

@@ -23,6 +23,10 @@ pub struct OidcConfig {
     /// The claim that says which user the bearer is, and is limited to; it must be a name as users have them. Empty for
     /// bearers that may speak as any user. Default `sub`.
     pub user_claim: String,
+    /// What the names of its users begin with, before a `-` and what the claim says, so that users of several issuers are told apart:
+    /// up to 32 lower-case letters, digits, `-` and `_`. Empty for the claim alone, which is the default; of several issuers without
+    /// one the first has that, and names of the others' users begin with `oidc-` and a digest of `issuer`.
+    pub user_prefix: String,
     /// The claim that says what the bearer may do: words between spaces, or a list. Default `scope`.
     pub scope_claim: String,
     /// What the words for Kairo begin with: `kairo:read`, `kairo:write`, `kairo:admin`. Others are passed over. Default
@@ -94,6 +98,7 @@ impl Default for OidcConfig {
             jwks_file: String::new(),
             algorithms: vec![Asymmetric::RS256, Asymmetric::ES256],
             user_claim: "sub".to_owned(),
+            user_prefix: String::new(),
             scope_claim: "scope".to_owned(),
             scope_prefix: "kairo:".to_owned(),
             agents_claim: String::new(),

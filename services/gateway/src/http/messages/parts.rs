@@ -93,7 +93,7 @@ pub async fn stored(gateway: &Gateway, caller: &Caller, user: &str, given: Vec<G
         let part = match content {
             Content::Inline { media_type, bytes } => {
                 let field = format!("parts[{at}].data");
-                objects::store(gateway, caller, Some(user), media_type, &bytes, &field).await?.0
+                objects::store(gateway, caller, Some(user), media_type, &bytes, &field).await?
             }
             Content::Stored(digest) => {
                 let found = gateway.keep_object(&digest).await?;
