@@ -30,7 +30,7 @@ BEGIN
         WHERE nspname ~ '^(public|kairo|kairo_[0-9]+)$' AND relkind IN ('r', 'v')
         UNION ALL
         SELECT format('ALTER FUNCTION %s OWNER TO kairo_projector', pg_proc.oid::regprocedure)
-        FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proname ~ '^request_'
+        FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proname ~ '^(request|search)_'
     LOOP
         EXECUTE made;
     END LOOP;

@@ -53,11 +53,6 @@ fn sorted(rows: &[Value], field: &str) -> Vec<String> {
     texts
 }
 
-/// Whether search can be expected to find a text: words with a letter in several parts are not found yet (tests/statements.md).
-fn can_be_found(text: &str) -> bool {
-    !text.contains(|c: char| matches!(c, '\u{300}'..='\u{36f}' | '\u{64b}'..='\u{65f}'))
-}
-
 /// What a search for these words finds among an agent's memories, the best first: their contents.
 async fn search(world: &World, agent: &str, words: &str) -> Vec<String> {
     let at_least = world.end_of_log().await.to_string();

@@ -25,6 +25,7 @@ pub mod chat;
 pub mod chat_completions;
 pub mod composition;
 pub mod conditions;
+mod cutting;
 pub mod deliberation;
 pub mod environment;
 mod events;

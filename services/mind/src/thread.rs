@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    chat::ClientCall, outside::Provenance, request::short_id, shared::Shared, state::is_none, words, words::Words,
+    chat::ClientCall, cutting::without, outside::Provenance, request::short_id, shared::Shared, state::is_none, words,
+    words::Words,
 };
 
 /// Text one thread keeps for the model, in bytes; the oldest entries make room.
@@ -477,13 +478,12 @@ pub(super) fn cut(text: &str) -> String {
     cut_to(text, ENTRY_BYTES)
 }
 
-/// At most `bytes` of a text, saying so when it was cut.
+/// At most `bytes` of a text, saying so when it was cut, also before.
 pub(super) fn cut_to(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
-    let kept = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
-    format!("{kept}… ({} bytes left out)", text.len() - kept.len())
+    without(text, text.floor_char_boundary(bytes)..text.len())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ CREATE INDEX memories_of_agent ON memories (agent, day DESC NULLS LAST, sequence
 CREATE INDEX memories_by_place ON memories (day DESC NULLS LAST, sequence DESC, position DESC);
 CREATE INDEX memories_by_word ON memories USING gin (words);
 CREATE INDEX memories_by_form ON memories USING gin (forms);
-CREATE INDEX memories_by_name ON memories USING gin (named gin_trgm_ops);
+CREATE INDEX memories_by_name ON memories USING gin (search_folded(named) gin_trgm_ops);
 CREATE INDEX threads_of_user ON threads (user_id, last_sequence);
 CREATE INDEX threads_by_id ON threads (thread_id);
 CREATE INDEX threads_completed ON threads (agent, completed_at) WHERE kind = 'work' AND completed_at IS NOT NULL;
@@ -58,22 +58,22 @@ CREATE INDEX messages_of_conversation ON messages (agent, user_id, sequence, pos
     WHERE sequence IS NOT NULL AND user_id IS NOT NULL;
 -- For searching, and for what the search engine has yet to be given.
 CREATE INDEX threads_by_word ON threads USING gin (words);
-CREATE INDEX threads_by_likeness ON threads USING gin ((left(title, 1000) || ' ' || left(summary, 10000)) gin_trgm_ops);
+CREATE INDEX threads_by_likeness ON threads USING gin (search_folded(left(title, 1000) || ' ' || left(summary, 10000)) gin_trgm_ops);
 CREATE INDEX threads_by_change ON threads (greatest(last_sequence, described_at, placed_at));
 CREATE INDEX tasks_by_word ON tasks USING gin (words);
-CREATE INDEX tasks_by_likeness ON tasks USING gin ((left(title, 1000) || ' ' || steps) gin_trgm_ops);
+CREATE INDEX tasks_by_likeness ON tasks USING gin (search_folded(left(title, 1000) || ' ' || steps) gin_trgm_ops);
 CREATE INDEX tasks_by_change ON tasks (changed_sequence);
-CREATE INDEX memories_by_likeness ON memories USING gin ((left(named, 1000) || ' ' || left(content, 10000)) gin_trgm_ops);
+CREATE INDEX memories_by_likeness ON memories USING gin (search_folded(left(named, 1000) || ' ' || left(content, 10000)) gin_trgm_ops);
 CREATE INDEX memories_by_sequence ON memories (sequence);
 CREATE INDEX messages_by_word ON messages USING gin (words);
-CREATE INDEX messages_by_likeness ON messages USING gin (left(text, 10000) gin_trgm_ops);
+CREATE INDEX messages_by_likeness ON messages USING gin (search_folded(left(text, 10000)) gin_trgm_ops);
 CREATE INDEX messages_by_change ON messages (changed);
 -- Threads that are shown by the beginning of their first message.
 CREATE INDEX threads_untitled ON threads (agent, thread_id) WHERE title = '';
 CREATE INDEX inner_state_of_agent ON inner_state (agent, sequence) WHERE NOT deleted;
 CREATE INDEX inner_state_changes_of_key ON inner_state_changes (agent, key, sequence);
 CREATE INDEX inner_state_by_word ON inner_state USING gin (words) WHERE NOT deleted;
-CREATE INDEX inner_state_by_likeness ON inner_state USING gin ((key || ' ' || left(content, 10000)) gin_trgm_ops) WHERE NOT deleted;
+CREATE INDEX inner_state_by_likeness ON inner_state USING gin (search_folded(key || ' ' || left(content, 10000)) gin_trgm_ops) WHERE NOT deleted;
 CREATE INDEX inner_state_by_sequence ON inner_state (sequence);
 -- What is held of a user.
 CREATE INDEX messages_of_user ON messages (user_id, sequence, position) WHERE user_id IS NOT NULL AND sequence IS NOT NULL;

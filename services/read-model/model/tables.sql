@@ -66,10 +66,10 @@ CREATE TABLE threads (
     status        text NOT NULL GENERATED ALWAYS AS (
         CASE WHEN standing = 'active' AND compacted_at IS NOT NULL THEN 'compacted' ELSE standing END
     ) STORED,
-    -- Words within names such as those of tools and addresses are words of their own.
+    -- Words within names such as those of tools and addresses are words of their own; the functions stand in the migrations.
     words         tsvector NOT NULL GENERATED ALWAYS AS (
-        setweight(to_tsvector('simple', translate(left(title, 10000), '@./:_-', '      ')), 'A')
-        || setweight(to_tsvector('simple', translate(left(summary, 65536), '@./:_-', '      ')), 'B')
+        setweight(to_tsvector('simple', search_words(left(title, 10000))), 'A')
+        || setweight(to_tsvector('simple', search_words(left(summary, 65536))), 'B')
     ) STORED,
     PRIMARY KEY (agent, thread_id),
     CONSTRAINT threads_standing CHECK (standing IN ('active', 'archived', 'completed'))
@@ -140,7 +140,7 @@ CREATE TABLE messages (
     -- What happened to it last, or is told of it last.
     changed          bigint GENERATED ALWAYS AS (greatest(sequence, delivered, placed)) STORED,
     words            tsvector NOT NULL GENERATED ALWAYS AS (
-        to_tsvector('simple', translate(left(text, 65536), '@./:_-', '      '))
+        to_tsvector('simple', search_words(left(text, 65536)))
     ) STORED
 );
 
@@ -250,14 +250,14 @@ CREATE TABLE memories (
     named      text NOT NULL,
     -- The beginning of a long content: an index holds no more than a megabyte of a row.
     words      tsvector NOT NULL GENERATED ALWAYS AS (
-        setweight(to_tsvector('simple', translate(named, '@./:_-', '      ')), 'A')
-        || setweight(to_tsvector('simple', translate(left(content, 100000), '@./:_-', '      ')), 'B')
+        setweight(to_tsvector('simple', search_words(named)), 'A')
+        || setweight(to_tsvector('simple', search_words(left(content, 100000))), 'B')
     ) STORED,
     -- The stems of its words in English, German and Spanish, by which other forms of a word are found.
     forms      tsvector NOT NULL GENERATED ALWAYS AS (
-        to_tsvector('english', translate(named || ' ' || left(content, 100000), '@./:_-', '      '))
-        || to_tsvector('german', translate(named || ' ' || left(content, 100000), '@./:_-', '      '))
-        || to_tsvector('spanish', translate(named || ' ' || left(content, 100000), '@./:_-', '      '))
+        to_tsvector('english', search_spaced(named || ' ' || left(content, 100000)))
+        || to_tsvector('german', search_spaced(named || ' ' || left(content, 100000)))
+        || to_tsvector('spanish', search_spaced(named || ' ' || left(content, 100000)))
     ) STORED,
     PRIMARY KEY (agent, memory_id)
 );
@@ -312,8 +312,8 @@ CREATE TABLE inner_state (
     thread_id  text,
     definition jsonb NOT NULL,
     words      tsvector NOT NULL GENERATED ALWAYS AS (
-        setweight(to_tsvector('simple', translate(key, '@./:_-', '      ')), 'A')
-        || setweight(to_tsvector('simple', translate(left(content, 65536), '@./:_-', '      ')), 'B')
+        setweight(to_tsvector('simple', search_words(key)), 'A')
+        || setweight(to_tsvector('simple', search_words(left(content, 65536))), 'B')
     ) STORED,
     PRIMARY KEY (agent, user_id, key)
 );
@@ -415,12 +415,11 @@ CREATE TABLE tasks (
         || regexp_replace(left(action::text, 10000), '"[a-z_]+": |\\[bfnrt]', ' ', 'g')
     ) STORED,
     words            tsvector NOT NULL GENERATED ALWAYS AS (
-        setweight(to_tsvector('simple', translate(left(title, 10000), '@./:_-', '      ')), 'A')
-        || setweight(to_tsvector('simple', translate(
+        setweight(to_tsvector('simple', search_words(left(title, 10000))), 'A')
+        || setweight(to_tsvector('simple', search_words(
             left(coalesce(trigger, ''), 1000) || ' ' || left(coalesce(condition, ''), 1000) || ' '
             || left(coalesce(definition ->> 'text', ''), 65536) || ' '
-            || regexp_replace(left(action::text, 65536), '"[a-z_]+": |\\[bfnrt]', ' ', 'g'),
-            '@./:_-', '      ')), 'B')
+            || regexp_replace(left(action::text, 65536), '"[a-z_]+": |\\[bfnrt]', ' ', 'g'))), 'B')
     ) STORED
 );
 

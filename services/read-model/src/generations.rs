@@ -18,7 +18,7 @@ pub struct Projection {
 }
 
 /// The tables in Postgres.
-pub const READ_MODEL: Projection = Projection { name: "read-model", version: 14 };
+pub const READ_MODEL: Projection = Projection { name: "read-model", version: 15 };
 /// The documents of the search engine.
 pub const SEARCH: Projection = Projection { name: "search", version: 2 };
 /// All of them.

@@ -8,6 +8,7 @@ mod config;
 pub mod digest;
 pub mod document;
 mod filter;
+mod folding;
 mod highlight;
 mod http;
 pub mod meili;
@@ -25,7 +26,10 @@ use tokio::time::Instant;
 pub use config::SearchConfig;
 pub use document::Kind;
 use meili::{Engine, EngineError};
-pub(crate) use words::is_unspaced;
+pub(crate) use {
+    folding::folded,
+    words::{is_unspaced, tokens},
+};
 
 use crate::{NotFresh, PostgresConfig, ReadError, ReadModel, SEARCH, freshness::Moves};
 
@@ -37,7 +41,7 @@ pub const MAX_PAGES: u32 = 100;
 #[derive(Clone, Debug, Default)]
 pub struct SearchQuery {
     /// Words that must all occur, the last one at least as the beginning of a word. One letter of a word of five may be
-    /// wrong. Empty for everything, what changed last first.
+    /// wrong, but for the first. Empty for everything, what changed last first.
     pub words: String,
     /// Empty for all.
     pub kinds: Vec<Kind>,

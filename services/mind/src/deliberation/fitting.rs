@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::Deliberation;
 use crate::{
+    cutting::without,
     models::told_context,
     request::{Message, ModelRequest, beginning},
     tokens,
@@ -193,7 +194,7 @@ fn words(text: &str) -> &str {
     text.get(..beginning(text)).unwrap_or(text)
 }
 
-/// Cuts the middle out of a text that takes more than so many tokens, and says so.
+/// Cuts the middle out of a text that takes more than so many tokens, and says so. What was cut before counts, too.
 fn cut(text: &mut String, length: usize) {
     let said = words(text);
     let tokens = tokens::of_text(said);
@@ -203,9 +204,7 @@ fn cut(text: &mut String, length: usize) {
     let bytes = said.len() / tokens.max(1) * length;
     let head = said.floor_char_boundary(bytes / 3 * 2);
     let tail = said.ceil_char_boundary(said.len().saturating_sub(bytes / 3)).max(head);
-    let (before, after) = (said.get(..head).unwrap_or_default(), said.get(tail..).unwrap_or_default());
-    let block = text.get(said.len()..).unwrap_or_default();
-    let cut = format!("{before}… ({} bytes left out) …{after}{block}", tail - head);
+    let cut = without(said, head..tail) + text.get(said.len()..).unwrap_or_default();
     if cut.len() < text.len() {
         *text = cut;
     }
@@ -316,5 +315,18 @@ mod tests {
         assert!(text.starts_with("begin word") && text.contains("bytes left out"), "{text}");
         assert!(text.ends_with("end\n\n<kairo:context>\nnow\n</kairo:context>"), "{text}");
         assert!(!fit(&mut request, 500));
+    }
+
+    #[test]
+    fn what_is_cut_again_says_all_that_is_missing() {
+        let whole = "word ".repeat(20_000);
+        let mut request = ModelRequest::of("heavy", "be brief", whole.clone());
+        for most in [10_000, 4_000, 1_000, 300] {
+            assert!(fit(&mut request, most));
+            let Some(Message::User { text, .. }) = request.messages.last() else { panic!("no words") };
+            let (before, rest) = text.split_once("… (").unwrap();
+            let (missing, after) = rest.split_once(" bytes left out) …").unwrap();
+            assert_eq!(before.len() + missing.parse::<usize>().unwrap() + after.len(), whole.len(), "{text}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kairo_core::{principal::Principal, record::Record};
+use kairo_core::{config::Secret, principal::Principal, record::Record};
 use kairo_local::{Postgres, Tools};
 use kairo_proto::v1::{
     AgentApproval, AgentBriefed, AgentChoice, AgentMessage, ApprovalRequested, ChainEnded, ChainStarted, ChainStep,
@@ -11,7 +11,7 @@ use kairo_proto::v1::{
     ThreadSuggested, ToolCall, ToolError, ToolInvocation, ToolInvoke, ToolProgress, ToolResult, UserMessage,
     UserMessageUndelivered, agent_action::Action, decided_event::Event,
 };
-use kairo_read_model::{TABLES, TABLES_SQL};
+use kairo_read_model::{PostgresConfig, TABLES, TABLES_SQL};
 use proptest::{prelude::*, test_runner::TestRunner};
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptions, query_scalar, raw_sql};
 use uuid::Uuid;
@@ -251,7 +251,8 @@ fn however_the_log_is_shared_and_cut_the_rows_are_the_same() {
     let postgres = runtime.block_on(Postgres::start(options)).unwrap();
     let url: PgConnectOptions = postgres.url("postgres").parse().unwrap();
     let mut connection = runtime.block_on(url.connect()).unwrap();
-    runtime.block_on(raw_sql("CREATE EXTENSION pg_trgm").execute(&mut connection)).unwrap();
+    let config = PostgresConfig { url: Secret::new(postgres.url("postgres")), ..Default::default() };
+    runtime.block_on(kairo_read_model::migrate(&config)).unwrap();
 
     let one_by_one: Vec<_> = history().into_iter().map(|record| vec![record]).collect();
     let expected = runtime.block_on(rows(&mut connection, &one_by_one));

@@ -14,6 +14,10 @@ mod answers;
 mod faults;
 mod history;
 mod meili;
+mod promises;
+#[path = "../../../../tests/chaos/random.rs"]
+#[allow(dead_code, reason = "it is made for other tests, too")]
+mod random;
 mod rebuilt;
 mod setup;
 #[path = "../read_model/world.rs"]

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use jiff::civil::Date;
 use kairo_proto::v1::MemoryRow;
 use sqlx::{query, types::Json};
+use unicode_normalization::UnicodeNormalization as _;
 use uuid::Uuid;
 
 use super::{number, rows};
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
-    search::is_unspaced,
+    search::{folded, is_unspaced, tokens},
     shown::At,
     stored::{Key, Text, U64},
 };
@@ -120,13 +121,23 @@ fn some_of(kinds: &[String]) -> Option<Vec<Key>> {
     (!kinds.is_empty()).then(|| kinds.iter().map(|kind| kind.as_str().into()).collect())
 }
 
-/// The words of a query, in small letters, each once.
-fn words(query: &str) -> Vec<String> {
+/// A word of a query.
+#[derive(Debug, PartialEq, Eq)]
+struct Word {
+    /// In small letters, with its accents: stems are found by these.
+    written: String,
+    /// As it is compared.
+    folded: String,
+}
+
+/// The words of a query, each once.
+fn words(query: &str) -> Vec<Word> {
     let mut seen = BTreeSet::new();
-    let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let words = words.map(|word| word.chars().take(LETTERS).collect::<String>().to_lowercase());
+    let query: String = query.nfkc().flat_map(char::to_lowercase).collect();
+    let words = tokens(&query).map(|(_, word)| word.chars().take(LETTERS).collect::<String>());
     let words = words.flat_map(|word| pairs(&word).into_iter().chain([word]).collect::<Vec<_>>());
-    words.filter(|word| seen.insert(word.clone())).take(WORDS).collect()
+    let words = words.map(|written| Word { folded: folded(&written), written });
+    words.filter(|word| seen.insert(word.folded.clone())).take(WORDS).collect()
 }
 
 /// The pairs of letters of a run in a script without spaces, in which nobody knows where a word ends; none of any other.
@@ -149,6 +160,8 @@ impl Snapshot {
             let all = memories!(query, "0::float8", "", "ORDER BY ");
             return Ok(all.fetch_all(connection).await?);
         }
+        let (written, words): (Vec<String>, Vec<String>) =
+            words.into_iter().map(|Word { written, folded }| (written, folded)).unzip();
         // Of letters and digits only, so there is nothing in them that means something to the query.
         let any = words.iter().map(|word| format!("'{word}':*")).collect::<Vec<_>>().join(" | ");
         let exactly = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" | ");
@@ -160,16 +173,16 @@ impl Snapshot {
             "(rank + ts_rank(words, to_tsquery('simple', $12)) / 1000)::float8",
             ", LATERAL (
                 SELECT sum(CASE
-                    WHEN word ~ '[^ -~]' AND position(word IN lower(content)) > 0 THEN 1
+                    WHEN word ~ '[^ -~]' AND position(word IN search_folded(left(content, 10000))) > 0 THEN 1
                     -- Words that stand in most sentences say little.
-                    WHEN words @@ plainto_tsquery('simple', word) AND 0 IN (length(to_tsvector('english', word)),
-                        length(to_tsvector('german', word)), length(to_tsvector('spanish', word))) THEN 0.001
+                    WHEN words @@ plainto_tsquery('simple', word) AND 0 IN (length(to_tsvector('english', written)),
+                        length(to_tsvector('german', written)), length(to_tsvector('spanish', written))) THEN 0.001
                     WHEN words @@ plainto_tsquery('simple', word) THEN 1
-                    WHEN tsvector_to_array(forms) && tsvector_to_array(to_tsvector('english', word)
-                        || to_tsvector('german', word) || to_tsvector('spanish', word)) THEN 0.05
+                    WHEN tsvector_to_array(forms) && tsvector_to_array(to_tsvector('english', written)
+                        || to_tsvector('german', written) || to_tsvector('spanish', written)) THEN 0.05
                     WHEN words @@ to_tsquery('simple', '''' || word || ''':*') THEN 0.003
-                    ELSE word_similarity(word, named) * 0.002
-                END) AS rank FROM unnest($10::text[]) AS word) AS ranked",
+                    ELSE word_similarity(word, search_folded(named)) * 0.002
+                END) AS rank FROM unnest($10::text[], $13::text[]) AS asked (word, written)) AS ranked",
             r#"AND (agent, memory_id) IN (
                        SELECT found.agent, found.memory_id FROM memories AS found
                        WHERE found.words @@ to_tsquery('simple', $9)
@@ -177,19 +190,21 @@ impl Snapshot {
                        SELECT found.agent, found.memory_id FROM memories AS found
                        WHERE found.forms @@ (
                            SELECT string_agg('''' || stem || '''', ' | ')::tsquery
-                           FROM unnest($10) AS word, unnest(tsvector_to_array(to_tsvector('english', word)
-                               || to_tsvector('german', word) || to_tsvector('spanish', word))) AS stem)
+                           FROM unnest($13) AS written, unnest(tsvector_to_array(to_tsvector('english', written)
+                               || to_tsvector('german', written) || to_tsvector('spanish', written))) AS stem)
                        UNION ALL
                        SELECT found.agent, found.memory_id FROM unnest($10) AS word
-                       JOIN memories AS found ON found.named %> word
+                       JOIN memories AS found ON search_folded(found.named) %> word
                        UNION ALL
                        SELECT found.agent, found.memory_id FROM memories AS found
-                       WHERE $11::text[] IS NOT NULL AND (found.content LIKE ANY($11) OR found.named LIKE ANY($11)))
+                       WHERE $11::text[] IS NOT NULL
+                           AND search_folded(left(found.named, 1000) || ' ' || left(found.content, 10000)) LIKE ANY($11))
                ORDER BY "score!" DESC, "#,
             Text::from(any.as_str()) as _,
             &words,
             unspaced.as_deref(),
-            Text::from(exactly.as_str()) as _
+            Text::from(exactly.as_str()) as _,
+            &written
         );
         Ok(fitting.fetch_all(connection).await?)
     }
@@ -229,6 +244,7 @@ mod tests {
 
     #[test]
     fn words_are_letters_and_digits_each_once_and_not_too_many() {
+        let words = |query: &str| words(query).into_iter().map(|word| word.folded).collect::<Vec<_>>();
         assert_eq!(words("Q2 budget: the BUDGET (Sarah's)"), ["q2", "budget", "the", "sarah", "s"]);
         assert_eq!(words("预算 会议"), ["预算", "会议"]);
         assert_eq!(words("预算会议 tea"), ["预算", "算会", "会议", "预算会议", "tea"]);
@@ -236,5 +252,11 @@ mod tests {
         let many: String = (0..1_000).map(|number| format!("w{number} ")).collect();
         assert_eq!(words(&many).len(), WORDS);
         assert_eq!(words(&"x".repeat(100_000))[0].len(), LETTERS);
+    }
+
+    #[test]
+    fn words_keep_their_accents_for_the_sake_of_their_stems() {
+        let one = |written: &str, folded: &str| Word { written: written.into(), folded: folded.into() };
+        assert_eq!(words("Comio\u{301} JO\u{308}RG jorg"), [one("comió", "comio"), one("jörg", "jorg")]);
     }
 }

@@ -1,6 +1,9 @@
 //! What a person is shown of a text that was found: the part where the words are, marked, as HTML.
 
-use super::words::{Word, tokens};
+use super::{
+    folding::placed,
+    words::{Word, tokens},
+};
 
 /// Letters shown of a text at most, and of those before the first word that was found.
 const LETTERS: usize = 240;
@@ -37,13 +40,7 @@ fn marks(text: &str, words: &[Word]) -> Vec<(usize, usize)> {
             continue;
         }
         let mut at = 0;
-        let mut parts: Vec<_> = words
-            .iter()
-            .filter(|word| word.is_unspaced())
-            .flat_map(|word| token.match_indices(word.text.as_str()).map(|(from, part)| (from, from + part.len())))
-            .collect();
-        parts.sort_unstable();
-        for (from, to) in parts {
+        for (from, to) in parts(token, words) {
             if from >= at {
                 marks.push((begin + from, begin + to));
                 at = to;
@@ -51,6 +48,22 @@ fn marks(text: &str, words: &[Word]) -> Vec<(usize, usize)> {
         }
     }
     marks
+}
+
+/// Where words of scripts without spaces stand in a longer run, in order.
+fn parts(token: &str, words: &[Word]) -> Vec<(usize, usize)> {
+    let unspaced: Vec<&Word> = words.iter().filter(|word| word.is_unspaced()).collect();
+    if unspaced.is_empty() {
+        return Vec::new();
+    }
+    let token = placed(token);
+    let found = unspaced.iter().flat_map(|word| token.text.match_indices(word.text.as_str()));
+    let mut parts: Vec<(usize, usize)> = found
+        .filter_map(|(from, part)| token.origin(from..from + part.len()))
+        .map(|origin| (origin.start, origin.end))
+        .collect();
+    parts.sort_unstable();
+    parts
 }
 
 /// The part around a place: whole letters, and whole words where they are not too long.
@@ -92,6 +105,8 @@ mod tests {
         assert_eq!(shown("the BUDGET, the budgets", "budget"), "the <mark>BUDGET</mark>, the <mark>budgets</mark>");
         assert_eq!(shown("讨论了预算会议", "预算 会议"), "讨论了<mark>预算</mark><mark>会议</mark>");
         assert_eq!(shown("nothing here", ""), "nothing here");
+        assert_eq!(shown("Jo\u{308}rg said", "jörg"), "<mark>Jo\u{308}rg</mark> said");
+        assert_eq!(shown("東京ｶﾞｽ会社", "ガス"), "東京<mark>ｶﾞｽ</mark>会社");
     }
 
     #[test]

@@ -21,6 +21,8 @@ use crate::{
 
 /// The facets in the order of their bits, of which one that is 0 says that the row counts values of it.
 const FACETS: [&str; 4] = ["kind", "agent", "type", "status"];
+/// What follows a lexeme that begins a word.
+const BEGINNING: &str = ":*";
 const COUNT: &str = "SELECT count(*), NULL, 15 FROM found";
 const COUNTS: &str = "SELECT count(*), coalesce(kind, agent, type, status), grouping(kind, agent, type, status) \
                       FROM found GROUP BY GROUPING SETS ((), (kind), (agent), (type), (status))";
@@ -89,10 +91,7 @@ fn found(query: &SearchQuery, words: &[Word]) -> QueryBuilder<Postgres> {
     if words.is_empty() {
         sql.push("0::float8 AS score");
     } else {
-        let any = words.iter().map(lexeme).collect::<Vec<_>>().join(" | ");
-        sql.push("ts_rank(words, to_tsquery('simple', ")
-            .push_bind(Text::from(any.as_str()))
-            .push("))::float8 AS score");
+        score(words, &mut sql);
     }
     let kinds = if query.kinds.is_empty() { &Kind::ALL[..] } else { &query.kinds };
     sql.push(format_args!(" FROM {} WHERE true", union(kinds)));
@@ -102,20 +101,55 @@ fn found(query: &SearchQuery, words: &[Word]) -> QueryBuilder<Postgres> {
     sql
 }
 
+/// What has more of the exact words is better, and then what has them more often or in its title: 0 to 1.
+fn score(words: &[Word], sql: &mut QueryBuilder<Postgres>) {
+    sql.push("((");
+    for word in words {
+        sql.push("(words @@ to_tsquery('simple', ")
+            .push_bind(Text::from(quoted(&word.text).as_str()))
+            .push("))::int + ");
+    }
+    let any = words.iter().map(lexeme).collect::<Vec<_>>().join(" | ");
+    sql.push("ts_rank(words, to_tsquery('simple', ").push_bind(Text::from(any.as_str()));
+    sql.push(format_args!("))) / {})::float8 AS score", words.len() + 1));
+}
+
 /// A word for `to_tsquery`. It is of letters and digits only, so there is nothing in it that means something there.
 fn lexeme(word: &Word) -> String {
-    format!("'{}'{}", word.text, if word.begins { ":*" } else { "" })
+    format!("{}{}", quoted(&word.text), if word.begins { BEGINNING } else { "" })
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{text}'")
 }
 
 fn occurs(word: &Word, sql: &mut QueryBuilder<Postgres>) {
     sql.push(" AND (words @@ to_tsquery('simple', ").push_bind(Text::from(lexeme(word).as_str())).push(")");
-    if word.may_differ() {
-        sql.push(" OR fuzzy %> ").push_bind(Text::from(word.text.as_str()));
+    if word.errors() > 0 {
+        is_misspelt(word, sql);
     }
     if word.is_unspaced() {
         sql.push(" OR fuzzy LIKE ").push_bind(Text::from(format!("%{}%", word.text).as_str()));
     }
     sql.push(")");
+}
+
+/// ` OR` a misspelling of the word occurs: the indexes find what has a trace of it, of which each is looked at.
+fn is_misspelt(word: &Word, sql: &mut QueryBuilder<Postgres>) {
+    let traces = word.traces();
+    sql.push(" OR (");
+    let mut any = sql.separated(" OR ");
+    if !traces.beginnings.is_empty() {
+        let beginnings: Vec<String> =
+            traces.beginnings.iter().map(|text| format!("{}{BEGINNING}", quoted(text))).collect();
+        any.push("words @@ to_tsquery('simple', ");
+        any.push_bind_unseparated(Text::from(beginnings.join(" | ").as_str())).push_unseparated(")");
+    }
+    for part in &traces.parts {
+        any.push("fuzzy LIKE ").push_bind_unseparated(Text::from(format!("%{part}%").as_str()));
+    }
+    sql.push(") AND search_resembles(words, ").push_bind(Text::from(word.text.as_str()));
+    sql.push(format_args!(", {}, {})", word.errors(), word.begins));
 }
 
 fn conditions(query: &SearchQuery, sql: &mut QueryBuilder<Postgres>) {
@@ -150,11 +184,12 @@ mod tests {
             text.split_once(" AS rows WHERE ").map(|(_, conditions)| conditions.to_owned()).unwrap()
         };
         assert_eq!(statement(&SearchQuery::default()), "true) ");
-        let query = SearchQuery { words: "'); -- it budget".into(), agent: Some("bob".into()), ..Default::default() };
+        let query = SearchQuery { words: "'); -- it quays".into(), agent: Some("bob".into()), ..Default::default() };
         assert_eq!(
             statement(&query),
-            "true AND (words @@ to_tsquery('simple', $2)) AND (words @@ to_tsquery('simple', $3) OR fuzzy %> $4) \
-             AND agent = $5) "
+            "true AND (words @@ to_tsquery('simple', $4)) AND (words @@ to_tsquery('simple', $5) \
+             OR (words @@ to_tsquery('simple', $6) OR fuzzy LIKE $7 OR fuzzy LIKE $8) AND search_resembles(words, $9, 1, true)) \
+             AND agent = $10) "
         );
     }
 }

@@ -52,9 +52,9 @@ macro_rules! thread {
             day!("(updated_at AT TIME ZONE 'UTC')"),
             "updated_at, greatest(last_sequence, described_at, placed_at) AS sequence, NULL::text AS thread, ",
             $words,
-            " AS words, left(",
+            " AS words, search_folded(left(",
             $title,
-            ", 1000) || ' ' || left(summary, 10000) AS fuzzy FROM threads ",
+            ", 1000) || ' ' || left(summary, 10000)) AS fuzzy FROM threads ",
             $rest
         )
     };
@@ -67,7 +67,7 @@ pub(super) const THREADS: &str = thread!("title", "words", "WHERE title <> ''");
 /// the indexes `threads_untitled` and `messages_of_thread`.
 pub(super) const UNTITLED: &str = thread!(
     "opening",
-    "setweight(to_tsvector('simple', translate(opening, '@./:_-', '      ')), 'A') || words",
+    "setweight(to_tsvector('simple', search_words(opening)), 'A') || words",
     "LEFT JOIN LATERAL (SELECT left(btrim(regexp_replace(left(messages.text, 500), '\\s+', ' ', 'g')), 120) AS beginning \
      FROM messages WHERE messages.agent = threads.agent AND messages.thread_id = threads.thread_id \
      AND messages.sequence IS NOT NULL AND messages.role <> 'failure' AND messages.text ~ '\\S' \
@@ -77,14 +77,14 @@ pub(super) const TASKS: &str = concat!(
     "SELECT 'task' AS kind, task_id::text AS id, agent, user_id, left(title, 65536) AS title, ",
     "left(concat_ws(' ', trigger, condition, definition ->> 'text'), 65536) AS text, NULL::jsonb AS keywords, action, kind AS type, status, ",
     day!("(changed_at AT TIME ZONE 'UTC')"),
-    "changed_at AS updated_at, changed_sequence AS sequence, NULL::text AS thread, words, left(title, 1000) || ' ' || steps AS fuzzy ",
+    "changed_at AS updated_at, changed_sequence AS sequence, NULL::text AS thread, words, search_folded(left(title, 1000) || ' ' || steps) AS fuzzy ",
     "FROM tasks"
 );
 pub(super) const MEMORIES: &str = concat!(
     "SELECT 'memory' AS kind, memory_id::text AS id, agent, user_id, left(subject, 65536) AS title, ",
     "left(content, 65536) AS text, definition -> 'keywords' AS keywords, NULL::jsonb AS action, kind AS type, NULL::text AS status, ",
     day!("coalesce(day, (updated_at AT TIME ZONE 'UTC')::date)"),
-    "updated_at, sequence, NULL::text AS thread, words, left(named, 1000) || ' ' || left(content, 10000) AS fuzzy FROM memories"
+    "updated_at, sequence, NULL::text AS thread, words, search_folded(left(named, 1000) || ' ' || left(content, 10000)) AS fuzzy FROM memories"
 );
 
 /// What users said to agents, once it was delivered, and what these said to users.
@@ -92,7 +92,7 @@ pub(super) const MESSAGES: &str = concat!(
     "SELECT 'message' AS kind, event_id::text AS id, agent, user_id, '' AS title, left(text, 65536) AS text, ",
     "NULL::jsonb AS keywords, NULL::jsonb AS action, role AS type, NULL::text AS status, ",
     day!("(ts AT TIME ZONE 'UTC')"),
-    "ts AS updated_at, changed AS sequence, thread_id AS thread, words, left(text, 10000) AS fuzzy ",
+    "ts AS updated_at, changed AS sequence, thread_id AS thread, words, search_folded(left(text, 10000)) AS fuzzy ",
     "FROM messages WHERE sequence IS NOT NULL AND agent IS NOT NULL AND user_id IS NOT NULL ",
     "AND (role = 'agent' OR role = 'user' AND delivered IS NOT NULL)"
 );
@@ -107,7 +107,7 @@ macro_rules! state {
             "CASE WHEN user_id = '' THEN 'agent' ELSE 'user' END AS type, ",
             "CASE WHEN deleted THEN 'deleted' END AS status, ",
             day!("(updated_at AT TIME ZONE 'UTC')"),
-            "updated_at, sequence, NULL::text AS thread, words, key || ' ' || left(content, 10000) AS fuzzy FROM inner_state",
+            "updated_at, sequence, NULL::text AS thread, words, search_folded(key || ' ' || left(content, 10000)) AS fuzzy FROM inner_state",
             $rest
         )
     };

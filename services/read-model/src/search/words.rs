@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::folding::{folded, is_of_word};
+
 /// Words of a search that are looked for, and the letters of one. The search engine looks for no more than ten.
 const WORDS: usize = 10;
 const LETTERS: usize = 64;
@@ -12,7 +14,7 @@ const TWO_TYPOS: usize = 9;
 /// A word that is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// In small letters.
+    /// As it is compared ([`folded`]).
     pub text: String,
     /// Whether more may follow it: that goes for the last one, which may be still being written.
     pub begins: bool,
@@ -21,8 +23,8 @@ pub struct Word {
 /// The words of a search, each once.
 pub fn words(query: &str) -> Vec<Word> {
     let mut seen = BTreeSet::new();
-    let mut words: Vec<Word> = tokens(query)
-        .map(|(_, word)| word.chars().take(LETTERS).collect::<String>().to_lowercase())
+    let mut words: Vec<Word> = tokens(&folded(query))
+        .map(|(_, word)| word.chars().take(LETTERS).collect::<String>())
         .filter(|word| seen.insert(word.clone()))
         .take(WORDS)
         .map(|text| Word { text, begins: false })
@@ -33,17 +35,31 @@ pub fn words(query: &str) -> Vec<Word> {
     words
 }
 
-/// The runs of letters and digits of a text, and where they begin.
+/// The runs of letters, with their marks, and digits of a text, and where they begin.
 pub fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|token| !token.is_empty())
+    text.split(|letter| !is_of_word(letter))
+        .filter(|token| token.contains(char::is_alphanumeric))
         .map(|token| (token.as_ptr() as usize - text.as_ptr() as usize, token))
 }
 
+/// What a text has that holds a misspelling of a word: one of these at least.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traces {
+    /// Beginnings of words.
+    pub beginnings: BTreeSet<String>,
+    /// Parts of words, of three letters at least, so that an index of trigrams finds them.
+    pub parts: BTreeSet<String>,
+}
+
 impl Word {
-    /// Whether a letter of it may be wrong.
-    pub fn may_differ(&self) -> bool {
-        self.text.chars().count() >= ONE_TYPO
+    /// How many letters of it may be wrong; the first one counts twice, as it does for Meilisearch. In scripts without spaces, none.
+    pub fn errors(&self) -> usize {
+        match self.text.chars().count() {
+            _ if self.is_unspaced() => 0,
+            TWO_TYPOS.. => 2,
+            ONE_TYPO.. => 1,
+            _ => 0,
+        }
     }
 
     /// Whether it is of a script without spaces, where a word is a part of a longer run.
@@ -53,19 +69,43 @@ impl Word {
 
     /// Whether a run of letters and digits is this word, begins with it, or is a misspelling of it.
     pub fn fits(&self, token: &str) -> bool {
-        let token: Vec<char> = token.to_lowercase().chars().take(2 * LETTERS).collect();
+        let token: Vec<char> = folded(token).chars().take(2 * LETTERS).collect();
         let word: Vec<char> = self.text.chars().collect();
         if token == word || self.begins && token.starts_with(&word) {
             return true;
         }
-        let most = match word.len() {
-            TWO_TYPOS.. => 2,
-            ONE_TYPO.. => 1,
-            _ => return false,
-        };
+        let most = self.errors().saturating_sub(usize::from(token.first() != word.first()));
+        if most == 0 {
+            return false;
+        }
         let beginnings = (word.len() - most..=word.len() + most).filter_map(|length| token.get(..length));
         distance(&word, &token) <= most
             || self.begins && beginnings.into_iter().any(|token| distance(&word, token) <= most)
+    }
+
+    /// What misspellings of it leave as it is: of two parts one, of three parts one. Two letters that are swapped where parts meet
+    /// change both, so these are cut when they are swapped, too.
+    pub fn traces(&self) -> Traces {
+        let letters: Vec<char> = self.text.chars().collect();
+        let errors = self.errors();
+        let cuts: Vec<usize> = (1..=errors).map(|part| part * letters.len() / (errors + 1)).collect();
+        let mut traces = Traces { beginnings: BTreeSet::new(), parts: BTreeSet::new() };
+        for swaps in 0..1_usize << cuts.len() {
+            let mut letters = letters.clone();
+            cuts.iter()
+                .enumerate()
+                .filter(|(bit, _)| swaps & (1 << bit) != 0)
+                .for_each(|(_, cut)| letters.swap(cut - 1, *cut));
+            let mut begin = 0;
+            for end in cuts.iter().copied().chain([letters.len()]) {
+                let part = letters.get(begin..end).unwrap_or_default().iter().collect();
+                // A single error leaves the first letter as it is, and so whatever is before it.
+                let into = if errors == 1 && begin == 0 { &mut traces.beginnings } else { &mut traces.parts };
+                into.insert(part);
+                begin = end;
+            }
+        }
+        traces
     }
 }
 
@@ -127,11 +167,72 @@ mod tests {
         assert_eq!((distance("", "ab"), distance("ab", ""), distance("abc", "xyz")), (2, 2, 3));
     }
 
+    /// Every way to change, add, leave out or swap a letter.
+    fn misspelt(word: &str) -> BTreeSet<String> {
+        let letters: Vec<char> = word.chars().collect();
+        let mut all = BTreeSet::new();
+        for at in 0..=letters.len() {
+            let (head, tail) = letters.split_at(at);
+            let mut add = |parts: &[&[char]]| all.insert(parts.concat().iter().collect());
+            add(&[head, &['x'], tail]);
+            if let [first, rest @ ..] = tail {
+                add(&[head, rest]);
+                add(&[head, &['x'], rest]);
+                if let [second, rest @ ..] = rest {
+                    add(&[head, &[*second, *first], rest]);
+                }
+            }
+        }
+        all.remove(word);
+        all
+    }
+
+    #[test]
+    fn whatever_is_misspelt_leaves_a_trace() {
+        for text in ["crane", "budget", "harbour", "invoices", "marketing", "procurement", "собака"] {
+            for begins in [false, true] {
+                let word = Word { text: text.into(), begins };
+                let traces = word.traces();
+                assert!(traces.parts.iter().all(|part| part.chars().count() >= 3), "{traces:?}");
+                let more = |one: &String| if word.errors() == 2 { misspelt(one) } else { BTreeSet::new() };
+                let once = misspelt(text);
+                let all: BTreeSet<String> = once.iter().flat_map(more).chain(once.clone()).collect();
+                let fitting: Vec<String> = all.into_iter().filter(|other| word.fits(other)).collect();
+                assert!(
+                    once.iter()
+                        .filter(|one| one.chars().next() == text.chars().next())
+                        .all(|one| fitting.contains(one))
+                );
+                for other in fitting {
+                    let is_traced = traces.beginnings.iter().any(|part| other.starts_with(part))
+                        || traces.parts.iter().any(|part| other.contains(part));
+                    assert!(is_traced, "{other} for {text}: {traces:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_first_letter_counts_twice() {
+        let word = |text: &str| Word { text: text.into(), begins: false };
+        assert!(!word("budget").fits("dudget") && !word("budget").fits("ubdget") && !word("budget").fits("udget"));
+        assert!(word("marketing").fits("narketing") && !word("marketing").fits("narketimg"));
+    }
+
+    #[test]
+    fn letters_in_several_parts_are_letters() {
+        assert_eq!(texts("Jo\u{308}rg Weiß, हिन्दी ง่าย"), ["jorg", "weiß", "हिन्दी", "งาย"]);
+        assert_eq!(texts("½ ㎏ ＡＢＣ"), ["1", "2", "kg", "abc"]);
+        assert!(words("jörg")[0].fits("JO\u{308}RG"));
+        assert_eq!(tokens("Jo\u{308}rg\u{200d}, \u{200d} x").map(|(at, _)| at).collect::<Vec<_>>(), [0, 15]);
+    }
+
     #[test]
     fn short_words_are_exact_and_long_ones_may_be_misspelt() {
         let word = |text: &str, begins| Word { text: text.into(), begins };
         assert!(word("bob", false).fits("Bob") && !word("bob", false).fits("bab"));
         assert!(word("sarha", false).fits("Sarah") && !word("sahra", false).fits("Zebra"));
+        assert!(!word("预算会议室", false).fits("预算会议厅"));
         assert!(word("marketting", false).fits("marketing") && !word("markt", false).fits("marketing"));
         assert!(word("mark", true).fits("marketing") && !word("mark", false).fits("marketing"));
         assert!(word("markat", true).fits("marketing") && !word("markat", false).fits("marketing"));

@@ -302,7 +302,9 @@ fn skip(first: DateTime, earliest: DateTime, rule: &ICalendarRecurrenceRule) -> 
         ICalendarFrequency::Monthly | ICalendarFrequency::Yearly => return first,
     };
     let step = unit * i64::from(rule.interval.unwrap_or(1).max(1));
-    let ahead = seconds(earliest).saturating_sub(seconds(first));
+    // Of the step in which it begins, BYSETPOS sees but what is left of it: nothing of that step may be wanted.
+    let cut = if rule.bysetpos.is_empty() { 0 } else { step };
+    let ahead = seconds(earliest).saturating_sub(seconds(first)).saturating_sub(cut);
     if rule.count.is_some() || ahead < step {
         return first;
     }

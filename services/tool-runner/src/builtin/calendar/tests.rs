@@ -308,10 +308,16 @@ proptest! {
         freq in prop_oneof![Just("DAILY"), Just("WEEKLY"), Just("HOURLY")],
         interval in 1_u16..40,
         first in 1_i8..28,
-        by in prop_oneof![Just(""), Just(";BYDAY=MO,TH"), Just(";BYMONTH=3,7")],
+        by in prop_oneof![
+            Just(""), Just(";BYDAY=MO,TH"), Just(";BYMONTH=3,7"), Just(";BYDAY=MO,WE,FR;BYSETPOS=2"), Just(";BYDAY=TU,SU;BYSETPOS=-1"),
+        ],
+        week in prop_oneof![Just(""), Just(";WKST=SU"), Just(";WKST=WE")],
     ) {
         let by = if freq == "HOURLY" { "" } else { by };
-        let rule = format!("RRULE:FREQ={freq};INTERVAL={interval}{by}");
+        // Sets of days are taken from weeks.
+        let (interval, week) = if by.contains("BYSETPOS") { (interval % 4 + 1, week) } else { (interval, "") };
+        let freq = if by.contains("BYSETPOS") { "WEEKLY" } else { freq };
+        let rule = format!("RRULE:FREQ={freq};INTERVAL={interval}{by}{week}");
         let text = event(&format!("202508{first:02}T100000"), &rule);
         let calendar = read(&text, "file", &TimeZone::UTC);
         let late = Span::new(at("2026-03-10T00:00"), at("2026-03-24T00:00"));

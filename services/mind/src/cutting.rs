@@ -1,0 +1,81 @@
+//! Texts of which a part is left out, and the note that says so.
+
+use std::ops::Range;
+
+/// What stands where a text was cut, around the number of bytes, and before what follows of it.
+const BEFORE_NOTE: &str = "… (";
+const BEHIND_NOTE: &str = " bytes left out)";
+const BEFORE_REST: &str = " …";
+
+/// Where a text was cut before, and how many bytes were left out there.
+struct Note {
+    place: Range<usize>,
+    left_out: usize,
+}
+
+/// A text without this part of it, and what of it is left out: with what was left out there before. A note of that is left out whole.
+pub fn without(text: &str, part: Range<usize>) -> String {
+    let (mut begin, mut end) = (part.start, part.end);
+    let (mut in_notes, mut before) = (0_usize, 0_usize);
+    for Note { place, left_out } in
+        notes(text).filter(|note| note.place.start < part.end && note.place.end > part.start)
+    {
+        (begin, end) = (begin.min(place.start), end.max(place.end));
+        in_notes += place.len();
+        before = before.saturating_add(left_out);
+    }
+    let left_out = (end - begin).saturating_sub(in_notes).saturating_add(before);
+    let (kept, rest) = (text.get(..begin).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    let before_rest = if rest.is_empty() { "" } else { BEFORE_REST };
+    format!("{kept}{BEFORE_NOTE}{left_out}{BEHIND_NOTE}{before_rest}{rest}")
+}
+
+fn notes(text: &str) -> impl Iterator<Item = Note> {
+    text.match_indices(BEFORE_NOTE).filter_map(|(begin, before)| {
+        let (number, rest) = text.get(begin + before.len()..)?.split_once(BEHIND_NOTE)?;
+        let left_out = number.parse().ok()?;
+        let end = text.len() - rest.strip_prefix(BEFORE_REST).unwrap_or(rest).len();
+        Some(Note { place: begin..end, left_out })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::thread::cut_to;
+
+    fn is_whole(text: &str, whole: usize) -> bool {
+        let (kept, missing) = notes(text)
+            .fold((text.len(), 0), |(kept, missing), note| (kept - note.place.len(), missing + note.left_out));
+        kept + missing == whole
+    }
+
+    proptest! {
+        /// However often a text is cut, and wherever, it says how much of it is missing.
+        #[test]
+        fn what_is_cut_again_says_all_that_is_missing(
+            word in "[a-z é预]{1,12}", times in 200..2_000usize, parts in prop::collection::vec((0..100usize, 1..100usize, any::<bool>()), 1..8),
+        ) {
+            let whole = word.repeat(times);
+            let mut text = whole.clone();
+            for (from, length, is_end) in parts {
+                let begin = text.floor_char_boundary(text.len() * from / 100);
+                let end = if is_end { text.len() } else { text.ceil_char_boundary((begin + text.len() * length / 100).min(text.len())) };
+                text = if is_end { cut_to(&text, begin.max(8)) } else { without(&text, begin..end) };
+                prop_assert!(is_whole(&text, whole.len()), "{text}");
+            }
+            let bytes = text.len() / 2;
+            let cut = cut_to(&text, bytes);
+            prop_assert_eq!(cut_to(&cut, bytes), cut);
+        }
+    }
+
+    #[test]
+    fn a_note_that_somebody_wrote_does_no_harm() {
+        let huge = format!("a… ({} bytes left out) …b… (3 bytes left out)", usize::MAX);
+        assert!(without(&huge, 1..huge.len()).contains(&usize::MAX.to_string()));
+        assert_eq!(without("a… (many bytes left out)", 1..4), "a… (3 bytes left out) … (many bytes left out)");
+    }
+}
