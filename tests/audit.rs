@@ -109,12 +109,19 @@ fn replies(records: &[Record]) -> Vec<String> {
     let answered = events().filter(|event| matches!(event.event, Some(Event::Joined(_))) || replied(event));
     let answered = answered.filter_map(|event| sent.get(&event.correlation_id));
     let mut wrong = once("reply", delivered.iter().copied(), answered);
-    let joined = events().filter_map(|event| {
-        let Some(Event::Joined(joined)) = &event.event else { return None };
-        Some((event, sent.get(&joined.into_correlation_id)))
+    // A turn of something else that happened is told to its user in the end, and with that to whoever's message joined it.
+    let is_told = |turn: &str| {
+        let mut said = events().filter_map(|event| Some((event, event.say()?)));
+        said.any(|(event, say)| say.r#final && event.correlation_id == turn)
+    };
+    let strays = events().filter(|event| {
+        let Some(Event::Joined(joined)) = &event.event else { return false };
+        match sent.get(&joined.into_correlation_id) {
+            Some(into) => !delivered.contains(&into),
+            None => !is_told(&joined.into_correlation_id),
+        }
     });
-    let strays = joined.filter(|(_, into)| into.is_none_or(|into| !delivered.contains(&into)));
-    wrong.extend(strays.map(|(event, _)| format!("{} was joined to no message", event.correlation_id)));
+    wrong.extend(strays.map(|event| format!("{} was joined to nothing that was answered", event.correlation_id)));
     wrong
 }
 

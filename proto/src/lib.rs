@@ -6,6 +6,8 @@
 
 mod body;
 pub mod json;
+// Generated code in it matches on every oneof, of however many kinds that have anything personal.
+#[allow(clippy::single_match)]
 pub mod personal;
 pub mod time;
 mod values;

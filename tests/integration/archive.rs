@@ -2,7 +2,7 @@
 //! beginning nothing is made.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::Path,
     process::{Output, Stdio},
 };
@@ -18,10 +18,13 @@ use tokio::{process::Command, time::timeout};
 
 use crate::{
     command_line::kairo,
+    relay::Relay,
     world::{DEADLINE, Wanted, World, agent, scenario::USUAL},
 };
 
 const AGENT: &str = "default";
+/// What reads the log.
+const READING: &str = "CONSUMER.CREATE.KAIRO_EVENTS";
 
 /// A command for operators, as who may read streams.
 pub fn command(world: &World, arguments: &[&str]) -> Command {
@@ -109,21 +112,20 @@ async fn what_is_archived_is_read_as_log_and_joined_with_what_came_since() {
     world.end().await;
 }
 
-/// It is killed when it begins to write a segment, and when all but the manifest is written: the archive is what it was.
+/// It is killed when it begins to read, and leaves a part of a segment or of a manifest, as one does that is killed while it writes: the
+/// archive is what it was.
 async fn killed_on_the_way(world: &World, archive: &Path, through: u64) {
     let manifest = fs::read(archive.join("manifest.json")).unwrap();
     let part = archive.join("0002");
     fs::create_dir_all(&part).unwrap();
     let segment = part.join(format!("{EVENTS_STREAM}-{:020}.jsonl.gz", through + 1));
     for at in [segment, archive.join("manifest.json.new")] {
-        assert!(std::process::Command::new("mkfifo").arg(&at).status().unwrap().success());
-        let mut archiving = command(world, &["archive", archive.to_str().unwrap()]).spawn().unwrap();
-        // Until it opens the pipe to write.
-        let pipe = at.clone();
-        let opened = tokio::task::spawn_blocking(move || File::open(pipe).unwrap());
-        let _reader = timeout(DEADLINE, opened).await.expect("it never came so far").unwrap();
+        let relay = Relay::holding_behind(&world.nats.url(), READING).await;
+        let mut archiving = command(world, &["archive", archive.to_str().unwrap()]);
+        let mut archiving = archiving.env("KAIRO_NATS__URL", relay.url()).spawn().unwrap();
+        timeout(DEADLINE, relay.holds()).await.expect("it never came so far");
         archiving.kill().await.unwrap();
-        fs::remove_file(&at).unwrap();
+        fs::write(&at, "half of").unwrap();
         assert_eq!(fs::read(archive.join("manifest.json")).unwrap(), manifest);
         let verified = archived(world, &["verify", archive.to_str().unwrap()]).await;
         assert_eq!((&verified["fits"], &verified["through"]), (&json!(true), &json!(through)), "{verified}");

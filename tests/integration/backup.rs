@@ -27,6 +27,7 @@ use tokio::{process::Command, time::timeout};
 use crate::{
     command_line::kairo,
     forgetting::{AGENT, MARK, OTHER, wanted},
+    relay::Relay,
     world::{DEADLINE, World, agent, connect, log::Log},
 };
 
@@ -275,14 +276,10 @@ async fn damage_is_named(world: &World, backup: &Path) {
 
 /// A restore that is killed when the log is filled and its keys are not: nobody takes the log for one.
 async fn killed_halfway(world: &mut World, backup: &Path, end: u64) {
-    let keys = files(backup, "DATA_KEYS").remove(0);
-    let (aside, bytes) = (keys.with_extension("aside"), fs::read(&keys).unwrap());
-    fs::rename(&keys, &aside).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(&keys).status().unwrap().success());
-    let mut restoring = command(world, &["restore", backup.to_str().unwrap()]).spawn().unwrap();
-    // It is read once to be held to its checksum; when its turn has come nobody writes, and the restore waits there.
-    let pipe = keys.clone();
-    tokio::task::spawn_blocking(move || fs::write(&pipe, bytes).unwrap()).await.unwrap();
+    let relay = Relay::holding_behind(&world.nats.url(), "STREAM.RESTORE.KV_KAIRO_DATA_KEYS").await;
+    let mut restore = command(world, &["restore", backup.to_str().unwrap()]);
+    let mut restoring = restore.env("KAIRO_NATS__URL", relay.url()).spawn().unwrap();
+    timeout(DEADLINE, relay.holds()).await.expect("the keys were never restored");
     let is_filled = async {
         let nats = world.bus.nats().unwrap();
         // Nobody tells how far it is: asking is all there is.
@@ -290,7 +287,6 @@ async fn killed_halfway(world: &mut World, backup: &Path, end: u64) {
     };
     timeout(DEADLINE, is_filled).await.expect("the log was never filled");
     restoring.kill().await.unwrap();
-    fs::rename(&aside, &keys).unwrap();
     let started = world.stack.restart(Service::Router, 0).await.unwrap_err().to_string();
     assert!(started.contains("kairo restore"), "{started}");
     let provisioned = world.stack.provision().await.unwrap_err().to_string();

@@ -177,16 +177,17 @@ async fn users_of_two_issuers_with_the_same_claim_are_two() {
     assert_eq!((users[0].as_str(), users[2].as_str()), ("ann", "third-ann"));
     assert!(users[1].starts_with("oidc-") && users[1].ends_with("-ann"), "{users:?}");
     // What each says is theirs alone, and nobody speaks as another.
-    for at in 0..3 {
-        let said = json!({ "user": users[at], "text": format!("from {at}") });
+    for (at, user) in users.iter().enumerate() {
+        let said = json!({ "user": user, "text": format!("from {at}") });
         assert_eq!(of(at, "ann").post("/v1/messages", said.clone()).await.0, 202);
         for other in (0..3).filter(|other| *other != at) {
             assert_eq!(of(other, "ann").post("/v1/messages", said.clone()).await.0, 403, "{other} as {at}");
         }
     }
     world.settled().await;
-    for at in 0..3 {
-        let (status, told) = of(at, "ann").get(&format!("/v1/conversations/default?user={}", users[at])).await;
+    world.projected().await;
+    for (at, user) in users.iter().enumerate() {
+        let (status, told) = of(at, "ann").get(&format!("/v1/conversations/default?user={user}")).await;
         assert!(status == 200 && told.to_string().contains(&format!("from {at}")), "{told}");
     }
     // Nor by a name of the first issuer's own that looks like theirs.

@@ -232,36 +232,6 @@ async fn a_user_answers_what_an_mcp_server_asks_in_a_call() {
 }
 
 #[tokio::test]
-async fn what_an_mcp_server_asks_outlives_the_runtime_that_waits_for_the_call() {
-    let everything = Tools::of_this_checkout().unwrap().mcp_everything().expect("Node is needed").to_owned();
-    let mut world =
-        start(wanted(json!({ "name": "all", "command": everything })).replicas(Service::AgentRuntime, 2)).await;
-    let message = json!({ "user": "ann", "agent": "default", "text": "ask me" });
-    let sent = world.send_as(&message).await;
-    let asks = |event: &EventJson| event.type_name == v1::ToolProgress::TYPE;
-    let told = world.log.wait(move |event| asks(event) && event.payload.get("question").is_some()).await;
-    for replica in 0..2 {
-        world.stack.kill9(Service::AgentRuntime, replica).await.unwrap();
-        world.stack.restart(Service::AgentRuntime, replica).await.unwrap();
-    }
-
-    let (_, inbox) = world.get("/v1/inbox?user=ann").await;
-    let id = inbox["questions"][0]["question_id"].as_str().unwrap_or_else(|| panic!("{inbox}")).to_owned();
-    assert_eq!(told.payload["question"]["question_id"], json!(id), "it is the same question");
-    let answer = json!({ "user": "ann", "action": "accept", "content": { "name": "Ann Lee", "integer": 7 } });
-    let (status, answered) = world.post(&format!("/v1/questions/{id}"), &answer).await;
-    assert_eq!(status, 200, "{answered}");
-    let reply = world.reply(&sent).await;
-    assert!(reply.contains("Ann Lee"), "{reply}");
-    let events = world.events_of(&sent).await;
-    let count = |type_name: &str| events.iter().filter(|event| event.type_name == type_name).count();
-    assert_eq!((count(v1::ToolInvoke::TYPE), count(v1::ToolResult::TYPE)), (1, 1), "it is asked and called once");
-    let questions = events.iter().filter(|event| asks(event) && event.payload.get("question").is_some()).count();
-    assert_eq!(questions, 1);
-    world.end().await;
-}
-
-#[tokio::test]
 async fn a_chat_client_is_asked_in_the_conversation_what_an_mcp_server_asks() {
     let everything = Tools::of_this_checkout().unwrap().mcp_everything().expect("Node is needed").to_owned();
     let world = start(wanted(json!({ "name": "all", "command": everything }))).await;

@@ -18,10 +18,7 @@ use kairo_core::{
 };
 use kairo_proto::{
     Body,
-    v1::{
-        AgentAction, AgentDecision, Ask, DecidedEvent, Task, TaskAnswer, TaskChanged, TaskDue, TaskEnded,
-        TaskScheduled, agent_action::Action, decided_event::Event,
-    },
+    v1::{AgentDecision, DecidedEvent, Task, TaskChanged, TaskDue, TaskScheduled, decided_event::Event},
 };
 use kairo_tests::login;
 use tokio_util::sync::CancellationToken;
@@ -254,44 +251,6 @@ async fn a_decision_sets_timers_and_takes_them_back() {
     let second = decision(&a, vec![changed(canceled, "canceled")]);
     bus.append(&second, first.sequence).await.unwrap();
     assert_eq!(tasks(&due_by(&bus, at).await), [(kept, 1)]);
-    shutdown.cancel();
-    running.await.unwrap();
-}
-
-#[tokio::test]
-async fn a_request_that_was_answered_is_never_late() {
-    let server = Server::start().await;
-    let bus = server.bus().await;
-    let shutdown = CancellationToken::new();
-    let effects = Arc::new(Effects::new(&bus));
-    let (driven, stop) = (bus.clone(), shutdown.clone());
-    let running = tokio::spawn(async move { consume(&driven, Consumer::AgentRuntimeEffects, effects, stop).await });
-    let [answered, left] = [(); 2].map(|()| ids::entering());
-    let at = soon(3_000);
-    let asks = |request: Uuid| {
-        let ask = Ask { agent: "b".into(), kind: "work".into(), due_at: at.to_string(), ..Default::default() };
-        DecidedEvent {
-            event_id: request.to_string(),
-            correlation_id: request.to_string(),
-            event: Some(Event::Action(AgentAction { action: Some(Action::Ask(ask)) })),
-            ..Default::default()
-        }
-    };
-    let ended = TaskEnded {
-        status: "completed".into(),
-        answer: Some(TaskAnswer { agent: "a".into(), request_id: answered.to_string(), ..Default::default() }),
-        ..Default::default()
-    };
-    let mut asked = decision(&agent("a"), Vec::new());
-    asked.body = AgentDecision { events: vec![asks(answered), asks(left)], ..Default::default() }.into();
-    let asked = bus.append(&asked, 0).await.unwrap();
-    dealt_with(&bus, asked.sequence).await;
-    let mut answer = decision(&agent("b"), Vec::new());
-    let event = Some(Event::TaskEnded(ended));
-    let ended = DecidedEvent { correlation_id: answered.to_string(), event, ..Default::default() };
-    answer.body = AgentDecision { events: vec![ended], ..Default::default() }.into();
-    bus.append(&answer, 0).await.unwrap();
-    assert_eq!(tasks(&due_by(&bus, at).await), [(left, 1)]);
     shutdown.cancel();
     running.await.unwrap();
 }

@@ -58,13 +58,8 @@ impl Effects {
                 let envelope = self.caused_by(record, decided, id, correlation);
                 // Whose the task was, its answer is.
                 let owner = record.envelope.whose.of_part(decided.position).unwrap_or_default();
-                let request = Uuid::parse_str(&body.request_id);
                 let answer = Outgoing::new(&AGENT_ANSWER, &agent, envelope, body).whose(Whose::user(owner));
                 self.bus.publish(&answer).await?;
-                // It is not late any more. Behind the answer, which stands in the log when the timer is gone.
-                if let Ok(request) = request {
-                    self.bus.disarm(request, decided).await?;
-                }
             }
         }
         Ok(())

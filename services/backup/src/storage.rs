@@ -296,7 +296,7 @@ impl Storage {
         let Wanted { path, bytes, sha256 } = file;
         let unfinished = path.beside(".part").map_err(|error| self.misnamed(&error))?;
         let written = |source| BackupError::File { action: "write", path: unfinished.shown(root), source };
-        let unlike = |why: String| BackupError::damaged(format!("{}/{path}", self.place), why);
+        let unlike = |why: String| BackupError::Refused(format!("{}/{path}: {why}", self.place));
         let found = self.objects.get(&self.key(path.as_str())).await.map_err(self.error("be read"))?;
         let mut pieces = found.into_stream();
         let mut out = tokio::fs::File::from_std(beneath::create(root, &unfinished).map_err(written)?);

@@ -10,9 +10,9 @@
 use crate::subjects::{
     AGENT_ANSWER, AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND, AGENT_DECISION, AGENT_DEFINED, AGENT_FORGOTTEN,
     AGENT_IMPORTED, AGENT_MESSAGE, AGENT_REQUEST, BASIS, CAPABILITIES, CATALOGUE, EMAIL_RECEIVED, EPOCH,
-    PROCESS_CANCELED, PROCESS_EXITED, PROCESS_PROGRESS, PROCESS_SPAWNED, Route, TASK_DUE, TASK_TRIGGERED, TOOL_INVOKE,
-    TOOL_PROGRESS, TOOL_RESULT, USER_APPROVAL, USER_CHOICE, USER_COMMAND, USER_FORGET, USER_FORGOTTEN, USER_MESSAGE,
-    USER_SWITCHED, USER_UNDELIVERED,
+    PROCESS_CANCELED, PROCESS_EXITED, PROCESS_PROGRESS, PROCESS_REPLY, PROCESS_SPAWNED, Route, TASK_DUE,
+    TASK_TRIGGERED, TOOL_INVOKE, TOOL_ORDER, TOOL_PROGRESS, TOOL_RESULT, USER_APPROVAL, USER_CHOICE, USER_COMMAND,
+    USER_FORGET, USER_FORGOTTEN, USER_MESSAGE, USER_SWITCHED, USER_UNDELIVERED,
 };
 
 /// The header that says where in the log a message stood first that was carried forward.
@@ -30,7 +30,7 @@ pub enum Carrying {
 }
 
 /// Each subject of the log, with what is carried of it and why.
-pub const SUBJECTS: [(Route, Carrying, &str); 32] = [
+pub const SUBJECTS: [(Route, Carrying, &str); 34] = [
     (AGENT_DECISION, Carrying::Last, "guards decisions"),
     (AGENT_DEFINED, Carrying::Last, "an agent's profile; guards the next one"),
     (AGENT_IMPORTED, Carrying::Last, "guards the next part of a conversation"),
@@ -40,9 +40,11 @@ pub const SUBJECTS: [(Route, Carrying, &str); 32] = [
     (USER_FORGOTTEN, Carrying::Last, "that a user was forgotten"),
     (EMAIL_RECEIVED, Carrying::All, "which mails of a mailbox are known; guards the next one"),
     (TOOL_INVOKE, Carrying::Last, "guards a ledger"),
+    (TOOL_ORDER, Carrying::Last, "guards a ledger"),
     (TOOL_RESULT, Carrying::Last, "guards a ledger"),
     (PROCESS_SPAWNED, Carrying::Last, "guards a ledger"),
     (PROCESS_CANCELED, Carrying::Last, "guards a ledger"),
+    (PROCESS_REPLY, Carrying::Last, "guards a ledger"),
     (PROCESS_EXITED, Carrying::Last, "guards a ledger"),
     (CATALOGUE, Carrying::Last, "the tools in force; guards the next catalogue"),
     (CAPABILITIES, Carrying::Last, "the programs in force; guards the next ones"),

@@ -332,7 +332,7 @@ mod tests {
         let of_an_agent: Vec<u64> = all.iter().copied().filter(|at| !(1_000..2_000).contains(at)).collect();
         assert_eq!(counted(&of_an_agent), (3, 2, 2_500, 1_500));
         let [cook, bob] = ["cook", "bob"].map(|name| Name::parse(name).unwrap());
-        assert_eq!(without(&checkpoint, &BTreeMap::from([(bob, vec![7; 32])])), [cook.clone()]);
+        assert_eq!(without(&checkpoint, &BTreeMap::from([(bob, vec![7; 32])])), std::slice::from_ref(&cook));
         assert_eq!(without(&checkpoint, &BTreeMap::from([(cook, vec![7; 32])])), []);
     }
 

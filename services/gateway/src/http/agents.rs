@@ -5,7 +5,6 @@ mod composition;
 mod defining;
 mod profile;
 mod sessions;
-mod shown;
 mod submodules;
 
 use axum::{
@@ -18,6 +17,7 @@ use kairo_proto::v1::{AgentProfile, AgentRow, DefineAgentResponse, GetAgentRespo
 
 use super::{
     Gateway,
+    answer::Told,
     body::JsonBody,
     query,
     read_consistency::{Answer, Asked},
@@ -32,7 +32,6 @@ use crate::{
 pub use defining::{Defining, Written};
 pub use profile::{MAX_MISSION, Traits, next_run_after, read};
 pub use sessions::{COST, Sessions, cost, tokens};
-use shown::Shown;
 pub use submodules::{list as list_submodules, submodule};
 
 /// Creates an agent (201) or changes it (200). The definition it has already is not written again.
@@ -74,7 +73,7 @@ pub async fn get(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
     asked: Asked,
-) -> Result<Answer<Shown<ListAgentsResponse>>, Problem> {
+) -> Result<Answer<Told<ListAgentsResponse>>, Problem> {
     let (after, limit) = asked.read(|query| read_page(query, &gateway.config))?;
     let snapshot = asked.snapshot(&gateway).await?;
     let mut agents = query::answered(&gateway, snapshot.agents()).await?;
@@ -86,7 +85,7 @@ pub async fn get(
     agents.truncate(page);
     agents.iter_mut().for_each(|agent| withhold(agent, &caller));
     let next_after = agents.last().filter(|_| more).map(|agent| agent.agent.clone());
-    Ok(Answer::of(&snapshot, Shown(ListAgentsResponse { agents, next_after, ..Default::default() })))
+    Ok(Answer::of(&snapshot, Told(ListAgentsResponse { agents, next_after, ..Default::default() })))
 }
 
 fn read_page(url_query: Option<&str>, config: &GatewayConfig) -> Result<(Option<Name>, Option<u32>), Problem> {
@@ -102,7 +101,7 @@ pub async fn one(
     Extension(caller): Extension<Caller>,
     path: Result<Path<String>, PathRejection>,
     asked: Asked,
-) -> Result<Answer<Shown<GetAgentResponse>>, Problem> {
+) -> Result<Answer<Told<GetAgentResponse>>, Problem> {
     let name = query::agent(path)?;
     asked.nothing_else()?;
     let snapshot = asked.snapshot(&gateway).await?;
@@ -113,7 +112,7 @@ pub async fn one(
     };
     let mut agent = agent.ok_or_else(unknown)?;
     withhold(&mut agent, &caller);
-    Ok(Answer::of(&snapshot, Shown(GetAgentResponse { agent: Some(agent), ..Default::default() })))
+    Ok(Answer::of(&snapshot, Told(GetAgentResponse { agent: Some(agent), ..Default::default() })))
 }
 
 /// Users need not read how an agent is instructed, which may be what keeps it from telling them, nor what it does for

@@ -87,7 +87,9 @@ impl Log {
             return None;
         }
         let (_, turn) = self.state.due(record.sequence)?;
-        goes_on_by_thinking(turn).then(|| (turn.thread_id.clone(), turn.user.clone()))
+        // Nobody is answered in a thread of work.
+        let is_heard = goes_on_by_thinking(turn) && !self.state.is_work_thread(&turn.thread_id);
+        is_heard.then(|| (turn.thread_id.clone(), turn.user.clone()))
     }
 
     fn thread_named(&self, record: &Record) -> Option<(String, String)> {

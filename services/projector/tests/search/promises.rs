@@ -148,19 +148,19 @@ impl Draw {
         let most = forms::errors_allowed(&near);
         if most > 0 {
             let other = self.misspelt(&near, most);
-            let texts = [&near, &other].map(|word| self.text(&[word.clone()], script));
+            let texts = [&near, &other].map(|word| self.text(std::slice::from_ref(word), script));
             for (asked, first) in [&near, &other].into_iter().zip(&texts) {
                 let words = self.written(asked, script);
                 let (expected, first) = (texts.to_vec(), Some(first.clone()));
                 self.questions.push(Question { words, script, expected, first });
             }
         }
-        self.text(&[far.clone()], script);
+        self.text(std::slice::from_ref(&far), script);
         let too_far = self.misspelt(&far, most + 1);
         let asked = self.written(&too_far, script);
         self.asked(asked, script, &[]);
         // A wrong first letter counts twice.
-        let text = self.text(&[begun.clone()], script);
+        let text = self.text(std::slice::from_ref(&begun), script);
         let begun: String = [script.letter()].into_iter().chain(begun.chars().skip(1)).collect();
         let expected = if most == 2 { vec![&text] } else { Vec::new() };
         let asked = self.written(&begun, script);

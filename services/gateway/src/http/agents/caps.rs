@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::sessions::{COST, cost, tokens};
 use crate::{
     config::GatewayConfig,
-    fields::{Fields, TIME, text},
+    fields::{Fields, text},
     http::Gateway,
     problem::{FieldError, Problem},
 };
@@ -27,8 +27,6 @@ pub fn read(fields: &mut Fields<Value>) -> Option<Caps> {
 }
 
 fn within(mut fields: Fields<Value>) -> Result<Caps, Problem> {
-    // Of a profile that was read: what is counted does not begin anew by putting it again, nor at a time of the client's choice.
-    fields.optional("since", TIME, text(|it| it.parse::<Timestamp>().ok()));
     let caps = Caps {
         tokens_per_day: tokens(&mut fields, "tokens_per_day"),
         tokens_in_total: tokens(&mut fields, "tokens_in_total"),

@@ -88,15 +88,11 @@ fn perception(mut fields: Fields<Value>) -> Result<Perception, Problem> {
     let expected = format!("the name of a tool, of 1 to {MAX_TOOL_NAME} bytes");
     let tool = fields.required("tool", expected, text(at_most(MAX_TOOL_NAME)));
     let expected = format!("a JSON object of at most {MAX_ARGUMENTS} bytes");
-    let arguments = fields.optional("arguments", expected, arguments);
+    let arguments = fields.optional("arguments", expected, |value: &Value| {
+        let text = value.to_string();
+        (value.is_object() && text.len() <= MAX_ARGUMENTS).then_some(text)
+    });
     fields.complete(|| Some(Perception { tool: tool?, arguments: arguments.unwrap_or_default() }))
-}
-
-/// A JSON object, or the text of one, as which a profile that is read has it.
-fn arguments(value: &Value) -> Option<String> {
-    let read = value.as_str().and_then(|text| serde_json::from_str(text).ok());
-    let text = read.as_ref().unwrap_or(value).to_string();
-    (read.as_ref().unwrap_or(value).is_object() && text.len() <= MAX_ARGUMENTS).then_some(text)
 }
 
 impl Defining<'_> {

@@ -54,11 +54,11 @@ fn bounds(mut fields: Fields<Value>) -> Result<SessionBounds, crate::problem::Pr
     fields.complete(|| Some(bounds))
 }
 
-/// A number of tokens; 0 where it is not given. A profile that is read has it as a text, as proto3's JSON mapping wants.
+/// A number of tokens; 0 where it is not given.
 pub fn tokens(fields: &mut Fields<Value>, field: &'static str) -> u64 {
     let any = format!("0 to {MAX_TOKENS} (0: any number)");
-    let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
-    fields.optional(field, any, |value| number(value).filter(|tokens| *tokens <= MAX_TOKENS)).unwrap_or_default()
+    let tokens = fields.optional(field, any, |value| value.as_u64().filter(|tokens| *tokens <= MAX_TOKENS));
+    tokens.unwrap_or_default()
 }
 
 /// An amount of money.
