@@ -176,7 +176,9 @@ impl Deliberation<'_> {
 
     /// The turns that are answered with this one: of the same thread or, where that is not known yet, of the same user.
     fn joined_with(&self, turn_id: Uuid) -> Vec<(Uuid, &Turn)> {
-        let Some(own) = self.turn(turn_id) else { return Vec::new() };
+        // Nobody is answered in a thread of work, which may be the same user's.
+        let own = self.turn(turn_id).filter(|own| !self.mind.is_work_thread(&own.thread_id));
+        let Some(own) = own else { return Vec::new() };
         let together = |turn: &Turn| match turn.unplaced {
             Some(_) => turn.user == own.user,
             None => turn.thread_id == own.thread_id,
