@@ -59,6 +59,8 @@ async fn world(server: &OtherServer, tools: &[&str], longest: &str) -> World {
     };
     let wanted = model(wanted, "BASE_URL", &server.url("/v1"));
     let wanted = model(wanted, "MAX_OUTPUT_TOKENS", longest);
+    // On a busy machine the server takes longer to come back than the default tries last.
+    let wanted = wanted.env(Service::AgentRuntime, "KAIRO_AGENT_RUNTIME__OUTAGE_TRIES", "20");
     let world = wanted.start().await;
     let profile = json!({ "agent": AGENT, "prompt": "You are brief.", "tools": tools, "max_steps": 4 });
     let answer = world.post("/v1/agents", &profile).await;

@@ -167,6 +167,8 @@ async fn users_of_two_issuers_with_the_same_claim_are_two() {
     let settings =
         |at: usize, prefix: &str| servers[at].settings(json!({ "issuer": issuers[at], "user_prefix": prefix }));
     let world = trusting(&[settings(0, ""), settings(1, ""), settings(2, "third")]).start().await;
+    let profile = json!({ "agent": "default", "prompt": "Answer." });
+    assert_eq!(caller(&world, ADMIN).post("/v1/agents", profile).await.0, 201);
     let of = |at: usize, sub: &str| caller(&world, &key.token("a", &claims(json!({ "iss": issuers[at], "sub": sub }))));
     let mut users = Vec::new();
     for at in 0..3 {
@@ -183,6 +185,12 @@ async fn users_of_two_issuers_with_the_same_claim_are_two() {
         for other in (0..3).filter(|other| *other != at) {
             assert_eq!(of(other, "ann").post("/v1/messages", said.clone()).await.0, 403, "{other} as {at}");
         }
+    }
+    world.settled().await;
+    world.projected().await;
+    for (at, user) in users.iter().enumerate() {
+        let (status, told) = of(at, "ann").get(&format!("/v1/conversations/default?user={user}")).await;
+        assert!(status == 200 && told.to_string().contains(&format!("from {at}")), "{told}");
     }
     // Nor by a name of the first issuer's own that looks like theirs.
     for at in [1, 2] {

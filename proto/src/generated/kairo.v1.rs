@@ -130,7 +130,7 @@ pub struct ProcessSpawned {
     pub program: ::prost::alloc::string::String,
     #[prost(string, repeated, tag = "6")]
     pub arguments: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether its action ends here, and the process goes on by itself (process.spawn), or with the process (process.run).
+    /// True for process.spawn, whose action ends now while the process goes on; false for process.run, whose action ends with the process.
     #[prost(bool, tag = "7")]
     pub background: bool,
     /// Stream sequence of the decision that asked for it.
@@ -209,7 +209,7 @@ impl ::prost::Name for ProcessCanceled {
         "/kairo.v1.ProcessCanceled".into()
     }
 }
-/// What came of an order to signal a process or to write to it.
+/// The outcome of an order to signal a process or to write to it.
 /// Type kairo.process.reply.v1 on kairo.process.<agent>.reply, emitted by process-supervisor under the guard of that subject.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessReply {

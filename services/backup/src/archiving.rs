@@ -208,7 +208,7 @@ fn as_written(path: &Path, file: &FileEntry) -> Result<(), BackupError> {
     }
     match last == file.last {
         true => past::keep_owners(path, file, owners.into_iter()),
-        false => Err(BackupError::damaged(file.path.shown(path), format!("it ends at {last}, not {}", file.last))),
+        false => Err(BackupError::damaged(file.path.full_path(path), format!("it ends at {last}, not {}", file.last))),
     }
 }
 

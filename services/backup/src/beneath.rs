@@ -36,23 +36,23 @@ const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 #[serde(try_from = "String", into = "String")]
 pub struct RelativePath(String);
 
-/// What is no path beneath a folder.
+/// The error of a text that is no [`RelativePath`]; it holds at most 80 characters of that.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no path beneath the folder: expected names with / between them, at most {LONGEST} bytes in all, none of them empty, \
      . or .., and no control characters"
 )]
-pub struct NoPath(String);
+pub struct InvalidPath(String);
 
 impl RelativePath {
     /// # Errors
     /// Where it could lead anywhere else than beneath the folder.
-    pub fn parse(text: &str) -> Result<Self, NoPath> {
+    pub fn parse(text: &str) -> Result<Self, InvalidPath> {
         let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains(|it: char| it.is_control());
         match text.len() <= LONGEST && text.split('/').all(is_name) {
             true => Ok(Self(text.to_owned())),
             // As much of it as an error shows.
-            false => Err(NoPath(text.chars().take(80).collect())),
+            false => Err(InvalidPath(text.chars().take(80).collect())),
         }
     }
 
@@ -72,20 +72,20 @@ impl RelativePath {
     ///
     /// # Errors
     /// Where the name becomes too long, or is none.
-    pub fn beside(&self, suffix: &str) -> Result<Self, NoPath> {
+    pub fn beside(&self, suffix: &str) -> Result<Self, InvalidPath> {
         Self::parse(&format!("{}{suffix}", self.0))
     }
 
-    /// As errors name it. Not to be opened: that would follow links.
-    pub fn shown(&self, root: &Path) -> PathBuf {
+    /// With the folder before it, to be shown in errors. Not to be opened: that would follow links.
+    pub fn full_path(&self, root: &Path) -> PathBuf {
         root.join(&self.0)
     }
 }
 
 impl TryFrom<String> for RelativePath {
-    type Error = NoPath;
+    type Error = InvalidPath;
 
-    fn try_from(text: String) -> Result<Self, NoPath> {
+    fn try_from(text: String) -> Result<Self, InvalidPath> {
         Self::parse(&text)
     }
 }
@@ -102,8 +102,8 @@ impl fmt::Display for RelativePath {
     }
 }
 
-impl From<NoPath> for io::Error {
-    fn from(error: NoPath) -> Self {
+impl From<InvalidPath> for io::Error {
+    fn from(error: InvalidPath) -> Self {
         Self::new(io::ErrorKind::InvalidInput, error)
     }
 }
@@ -140,9 +140,9 @@ pub fn create(root: &Path, path: &RelativePath) -> io::Result<File> {
     let (folder, name) = parent(root, path)?;
     match unlinkat(&folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(told(error)),
+        Err(error) => return Err(io_error(error)),
     }
-    Ok(File::from(openat(&folder, name, NEW_FILE, FILE_MODE).map_err(told)?))
+    Ok(File::from(openat(&folder, name, NEW_FILE, FILE_MODE).map_err(io_error)?))
 }
 
 /// Moves a file, in the place of what has the other name.
@@ -151,7 +151,7 @@ pub fn create(root: &Path, path: &RelativePath) -> io::Result<File> {
 /// Where it cannot be moved, or the way to it leads through a link.
 pub fn rename(root: &Path, from: &RelativePath, to: &RelativePath) -> io::Result<()> {
     let ((from, name), (to, new)) = (parent(root, from)?, parent(root, to)?);
-    renameat(&from, name, &to, new).map_err(told)
+    renameat(&from, name, &to, new).map_err(io_error)
 }
 
 /// Removes a name; one that is gone is gone. What a link leads to stays.
@@ -162,7 +162,7 @@ pub fn remove(root: &Path, path: &RelativePath) -> io::Result<()> {
     let (folder, name) = parent(root, path)?;
     match unlinkat(&folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(told(error)),
+        Err(error) => Err(io_error(error)),
     }
 }
 
@@ -174,7 +174,7 @@ pub fn make(root: &Path, path: &RelativePath) -> io::Result<()> {
     let (folder, name) = parent(root, path)?;
     match mkdirat(&folder, name, FOLDER_MODE) {
         Ok(()) | Err(Errno::EXIST) => enter(&folder, name).map(drop),
-        Err(error) => Err(told(error)),
+        Err(error) => Err(io_error(error)),
     }
 }
 
@@ -186,8 +186,8 @@ pub fn files(root: &Path, path: &RelativePath) -> io::Result<Vec<RelativePath>> 
     let (folder, name) = parent(root, path)?;
     let folder = enter(&folder, name)?;
     let mut files = Vec::new();
-    for entry in Dir::read_from(&folder).map_err(told)? {
-        let entry = entry.map_err(told)?;
+    for entry in Dir::read_from(&folder).map_err(io_error)? {
+        let entry = entry.map_err(io_error)?;
         let Some(file) = entry.file_name().to_str().ok().and_then(|name| path.beside(&format!("/{name}")).ok()) else {
             continue;
         };
@@ -205,18 +205,18 @@ pub fn files(root: &Path, path: &RelativePath) -> io::Result<Vec<RelativePath>> 
 /// Where it cannot be written, or the way to it leads through a link.
 pub fn sync(root: &Path, path: Option<&RelativePath>) -> io::Result<()> {
     let folder = match path {
-        None => opened(root)?,
+        None => open_root(root)?,
         Some(path) => {
             let (folder, name) = parent(root, path)?;
             enter(&folder, name)?
         }
     };
-    fsync(&folder).map_err(told)
+    fsync(&folder).map_err(io_error)
 }
 
 fn open(root: &Path, path: &RelativePath, flags: OFlags) -> io::Result<File> {
     let (folder, name) = parent(root, path)?;
-    let file = File::from(openat(&folder, name, flags, FILE_MODE).map_err(told)?);
+    let file = File::from(openat(&folder, name, flags, FILE_MODE).map_err(io_error)?);
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::other("it is no regular file")),
@@ -226,17 +226,17 @@ fn open(root: &Path, path: &RelativePath, flags: OFlags) -> io::Result<File> {
 /// The folder that a path is in, opened, and its name there.
 fn parent<'p>(root: &Path, path: &'p RelativePath) -> io::Result<(OwnedFd, &'p str)> {
     let (folders, name) = path.split();
-    let mut folder = opened(root)?;
+    let mut folder = open_root(root)?;
     for name in folders.into_iter().flat_map(|folders| folders.split('/')) {
         folder = enter(&folder, name)?;
     }
     Ok((folder, name))
 }
 
-fn opened(root: &Path) -> io::Result<OwnedFd> {
+fn open_root(root: &Path) -> io::Result<OwnedFd> {
     // Its last name may be a link: it is of whoever runs the command.
     let flags = AS_FOLDER.difference(OFlags::NOFOLLOW);
-    rustix::fs::open(root, flags, Mode::empty()).map_err(told)
+    rustix::fs::open(root, flags, Mode::empty()).map_err(io_error)
 }
 
 fn enter(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
@@ -248,7 +248,7 @@ fn enter(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     })
 }
 
-fn told(error: Errno) -> io::Error {
+fn io_error(error: Errno) -> io::Error {
     match error {
         Errno::LOOP => io::Error::other("it is a link: links are not followed"),
         error => error.into(),

@@ -194,7 +194,7 @@ impl Folder {
             }
             beneath::remove(&self.path, &entry.path)
         };
-        destroyed().map_err(BackupError::file("write over", entry.path.shown(&self.path)))
+        destroyed().map_err(BackupError::file("write over", entry.path.full_path(&self.path)))
     }
 }
 

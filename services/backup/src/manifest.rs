@@ -217,7 +217,8 @@ impl Manifest {
 }
 
 impl Part {
-    /// Whether its files are in its folder, each named once in the whole manifest, and its consumers are named as consumers can be.
+    /// Refuses files outside the folder of the part, files that the manifest names twice (`named` has those of the parts before), and
+    /// names that no consumer can have.
     fn check<'m>(&'m self, named: &mut BTreeSet<&'m RelativePath>) -> Result<(), Unusable> {
         let number = self.number;
         let own = folder::part(number);

@@ -173,7 +173,7 @@ pub(crate) fn owner(subject: &str) -> Option<&str> {
     subject.split('.').nth(2)
 }
 
-/// What the file is called that says whose messages another one has: as that, with this behind it.
+/// The suffix of owners files: `FILE.owners` lists the users whose messages `FILE` has.
 pub(crate) const OWNERS_OF: &str = ".owners";
 
 fn owners_of(file: &FileEntry) -> io::Result<RelativePath> {
@@ -194,7 +194,7 @@ pub(crate) fn keep_owners(
         }
         encoder.finish()?.sync_all()
     };
-    written().map_err(BackupError::file("write", file.path.shown(path).with_extension("gz.owners")))
+    written().map_err(BackupError::file("write", file.path.full_path(path).with_extension("gz.owners")))
 }
 
 /// Whose messages a file has; none where that is not known, or said of another file.

@@ -57,7 +57,7 @@ impl<'f> Writer<'f> {
         };
         let mut text = serde_json::to_vec(line).unwrap_or_default();
         text.push(b'\n');
-        open.encoder.write_all(&text).map_err(BackupError::file("write", open.path.shown(self.folder)))?;
+        open.encoder.write_all(&text).map_err(BackupError::file("write", open.path.full_path(self.folder)))?;
         open.messages += 1;
         open.uncompressed += text.len() as u64;
         open.content_bytes +=
@@ -84,7 +84,7 @@ impl<'f> Writer<'f> {
         let path = RelativePath::parse(&format!("{}-{first:020}.jsonl.gz", self.prefix));
         let path = path.map_err(|error| BackupError::damaged(self.folder, error.to_string()))?;
         let file = beneath::create(self.folder, &path);
-        let file = file.map_err(BackupError::file("write", path.shown(self.folder)))?;
+        let file = file.map_err(BackupError::file("write", path.full_path(self.folder)))?;
         let encoder = GzEncoder::new(Summed::new(BufWriter::new(file)), Compression::fast());
         let last_stored = Timestamp::UNIX_EPOCH;
         Ok(Open { path, encoder, messages: 0, content_bytes: 0, uncompressed: 0, first, last: first, last_stored })
@@ -97,7 +97,7 @@ impl<'f> Writer<'f> {
             buffered.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
             Ok((sha256, bytes))
         };
-        let (sha256, bytes) = ended().map_err(BackupError::file("write", path.shown(self.folder)))?;
+        let (sha256, bytes) = ended().map_err(BackupError::file("write", path.full_path(self.folder)))?;
         self.done.push(FileEntry { path, sha256, bytes, messages, content_bytes, first, last, last_stored });
         Ok(())
     }
@@ -138,7 +138,7 @@ impl<W: Write> Write for Summed<W> {
 /// # Errors
 /// Where it is not, or cannot be read.
 pub fn hold(folder: &Path, entry: &FileEntry) -> Result<(), BackupError> {
-    let path = entry.path.shown(folder);
+    let path = entry.path.full_path(folder);
     let mut file = beneath::read(folder, &entry.path).map_err(BackupError::file("read", &path))?;
     let (mut sum, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);
     loop {
@@ -195,7 +195,7 @@ impl Lines {
                 return Ok(Some(line));
             }
             let Some(entry) = self.files.next() else { return Ok(None) };
-            let path = entry.path.shown(&self.folder);
+            let path = entry.path.full_path(&self.folder);
             let file = beneath::read(&self.folder, &entry.path).map_err(BackupError::file("read", &path))?;
             let lines = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
             self.open = Some(Reading { path, lines, left: entry.messages });
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((entry.first, entry.last, entry.messages, entry.content_bytes), (3, 9, 3, 300));
         hold(folder.path(), &entry).unwrap();
         assert_eq!(read(folder.path(), &entry).unwrap(), [3, 5, 9]);
-        let path = entry.path.shown(folder.path());
+        let path = entry.path.full_path(folder.path());
         let mut bytes = std::fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         std::fs::write(&path, &bytes).unwrap();

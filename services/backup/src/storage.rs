@@ -24,7 +24,7 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    beneath::{self, NoPath, RelativePath},
+    beneath::{self, InvalidPath, RelativePath},
     error::BackupError,
     folder::{self, Folder, MANIFEST},
     manifest::{FileEntry, LOG, MOST, Manifest},
@@ -67,15 +67,15 @@ struct Fetched {
     manifest: Option<(Manifest, UpdateVersion)>,
 }
 
-/// A file that is wanted, and what it is to be.
-struct Wanted {
+/// A file to fetch, with the size in bytes and the SHA-256 that it must have.
+struct RemoteFile {
     path: RelativePath,
     bytes: u64,
     /// None of what only stands beside others: nothing that counts is in it, and it is fetched each time.
     sha256: Option<String>,
 }
 
-impl From<FileEntry> for Wanted {
+impl From<FileEntry> for RemoteFile {
     fn from(FileEntry { path, bytes, sha256, .. }: FileEntry) -> Self {
         Self { path, bytes, sha256: Some(sha256) }
     }
@@ -269,13 +269,13 @@ impl Storage {
             .await
     }
 
-    /// What stands beside files of the manifest and says whose messages they have.
-    async fn beside(&self, manifest: &Manifest) -> Result<Vec<Wanted>, BackupError> {
+    /// The owners files in storage: each lists the users whose messages a file of the manifest has.
+    async fn beside(&self, manifest: &Manifest) -> Result<Vec<RemoteFile>, BackupError> {
         let named: BTreeSet<&str> = manifest.files().map(|file| file.path.as_str()).collect();
         let found = self.there(None).await?.into_iter().filter_map(|(file, bytes)| {
             let is_beside = file.strip_suffix(OWNERS_OF).is_some_and(|file| named.contains(file));
             let path = RelativePath::parse(&file).ok().filter(|_| is_beside)?;
-            Some(Wanted { path, bytes, sha256: None })
+            Some(RemoteFile { path, bytes, sha256: None })
         });
         Ok(found.collect())
     }
@@ -292,10 +292,10 @@ impl Storage {
     }
 
     /// Fetches a file: it is there whole and as the manifest says, or not at all.
-    async fn fetched(&self, root: &Path, file: Wanted, progress: Progress<'_>) -> Result<(), BackupError> {
-        let Wanted { path, bytes, sha256 } = file;
+    async fn fetched(&self, root: &Path, file: RemoteFile, progress: Progress<'_>) -> Result<(), BackupError> {
+        let RemoteFile { path, bytes, sha256 } = file;
         let unfinished = path.beside(".part").map_err(|error| self.misnamed(&error))?;
-        let written = |source| BackupError::File { action: "write", path: unfinished.shown(root), source };
+        let written = |source| BackupError::File { action: "write", path: unfinished.full_path(root), source };
         let unlike = |why: String| BackupError::Refused(format!("{}/{path}: {why}", self.place));
         let found = self.objects.get(&self.key(path.as_str())).await.map_err(self.error("be read"))?;
         let mut pieces = found.into_stream();
@@ -318,12 +318,12 @@ impl Storage {
                 "it is not the file that was written: expected {bytes} bytes of another SHA-256"
             )));
         }
-        beneath::rename(root, &unfinished, &path).map_err(BackupError::file("write", path.shown(root)))?;
+        beneath::rename(root, &unfinished, &path).map_err(BackupError::file("write", path.full_path(root)))?;
         progress(path.as_str());
         Ok(())
     }
 
-    fn misnamed(&self, error: &NoPath) -> BackupError {
+    fn misnamed(&self, error: &InvalidPath) -> BackupError {
         BackupError::damaged(format!("{}/{MANIFEST}", self.place), error.to_string())
     }
 
@@ -352,10 +352,10 @@ impl Storage {
         }
         stream::iter(&files)
             .map(|(to, file)| async move {
-                let opened = beneath::read(path, file).map_err(BackupError::file("read", file.shown(path)))?;
+                let opened = beneath::read(path, file).map_err(BackupError::file("read", file.full_path(path)))?;
                 let mut bytes = Vec::new();
                 let read = tokio::fs::File::from_std(opened).read_to_end(&mut bytes).await;
-                read.map_err(BackupError::file("read", file.shown(path)))?;
+                read.map_err(BackupError::file("read", file.full_path(path)))?;
                 self.objects.put(&self.key(to.as_str()), bytes.into()).await.map_err(self.error("be written"))?;
                 progress(file.as_str());
                 Ok::<_, BackupError>(())
@@ -406,7 +406,7 @@ impl Storage {
 }
 
 /// A file of a part as who puts it there names it: of two that make the same part at once, neither writes over the other's.
-fn named(file: &RelativePath, own: &str) -> Result<RelativePath, NoPath> {
+fn named(file: &RelativePath, own: &str) -> Result<RelativePath, InvalidPath> {
     RelativePath::parse(&file.as_str().replacen(".jsonl", &format!(".{own}.jsonl"), 1))
 }
 

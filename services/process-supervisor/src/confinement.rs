@@ -107,8 +107,8 @@ impl Enforced {
                 (self.ports, ports),
                 (
                     self.signals,
-                    "programs may signal other processes of their user: the Landlock of this kernel does not restrict \
-                     it (Linux 6.12)",
+                    "programs may signal other processes of their user, and reach abstract Unix sockets unless they have a \
+                     network of their own: the Landlock of this kernel does not restrict it (Linux 6.12)",
                 ),
             ]
             .into_iter()

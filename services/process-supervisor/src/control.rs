@@ -9,8 +9,8 @@ use std::{sync::Arc, time::Duration};
 use futures::{Stream, StreamExt, stream};
 use kairo_core::{
     bus::{
-        self, Bus, BusError,
-        orders::Order,
+        Bus, BusError,
+        orders::{Order, Orders},
         port::{Heard, Subscription},
     },
     ids::Name,
@@ -24,10 +24,7 @@ use tokio::{
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::{
-    orders::Orders,
-    requests::{Requests, refused},
-};
+use crate::requests::{Requests, refused};
 
 /// Questions dealt with at once, as a stop is answered when it is over. More are refused.
 const QUESTIONS: usize = 1_024;
@@ -45,14 +42,14 @@ pub struct Answering {
 }
 
 impl Answering {
-    pub async fn begin(requests: Requests, orders: Orders, from: bus::orders::Orders) -> Result<Self, BusError> {
-        let bus = requests.bus.clone();
+    pub async fn begin(requests: Requests, orders: Orders) -> Result<Self, BusError> {
+        let (bus, requests) = (requests.bus.clone(), Arc::new(requests));
         let own = bus.subscribe(control_of(bus.instance.as_str())).await?;
         let any = bus.subscribe_in_turn(SUPERVISORS_CONTROL).await?;
         let tails = bus.subscribe(TAILS).await?;
         let answers = TaskTracker::new();
-        let listening = listen(Arc::new(requests), stream::select(own, any), tails, answers.clone());
-        let following = follow(Arc::new(orders), from, answers.clone());
+        let listening = listen(requests.clone(), stream::select(own, any), tails, answers.clone());
+        let following = follow(requests, orders, answers.clone());
         let (listening, following) = (bus.spawn(listening), bus.spawn(following));
         Ok(Self { listening: AbortOnDropHandle::new(listening), following: AbortOnDropHandle::new(following), answers })
     }
@@ -67,22 +64,22 @@ impl Answering {
     }
 }
 
-async fn follow(orders: Arc<Orders>, from: bus::orders::Orders, answers: TaskTracker) {
-    let bus = orders.bus.clone();
+async fn follow(requests: Arc<Requests>, orders: Orders, answers: TaskTracker) {
+    let bus = requests.bus.clone();
     let room = Arc::new(Semaphore::new(ORDERS));
-    from.follow(|order| {
-        if orders.concerns(&order) {
+    let following = orders.follow(|order| {
+        if requests.concerns(&order) {
             // Each by a task of its own: a process may be slow to read.
-            bus.spawn(answers.track_future(carry_out(orders.clone(), order, room.clone())));
+            bus.spawn(answers.track_future(carry_out(requests.clone(), order, room.clone())));
         }
-    })
-    .await;
+    });
+    following.await;
 }
 
-async fn carry_out(orders: Arc<Orders>, order: Order, room: Arc<Semaphore>) {
+async fn carry_out(requests: Arc<Requests>, order: Order, room: Arc<Semaphore>) {
     let is_stop = matches!(order.body.order, Some(tool_order::Order::Stop(_)));
     let _room = if is_stop { None } else { room.acquire_owned().await.ok() };
-    orders.carry_out(&order).await;
+    requests.carry_out(&order).await;
 }
 
 async fn listen(

@@ -100,7 +100,7 @@ pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch
     let Some(from_now_on) = waiting_for_nats(&bus, &shutdown, async || Orders::from_now_on(&bus).await).await? else {
         return Ok(());
     };
-    let answering = Answering::begin(supervisor.requests(), supervisor.orders(), from_now_on).await?;
+    let answering = Answering::begin(supervisor.requests(), from_now_on).await?;
     // After that: by the time that it is answered, the server knows whom to ask about processes.
     let published =
         waiting_for_nats(&bus, &shutdown, async || announcement::publish(&bus, &capabilities).await).await?;

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kairo_core::{
-    bus::{Bus, BusError, append::Outgoing, orders::Order},
+    bus::{BusError, append::Outgoing, orders::Order},
     envelope::{Envelope, Origin},
     ids,
     personal::Whose,
@@ -17,22 +17,12 @@ use uuid::Uuid;
 
 use crate::{
     events::{self, canceled_id},
-    ledgers::{Ledgers, Target},
+    ledgers::Target,
     process::Process,
-    registry::Registry,
-    requests::{self, Malformed, not_here, refused},
+    requests::{self, Malformed, Requests, not_here, refused},
 };
 
-/// Where orders are carried out.
-pub struct Orders {
-    pub bus: Bus,
-    pub registry: Arc<Registry>,
-    pub ledgers: Arc<Ledgers>,
-    /// Between asking a process to end and killing it, at most.
-    pub grace: Duration,
-}
-
-impl Orders {
+impl Requests {
     /// Whether this supervisor has anything to do about an order.
     pub fn concerns(&self, order: &Order) -> bool {
         order.body.holder == self.bus.instance.as_str() || self.process(order).is_some()
@@ -41,7 +31,7 @@ impl Orders {
     /// Does what is ordered, if the process runs here.
     pub async fn carry_out(&self, order: &Order) {
         let carried_out = match &order.body.order {
-            Some(tool_order::Order::Stop(stop)) => self.stop(order, stop.grace_ms).await,
+            Some(tool_order::Order::Stop(stop)) => self.end(order, stop.grace_ms).await,
             Some(tool_order::Order::Signal(_) | tool_order::Order::Write(_)) => self.pass_on(order).await,
             // A later build knows more of them.
             None => Ok(()),
@@ -56,9 +46,9 @@ impl Orders {
     }
 
     /// Says that the process is to end, and has it end, also where that could not be said.
-    async fn stop(&self, order: &Order, grace_ms: u64) -> Result<(), BusError> {
+    async fn end(&self, order: &Order, grace_ms: u64) -> Result<(), BusError> {
         let Some(process) = self.process(order) else { return Ok(()) };
-        let grace = requests::grace(self.grace, grace_ms);
+        let grace = self.grace_within(grace_ms);
         let target = Target { agent: &order.agent, action: process.action, after: order.body.target_after };
         let said = self.ledgers.cancel(target, &self.canceled(order, &process, grace)).await;
         process.cancel(grace).await;

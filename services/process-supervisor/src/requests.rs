@@ -31,7 +31,7 @@ const RECORDING: Duration = Duration::from_secs(10);
 const ORDERED: &str =
     "what is to be done to a process is an order in the log from epoch 10 on (kairo.tool.<agent>.order)";
 
-/// Where questions are dealt with.
+/// Where questions are dealt with, and orders ([`crate::orders`]).
 pub struct Requests {
     pub bus: Bus,
     pub registry: Arc<Registry>,
@@ -89,7 +89,7 @@ impl Requests {
         }
         if let Wish::Stop(by, stop) = wish {
             let target = Target { agent: &agent, action, after: request.after };
-            let stopped = self.stop(request, target, by, grace(self.grace, stop.grace_ms)).await;
+            let stopped = self.stop(request, target, by, self.grace_within(stop.grace_ms)).await;
             return Ok(stopped.unwrap_or_else(|error| refused(&format!("{error}; ask again in a moment"))));
         }
         let Some(process) = self.registry.find(&agent, action) else {
@@ -101,6 +101,14 @@ impl Requests {
             Wish::Look | Wish::Stop(..) => Ok(()),
         };
         Ok(after(outcome, &process))
+    }
+
+    /// The grace period of a stop: `asked_ms` milliseconds, or with 0 as many as are configured, which it never exceeds.
+    pub fn grace_within(&self, asked_ms: u64) -> Duration {
+        match asked_ms {
+            0 => self.grace,
+            asked_ms => self.grace.min(Duration::from_millis(asked_ms)),
+        }
     }
 
     /// Whether others ask for what is to be done, since they know no orders.
@@ -169,14 +177,6 @@ impl Requests {
                  will be in the log soon"
             )),
         }
-    }
-}
-
-/// The grace period of a stop: what is asked for, which is none with 0, and at most `limit`.
-pub fn grace(limit: Duration, asked_ms: u64) -> Duration {
-    match asked_ms {
-        0 => limit,
-        asked_ms => limit.min(Duration::from_millis(asked_ms)),
     }
 }
 

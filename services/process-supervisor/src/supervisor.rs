@@ -34,7 +34,6 @@ use crate::{
     lease::lease_ms,
     ledgers::Ledgers,
     live::Live,
-    orders::Orders,
     plan::{Actions, Asked, Disposition, Fact, Known, asked},
     policy::{Policy, Request},
     process::Process,
@@ -138,17 +137,7 @@ impl Supervisor {
         self.bus.metrics.observe(&PROCESSES_LIMIT, move |say| say(concurrent as f64, &[]));
     }
 
-    /// Where orders about the processes that run here are carried out.
-    pub fn orders(&self) -> Orders {
-        Orders {
-            bus: self.bus.clone(),
-            registry: self.registry.clone(),
-            ledgers: self.ledgers.clone(),
-            grace: self.config.limits.grace(),
-        }
-    }
-
-    /// Where questions about the processes that run here are dealt with.
+    /// Where questions and orders about the processes that run here are dealt with.
     pub fn requests(&self) -> Requests {
         Requests {
             bus: self.bus.clone(),

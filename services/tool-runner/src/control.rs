@@ -1,8 +1,8 @@
 //! Tools about what an agent has going: its processes, and any of its actions.
 //!
-//! Where a process or an action is at, the log says ([`watched`]); how a process is doing, its supervisor ([`supervisors`]). What
-//! is to be done to a call or a process is an order in the log ([`orders`]). A call names what it is about by the id the agent knows, and the agent's mind adds where
-//! in the log to look: without that, it is nothing of this agent's.
+//! Where a process or an action is at, the log says ([`watched`]); how a process is doing, its supervisor ([`supervisors`]). What is
+//! to be done to a call or a process is an order in the log ([`orders`]). A call names what it is about by the id the agent knows,
+//! and the agent's mind adds where in the log to look: without that, it is nothing of this agent's.
 
 mod action_cancel;
 mod describe;

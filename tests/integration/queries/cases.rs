@@ -126,7 +126,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("FROM actions WHERE ($1 <> 'open'", "'in_doubt', 'a1', NULL, {END}, 50", "actions_in_doubt"),
     (
         "FROM memories, LATERAL",
-        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 20, '''content'' & ''c4ca4238a0b923820dcc509a6f75849b'':*', ARRAY['c4ca4238a0b923820dcc509a6f75849b'], NULL, '''c4ca4238a0b923820dcc509a6f75849b'''",
+        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 20, '''content'' & ''c4ca4238a0b923820dcc509a6f75849b'':*', ARRAY['c4ca4238a0b923820dcc509a6f75849b'], NULL, '''c4ca4238a0b923820dcc509a6f75849b''', ARRAY['c4ca4238a0b923820dcc509a6f75849b']",
         "memories_by_word memories_by_form memories_by_name",
     ),
     ("day <= $7::date) ORDER BY memories.day", "'a7', NULL, NULL, NULL, NULL, NULL, NULL, 20", "memories_of_agent"),

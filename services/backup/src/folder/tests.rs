@@ -34,7 +34,7 @@ fn keys(manifest: &Manifest) -> &FileEntry {
     manifest.newest(DATA_KEYS).unwrap().files.first().unwrap()
 }
 
-/// What its manifest becomes when somebody else writes this path for that of the keys.
+/// The text of its manifest with this path in the place of that of the keys.
 fn with_path(path: &Path, to: &str) -> Result<Manifest, BackupError> {
     let file = path.join(MANIFEST);
     let mut manifest: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -92,8 +92,8 @@ fn what_is_destroyed_is_the_file_of_the_backup_and_not_what_stands_in_its_place(
                 symlink(&elsewhere, path.join(part(1))).unwrap();
             }
             false => {
-                fs::remove_file(keys.path.shown(&path)).unwrap();
-                symlink(&victim, keys.path.shown(&path)).unwrap();
+                fs::remove_file(keys.path.full_path(&path)).unwrap();
+                symlink(&victim, keys.path.full_path(&path)).unwrap();
             }
         }
         assert!(folder.destroy(keys).unwrap_err().to_string().contains("link"));
@@ -107,7 +107,7 @@ fn a_file_with_further_names_is_written_over_only_where_it_is_what_was_kept() {
     let path = both.path().join("backup");
     let (folder, manifest) = backup(&path);
     let (keys, other) = (keys(&manifest), both.path().join("other"));
-    let at = keys.path.shown(&path);
+    let at = keys.path.full_path(&path);
     // A copy of the folder by links has the same keys: they are to be gone there, too.
     fs::hard_link(&at, &other).unwrap();
     folder.destroy(keys).unwrap();

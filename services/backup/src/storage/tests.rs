@@ -162,7 +162,7 @@ async fn a_file_that_is_there_in_its_size_and_is_another_is_fetched_again() {
     let (storage, copy, manifest) = copied().await;
     let path = copy.path().join("copy");
     for entry in manifest.files() {
-        let at = entry.path.shown(&path);
+        let at = entry.path.full_path(&path);
         let mut bytes = std::fs::read(&at).unwrap();
         let last = bytes.last_mut().unwrap();
         *last ^= 1;
@@ -188,7 +188,7 @@ async fn what_somebody_put_in_the_place_of_a_file_is_not_taken_and_no_longer_tha
         let path = copy.path().join("copy");
         let refused = storage.copy(&path, &nobody).await.unwrap_err().to_string();
         assert!(refused.contains(entry.path.as_str()) && refused.contains("not the file"), "{refused}");
-        assert!(!entry.path.shown(&path).exists());
+        assert!(!entry.path.full_path(&path).exists());
     }
 }
 

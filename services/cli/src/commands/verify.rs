@@ -180,7 +180,7 @@ impl Arguments {
         let missing = proving.missing().into_iter().cloned().collect();
         let compared = comparing.map(kairo_replay::checkpoint::Comparing::end);
         let proof = proving.end();
-        let held = against.map(|against| against.held(compared, &proof, of_file.ends_at));
+        let held = against.map(|against| against.judge(compared, &proof, of_file.ends_at));
         Ok(Verified { proof, missing, broken, is_redacted: of_file.is_redacted, is_opened, held })
     }
 }

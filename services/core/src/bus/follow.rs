@@ -1,4 +1,5 @@
-//! Following the newest message of a subject, such as a catalogue in force.
+//! Following a subject: for as long as something has not come ([`Bus::wait_for`]), or its newest message, such as a catalogue in
+//! force ([`Newest`]).
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -9,6 +10,41 @@ use super::{
     port::{Cause, Start},
 };
 use crate::record::Record;
+
+impl Bus {
+    /// The first record of `filter` above sequence `after` that `pick` wants, once there is one: each is handed to it, in order. What
+    /// cannot be read is passed over. It has no limit; while the server is away it tries again, after longer and longer pauses.
+    pub async fn wait_for<T>(&self, filter: &str, mut after: u64, mut pick: impl FnMut(&Record) -> Option<T>) -> T {
+        let mut failures = 0;
+        loop {
+            match self.pick_from(filter, &mut after, &mut failures, &mut pick).await {
+                Ok(found) => return found,
+                Err(error) => tracing::debug!(filter, %error, "following broke off"),
+            }
+            failures += 1;
+            tokio::time::sleep(backoff(&self.limits, failures)).await;
+        }
+    }
+
+    /// Only what is stored is handed over: what was refused a place in the log may be heard on its subject all the same.
+    async fn pick_from<T>(
+        &self,
+        filter: &str,
+        after: &mut u64,
+        failures: &mut u64,
+        pick: &mut impl FnMut(&Record) -> Option<T>,
+    ) -> Result<T, Cause> {
+        let mut tail = self.tail_from(filter, Start::After(*after)).await?;
+        loop {
+            for raw in tail.next().await? {
+                (*after, *failures) = (raw.sequence, 0);
+                if let Some(found) = raw.read(self.limits.max_body_bytes).ok().and_then(|record| pick(&record)) {
+                    return Ok(found);
+                }
+            }
+        }
+    }
+}
 
 /// The newest readable message of a subject.
 pub struct Newest {

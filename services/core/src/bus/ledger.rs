@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use kairo_proto::{
-    About as BodyAbout, Body,
+    About, Body,
     about::{Process, Tool},
     v1::{ToolInvocation, ToolInvoke},
 };
@@ -88,7 +88,7 @@ impl Ledger {
     }
 
     async fn try_enter(&self, agent: &Name, since: u64, event: &Outgoing) -> Result<Entered, BusError> {
-        let About { actions, consents, by } = about(&event.body);
+        let Content { actions, consents, by } = content(&event.body);
         let needed: Vec<Uuid> =
             actions.iter().chain(consents.iter().filter(|it| it.begins).map(|it| &it.id)).copied().collect();
         let slot = self.windows.get(agent);
@@ -203,7 +203,7 @@ impl Ledger {
             .read_all(&self.row.of(agent), after, |raw| {
                 // What cannot be read is no entry, but the guard counts it.
                 let record = raw.read(limit).ok();
-                let About { actions, consents, by } = record.as_ref().map(|it| about(&it.body)).unwrap_or_default();
+                let Content { actions, consents, by } = record.as_ref().map(|it| content(&it.body)).unwrap_or_default();
                 window.add(raw.sequence, by, &actions, &consents);
             })
             .await
@@ -249,7 +249,7 @@ fn late(action: Uuid) -> Uuid {
 
 /// What an entry is about.
 #[derive(Debug, Default, PartialEq)]
-struct About<'b> {
+struct Content<'b> {
     actions: Vec<Uuid>,
     consents: Vec<Consent>,
     /// The replica that made it.
@@ -265,34 +265,34 @@ struct Consent {
     begins: bool,
 }
 
-fn about(body: &Body) -> About<'_> {
+fn content(body: &Body) -> Content<'_> {
     let (actions, by) = entry(body);
     let invoked = ToolInvoke::of(body).map(|invoke| invoke.actions.as_slice()).unwrap_or_default();
     let consent =
         |it: &ToolInvocation| Some(Consent { id: consent::used(&it.approval_id)?, begins: it.executor != NOBODY });
-    About { actions, consents: invoked.iter().filter_map(consent).collect(), by }
+    Content { actions, consents: invoked.iter().filter_map(consent).collect(), by }
 }
 
 /// The actions an entry is about, and the replica that made it.
 fn entry(body: &Body) -> (Vec<Uuid>, &str) {
     let (ids, by): (Vec<&String>, &str) = match body.about() {
-        BodyAbout::Tool(Tool::Invoke(it)) => (it.actions.iter().map(|action| &action.action_id).collect(), &it.runner),
+        About::Tool(Tool::Invoke(it)) => (it.actions.iter().map(|action| &action.action_id).collect(), &it.runner),
         // Beside the result that it comes after there may be one that came late.
-        BodyAbout::Tool(Tool::Result(result)) if result.late => {
+        About::Tool(Tool::Result(result)) if result.late => {
             let late = Uuid::parse_str(&result.action_id).map(late);
             return (late.into_iter().collect(), &result.runner);
         }
-        BodyAbout::Tool(Tool::Result(result)) => (vec![&result.action_id], &result.runner),
+        About::Tool(Tool::Result(result)) => (vec![&result.action_id], &result.runner),
         // Of whoever gives the order or replies to it: there may be any number about one process.
-        BodyAbout::Tool(Tool::Order(order)) => (vec![&order.by_action_id], &order.holder),
-        BodyAbout::Process(Process::Reply(reply)) => (vec![&reply.by_action_id], &reply.supervisor),
-        BodyAbout::Process(Process::Spawned(spawned)) => (vec![&spawned.action_id], &spawned.supervisor),
-        BodyAbout::Process(Process::Canceled(canceled)) => (vec![&canceled.action_id], &canceled.supervisor),
-        BodyAbout::Process(Process::Exited(exited)) => (vec![&exited.action_id], &exited.supervisor),
+        About::Tool(Tool::Order(order)) => (vec![&order.by_action_id], &order.holder),
+        About::Process(Process::Reply(reply)) => (vec![&reply.by_action_id], &reply.supervisor),
+        About::Process(Process::Spawned(spawned)) => (vec![&spawned.action_id], &spawned.supervisor),
+        About::Process(Process::Canceled(canceled)) => (vec![&canceled.action_id], &canceled.supervisor),
+        About::Process(Process::Exited(exited)) => (vec![&exited.action_id], &exited.supervisor),
         // Of these there may be any number.
-        BodyAbout::Tool(Tool::Progress(_)) | BodyAbout::Process(Process::Progress(_)) => (Vec::new(), ""),
-        BodyAbout::User(_) | BodyAbout::Agent(_) | BodyAbout::Decision(_) | BodyAbout::Decided(_) => (Vec::new(), ""),
-        BodyAbout::Outside(_) | BodyAbout::System(_) | BodyAbout::Live(_) => (Vec::new(), ""),
+        About::Tool(Tool::Progress(_)) | About::Process(Process::Progress(_)) => (Vec::new(), ""),
+        About::User(_) | About::Agent(_) | About::Decision(_) | About::Decided(_) => (Vec::new(), ""),
+        About::Outside(_) | About::System(_) | About::Live(_) => (Vec::new(), ""),
     };
     (ids.into_iter().filter_map(|id| Uuid::parse_str(id).ok()).collect(), by)
 }
@@ -319,15 +319,15 @@ mod tests {
             let action = ToolInvocation { action_id, approval_id, executor: executor.to_owned(), ..Default::default() };
             ToolInvoke { actions: vec![action], ..Default::default() }.into()
         };
-        let [begun, withdrawn] = ["tool-runner", NOBODY].map(|executor| about(&invoke(1, "c", executor)).consents);
+        let [begun, withdrawn] = ["tool-runner", NOBODY].map(|executor| content(&invoke(1, "c", executor)).consents);
         assert_eq!((begun[0].id, begun[0].begins, withdrawn[0].begins), (withdrawn[0].id, true, false));
-        assert!(about(&invoke(1, "", "tool-runner")).consents.is_empty());
-        assert_ne!(about(&invoke(1, "C", "tool-runner")).consents[0].id, begun[0].id);
+        assert!(content(&invoke(1, "", "tool-runner")).consents.is_empty());
+        assert_ne!(content(&invoke(1, "C", "tool-runner")).consents[0].id, begun[0].id);
 
         let mut window = Window { from: 0, last: 0, entries: BTreeMap::new(), order: VecDeque::new() };
         for (sequence, action) in [(3, 1), (5, 2)] {
             let body = invoke(action, "c", NOBODY);
-            let About { actions, consents, by } = about(&body);
+            let Content { actions, consents, by } = content(&body);
             window.add(sequence, by, &actions, &consents);
         }
         assert_eq!(window.about(&[begun[0].id])[&begun[0].id].sequence, 3);

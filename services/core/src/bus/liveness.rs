@@ -100,8 +100,8 @@ impl Liveness {
         self.answer(action, true)
     }
 
-    /// In a log whose readers know no orders ([`super::orders`]): asks the replica named `instance` to stop working on `action`; whether it did and was told. How the action ends
-    /// is still for that replica to say.
+    /// Asks the replica named `instance` to stop working on `action`; whether it was told. How the action ends is still for that
+    /// replica to say. For logs below epoch 10, whose readers know no orders ([`super::orders`]).
     pub async fn stop(&self, bus: &Bus, instance: &str, action: Uuid) -> bool {
         match instance == bus.instance.as_str() {
             true => self.answer(action, true),

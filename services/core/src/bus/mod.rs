@@ -1,9 +1,10 @@
 //! The bus: how services speak through JetStream, and the only place that knows how.
 //!
-//! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`follow`] look things up,
-//! [`objects`] keeps images and audio, [`consume`] drives a service, [`retrying`] deals again with what was set aside, [`timers`] and [`hooks`] wait for a time and for
-//! others, [`orders`] tells whoever has a call in hand to stop it, [`congestion`] tells which agents take no more, [`provision`] makes streams and consumers from the table of
-//! subjects, [`violations`] counts what NATS does not permit. All of it stands on [`port`], of which [`jetstream`] is the implementation that services run on.
+//! [`append`] writes (guarded or not), [`ledger`] writes at most once, [`read`] and [`follow`] look things up, [`objects`] keeps images
+//! and audio, [`consume`] drives a service, [`retrying`] deals again with what was set aside, [`timers`] and [`hooks`] wait for a time
+//! and for others, [`orders`] tells whoever has a call in hand to stop it, [`congestion`] tells which agents take no more,
+//! [`provision`] makes streams and consumers from the table of subjects, [`violations`] counts what NATS does not permit. All of it
+//! stands on [`port`], of which [`jetstream`] is the implementation that services run on.
 
 pub mod append;
 pub mod cancels;

@@ -1,20 +1,18 @@
 //! Following orders about calls and processes that are under way. They stand in the log, written by whoever carries out the call
 //! that gives one. Every replica that may have what an order is about in hand reads it there.
 
+use std::convert::Infallible;
+
 use kairo_proto::v1::ToolOrder;
 
-use super::{
-    Bus, BusError,
-    consume::backoff,
-    port::{Cause, Start},
-};
+use super::{Bus, BusError};
 use crate::{
     ids::Name,
-    record::{Raw, Record},
+    record::Record,
     subjects::{self, TOOL_ORDER},
 };
 
-/// An order, and whose it is.
+/// An order, and the agent whose call gives it.
 #[derive(Clone, Debug)]
 pub struct Order {
     pub agent: Name,
@@ -34,34 +32,18 @@ impl Orders {
         Ok(Self { bus: bus.clone(), after: bus.end().await? })
     }
 
-    /// Hands each order over, as they stand in the log, until it is dropped. `take` must not block.
-    pub async fn follow(mut self, mut take: impl FnMut(Order)) {
-        let mut failures = 0;
-        loop {
-            if let Err(error) = self.read(&mut take, &mut failures).await {
-                tracing::debug!(%error, "following orders broke off");
-            }
-            failures += 1;
-            tokio::time::sleep(backoff(&self.bus.limits, failures)).await;
-        }
-    }
-
-    async fn read(&mut self, take: &mut impl FnMut(Order), failures: &mut u64) -> Result<(), Cause> {
-        let mut tail = self.bus.tail_from(&TOOL_ORDER.stored_filter(), Start::After(self.after)).await?;
-        loop {
-            for raw in tail.next().await? {
-                *failures = 0;
-                self.after = raw.sequence;
-                order(&raw, self.bus.limits.max_body_bytes).into_iter().for_each(&mut *take);
-            }
-        }
+    /// Hands each order over, as they stand in the log, until it is dropped. `take` must not block. An order that cannot be read is
+    /// passed over: whoever gave it waits in vain, and says so.
+    pub async fn follow(self, mut take: impl FnMut(Order)) {
+        let hand_over = |record: &Record| -> Option<Infallible> {
+            order(record).into_iter().for_each(&mut take);
+            None
+        };
+        match self.bus.wait_for(&TOOL_ORDER.stored_filter(), self.after, hand_over).await {}
     }
 }
 
-/// What cannot be read orders nothing: whoever gave it waits in vain, and says so.
-fn order(raw: &Raw, max_body_bytes: usize) -> Option<Order> {
-    let record = raw.read(max_body_bytes).ok()?;
+fn order(record: &Record) -> Option<Order> {
     let (_, agent) = subjects::route(&record.subject)?;
-    let body = ToolOrder::of(&record.body)?.clone();
-    Some(Order { agent, record, body })
+    Some(Order { agent, body: ToolOrder::of(&record.body)?.clone(), record: record.clone() })
 }

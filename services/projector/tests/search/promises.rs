@@ -93,7 +93,7 @@ impl Draw {
         text
     }
 
-    fn asked(&mut self, words: String, script: Script, expected: &[&String]) {
+    fn ask(&mut self, words: String, script: Script, expected: &[&String]) {
         let expected = expected.iter().map(|text| (*text).clone()).collect();
         self.questions.push(Question { words, script, expected, first: None });
     }
@@ -110,18 +110,18 @@ impl Draw {
             let text = self.text(&drawn, script);
             for word in &drawn {
                 let asked = self.written(word, script);
-                self.asked(asked, script, &[&text]);
+                self.ask(asked, script, &[&text]);
             }
             // All words must occur, in any order.
             let all = [&drawn[2], &drawn[0]].map(|word| self.written(word, script));
-            self.asked(all.join(" "), script, &[&text]);
+            self.ask(all.join(" "), script, &[&text]);
             if script.has_spaces() {
                 self.beginnings_of(&drawn, &text, script);
             }
             words.push(drawn);
         }
         let [one, other] = [&words[0][0], &words[1][1]].map(|word| self.written(word, script));
-        self.asked(format!("{one} {other}"), script, &[]);
+        self.ask(format!("{one} {other}"), script, &[]);
         if script.may_be_misspelt() {
             [2, 3, 5].into_iter().for_each(|syllables| self.misspellings(script, syllables));
         }
@@ -131,8 +131,8 @@ impl Draw {
     fn beginnings_of(&mut self, words: &[String], text: &String, script: Script) {
         let beginning = self.written(&forms::beginning(&words[1]), script);
         let word = self.written(&words[0], script);
-        self.asked(format!("{word} {beginning}"), script, &[text]);
-        self.asked(format!("{beginning} {word}"), script, &[]);
+        self.ask(format!("{word} {beginning}"), script, &[text]);
+        self.ask(format!("{beginning} {word}"), script, &[]);
     }
 
     /// A word of so many syllables beside one that resembles it: both are found by either, the exact one first, and nothing by what has
@@ -158,13 +158,13 @@ impl Draw {
         self.text(std::slice::from_ref(&far), script);
         let too_far = self.misspelt(&far, most + 1);
         let asked = self.written(&too_far, script);
-        self.asked(asked, script, &[]);
+        self.ask(asked, script, &[]);
         // A wrong first letter counts twice.
         let text = self.text(std::slice::from_ref(&begun), script);
         let begun: String = [script.letter()].into_iter().chain(begun.chars().skip(1)).collect();
         let expected = if most == 2 { vec![&text] } else { Vec::new() };
         let asked = self.written(&begun, script);
-        self.asked(asked, script, &expected);
+        self.ask(asked, script, &expected);
     }
 
     /// With so many errors, and the first letter as it is.

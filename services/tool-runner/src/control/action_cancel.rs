@@ -238,7 +238,7 @@ impl Control {
         if !is_held {
             return Ok(None);
         }
-        self.give(aim.target, instance, Order::Stop(ProcessStop::default())).await?;
+        self.write_order(aim.target, instance, Order::Stop(ProcessStop::default())).await?;
         // It may have taken over after an order of before.
         self.liveness.stop_here(action);
         Ok(Some(Try::Told(self.cancel_grace + RECORDING)))
@@ -280,11 +280,12 @@ impl Control {
     /// How the action ended, once the log says so.
     async fn ended(&self, aim: &Aim<'_>) -> ToolResult {
         let subject = TOOL_RESULT.of(&aim.target.agent);
-        log::wait_for(&self.bus, &subject, aim.since, |record| {
-            let result = ToolResult::of(&record.body);
-            result.filter(|result| Uuid::parse_str(&result.action_id) == Ok(aim.target.action)).cloned()
-        })
-        .await
+        self.bus
+            .wait_for(&subject, aim.since, |record| {
+                let result = ToolResult::of(&record.body);
+                result.filter(|result| Uuid::parse_str(&result.action_id) == Ok(aim.target.action)).cloned()
+            })
+            .await
     }
 }
 

@@ -18,7 +18,6 @@ use kairo_proto::v1::{ProcessReply, ProcessStop, ToolOrder, tool_order::Order};
 use uuid::Uuid;
 
 use super::{Control, Target, supervisors::Answer};
-use crate::log;
 
 /// How long a supervisor may take to reply to an order.
 pub const REPLY: Duration = Duration::from_secs(5);
@@ -30,24 +29,24 @@ impl Control {
     }
 
     /// The order of this call, if it gave one before: where it stands, and to whom.
-    pub(super) async fn given(&self, target: &Target) -> Result<Option<Entry>, BusError> {
+    pub(super) async fn find_order(&self, target: &Target) -> Result<Option<Entry>, BusError> {
         let mut given = self.orders.entries(&target.agent, target.after, &[target.by]).await?;
         Ok(given.remove(&target.by))
     }
 
     /// Writes an order to `holder`, unless this call gave one before.
-    pub(super) async fn give(&self, target: &Target, holder: &str, order: Order) -> Result<Entry, BusError> {
-        let event = self.order(target, holder, order).await?;
+    pub(super) async fn write_order(&self, target: &Target, holder: &str, order: Order) -> Result<Entry, BusError> {
+        let event = self.order_event(target, holder, order).await?;
         match self.orders.enter(&target.agent, target.after, &event).await? {
             Entered::Written { sequence } => Ok(Entry { sequence, by: holder.to_owned() }),
             Entered::Already(_) => {
                 let vanished = || BusError::Unavailable { doing: "looking for an order", source: "it vanished".into() };
-                self.given(target).await?.ok_or_else(vanished)
+                self.find_order(target).await?.ok_or_else(vanished)
             }
         }
     }
 
-    async fn order(&self, target: &Target, holder: &str, order: Order) -> Result<Outgoing, BusError> {
+    async fn order_event(&self, target: &Target, holder: &str, order: Order) -> Result<Outgoing, BusError> {
         let decision = self.bus.at(target.decision).await?;
         let id = ids::derived(target.by, "order");
         let envelope = Envelope {
@@ -66,13 +65,14 @@ impl Control {
     }
 
     /// What the supervisor replies to the order at `sequence`.
-    pub(super) async fn reply(&self, target: &Target, sequence: u64) -> ProcessReply {
+    pub(super) async fn wait_for_reply(&self, target: &Target, sequence: u64) -> ProcessReply {
         let subject = PROCESS_REPLY.of(&target.agent);
-        log::wait_for(&self.bus, &subject, sequence, |record| {
-            let reply = ProcessReply::of(&record.body);
-            reply.filter(|reply| Uuid::parse_str(&reply.by_action_id) == Ok(target.by)).cloned()
-        })
-        .await
+        self.bus
+            .wait_for(&subject, sequence, |record| {
+                let reply = ProcessReply::of(&record.body);
+                reply.filter(|reply| Uuid::parse_str(&reply.by_action_id) == Ok(target.by)).cloned()
+            })
+            .await
     }
 
     /// Has the process end, or never begin. That it has ended is for the log to say. [`Answer::Silence`] means to try again.
@@ -89,7 +89,7 @@ impl Control {
     async fn order_to_stop(&self, target: &Target) -> Result<Answer, BusError> {
         let begun = self.spawned.entries_for_sure(&target.agent, target.after, &[target.action]).await?;
         let Some(begun) = begun.get(&target.action) else { return Ok(Answer::NotBegun) };
-        self.give(target, &begun.by, Order::Stop(ProcessStop::default())).await?;
+        self.write_order(target, &begun.by, Order::Stop(ProcessStop::default())).await?;
         Ok(Answer::Done(Box::default()))
     }
 }

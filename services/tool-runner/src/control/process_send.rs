@@ -98,28 +98,28 @@ impl Control {
     }
 
     async fn send_order(&self, target: &Target, order: Order) -> Result<(), ToolError> {
-        let given = match self.given(target).await.map_err(unavailable)? {
+        let placed = match self.find_order(target).await.map_err(unavailable)? {
             // What came of it counts, whatever became of the process since.
-            Some(given) => given,
+            Some(earlier) => earlier,
             None => {
                 let spawned = self.running(target).await?;
                 // Nobody would say what came of it.
                 if !self.liveness.is_held(&self.bus, &spawned.supervisor, target.action).await {
-                    return Err(self.gone(target, &spawned.supervisor).await?);
+                    return Err(self.explain_absence(target, &spawned.supervisor).await?);
                 }
-                self.give(target, &spawned.supervisor, order).await.map_err(unavailable)?
+                self.write_order(target, &spawned.supervisor, order).await.map_err(unavailable)?
             }
         };
-        match timeout(REPLY, self.reply(target, given.sequence)).await {
+        match timeout(REPLY, self.wait_for_reply(target, placed.sequence)).await {
             Ok(reply) => match reply.outcome_word() {
                 ProcessAnswered::Done => Ok(()),
                 ProcessAnswered::Refused => Err(ToolError::failed(reply.reason)),
                 ProcessAnswered::NotHere | ProcessAnswered::NotBegun => {
-                    Err(self.gone(target, &reply.supervisor).await?)
+                    Err(self.explain_absence(target, &reply.supervisor).await?)
                 }
-                ProcessAnswered::Unknown(_) => Err(silent(&given.by)),
+                ProcessAnswered::Unknown(_) => Err(silent(&placed.by)),
             },
-            Err(_) => Err(silent(&given.by)),
+            Err(_) => Err(silent(&placed.by)),
         }
     }
 
@@ -135,12 +135,14 @@ impl Control {
             Answer::Done(_) => Ok(()),
             Answer::Refused(reason) => Err(ToolError::failed(reason)),
             Answer::Silence => Err(silent(&spawned.supervisor)),
-            Answer::NotHere | Answer::NotBegun | Answer::Nobody => Err(self.gone(target, &spawned.supervisor).await?),
+            Answer::NotHere | Answer::NotBegun | Answer::Nobody => {
+                Err(self.explain_absence(target, &spawned.supervisor).await?)
+            }
         }
     }
 
     /// Why nothing was done: the supervisor does not run the process any more.
-    async fn gone(&self, target: &Target, supervisor: &str) -> Result<ToolError, ToolError> {
+    async fn explain_absence(&self, target: &Target, supervisor: &str) -> Result<ToolError, ToolError> {
         Ok(match self.process(target).await? {
             Process::Ended(exited) => over(&exited),
             _ => ToolError::failed(format!(

@@ -6,7 +6,7 @@ use kairo_proto::v1::{ProcessExited, ProcessSpawned};
 use uuid::Uuid;
 
 use super::{Control, Target, describe, unavailable};
-use crate::{log, tool::ToolError};
+use crate::tool::ToolError;
 
 /// What the log says of a process.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,11 +44,12 @@ impl Control {
     /// How the process ended, once the log says so.
     pub(super) async fn end(&self, target: &Target) -> ProcessExited {
         let subject = PROCESS_EXITED.of(&target.agent);
-        log::wait_for(&self.bus, &subject, target.after, |record| {
-            let exited = ProcessExited::of(&record.body);
-            exited.filter(|exited| Uuid::parse_str(&exited.action_id) == Ok(target.action)).cloned()
-        })
-        .await
+        self.bus
+            .wait_for(&subject, target.after, |record| {
+                let exited = ProcessExited::of(&record.body);
+                exited.filter(|exited| Uuid::parse_str(&exited.action_id) == Ok(target.action)).cloned()
+            })
+            .await
     }
 }
 

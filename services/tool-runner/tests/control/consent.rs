@@ -63,7 +63,7 @@ fn mails_sent(root: &std::path::Path) -> usize {
 }
 
 /// How many of these calls were made; all others were refused, as the consent was used.
-async fn made(kairo: &Kairo, decided: &[Decided]) -> usize {
+async fn count_calls(kairo: &Kairo, decided: &[Decided]) -> usize {
     let mut made = 0;
     for call in decided {
         let (result, _) = kairo.result(call.action).await;
@@ -84,10 +84,10 @@ async fn a_consent_is_for_one_call_however_many_name_it() {
     // One decision behind another.
     let (request, asked_at) = kairo.consent(&mail("one")).await;
     let first = kairo.decide_by([mail("one")], &request, asked_at).await;
-    assert_eq!(made(&kairo, &first).await, 1);
+    assert_eq!(count_calls(&kairo, &first).await, 1);
     for _ in 0..2 {
         let again = kairo.decide_by([mail("one")], &request, asked_at).await;
-        assert_eq!(made(&kairo, &again).await, 0);
+        assert_eq!(count_calls(&kairo, &again).await, 0);
     }
     assert_eq!(mails_sent(root.path()), 1);
     // In the same decision, and in several that both replicas are given at once.
@@ -104,7 +104,7 @@ async fn a_consent_is_for_one_call_however_many_name_it() {
                 }
             }
         }
-        assert_eq!(made(&kairo, &all).await, 1);
+        assert_eq!(count_calls(&kairo, &all).await, 1);
     }
     assert_eq!(mails_sent(root.path()), 3);
     // Each consent of its own is one.
@@ -127,7 +127,7 @@ async fn what_was_begun_on_a_consent_is_carried_out_by_whoever_is_left_and_nothi
     assert_eq!(kairo.invoke(begun[0].action).await.actions[0].approval_id, request);
     // Whoever came later knows nothing but what the ledger says.
     let again = kairo.decide_by([page], &request, asked_at).await;
-    assert_eq!(made(&kairo, &again).await, 0);
+    assert_eq!(count_calls(&kairo, &again).await, 0);
     assert!(!kairo.was_site_asked());
     kairo.stop().await;
 }
@@ -141,7 +141,7 @@ async fn a_consent_to_what_was_canceled_is_used_up() {
         kairo.withdraw_on(&request).await;
     }
     let again = kairo.decide_by([mail("one")], &request, asked_at).await;
-    assert_eq!(made(&kairo, &again).await, 0);
+    assert_eq!(count_calls(&kairo, &again).await, 0);
     assert_eq!(mails_sent(root.path()), 0);
     kairo.stop().await;
 }

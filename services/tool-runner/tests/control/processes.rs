@@ -2,15 +2,19 @@
 //! tested with the whole system.
 
 use futures::StreamExt as _;
-use kairo_core::subjects::{PROCESS_EXITED, PROCESS_SPAWNED, SUPERVISORS_CONTROL, control_of};
+use kairo_core::{
+    subjects::{PROCESS_EXITED, PROCESS_REPLY, PROCESS_SPAWNED, SUPERVISORS_CONTROL, control_of},
+    vocabulary::ANSWERS,
+};
 use kairo_proto::v1::{
-    ProcessAnswer, ProcessExited, ProcessRequest, ProcessSpawned, ProcessState, process_request::Ask,
+    ProcessAnswer, ProcessExited, ProcessReply, ProcessRequest, ProcessSpawned, ProcessState, ToolOrder, ToolResult,
+    process_request::Ask, tool_order::Order,
 };
 use prost::Message as _;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kairo::{Kairo, failed, said};
+use super::kairo::{Call, Kairo, failed, said};
 
 const SUPERVISOR: &str = "supervisor-test";
 
@@ -42,6 +46,54 @@ fn exited(action: Uuid, outcome: &str) -> ProcessExited {
 
 fn named() -> Value {
     json!({ "process_id": "p-1" })
+}
+
+fn signaling(signal: &str) -> Value {
+    json!({ "process_id": "p-1", "signal": signal })
+}
+
+/// With a log whose readers know no orders.
+async fn before_orders() -> Kairo {
+    Kairo::start(1, &[("KAIRO_NATS__EPOCH", (ANSWERS - 1).to_string())]).await
+}
+
+/// Says of each action, as a supervisor would, that it is worked on.
+async fn holding(kairo: &Kairo) {
+    let client = kairo.bus.nats().unwrap().client.clone();
+    let mut questions = client.subscribe(format!("kairo.live.{SUPERVISOR}.holding.held")).await.unwrap();
+    client.flush().await.unwrap();
+    tokio::spawn(async move {
+        while let Some(question) = questions.next().await {
+            client.publish(question.reply.unwrap(), "yes".into()).await.unwrap();
+        }
+    });
+}
+
+/// A call that orders something of the supervisor, which replies so; the order, and how the call ended.
+async fn ordering(
+    kairo: &Kairo,
+    tool: &'static str,
+    arguments: Value,
+    action: Uuid,
+    outcome: &str,
+) -> (ToolOrder, ToolResult) {
+    let decided = kairo.decide(Call { tool, arguments, target: Some(action) }).await;
+    let order = kairo
+        .wait("kairo.tool.*.order", |record| {
+            let order = ToolOrder::of(&record.body)?;
+            (order.by_action_id == decided.action.to_string()).then(|| order.clone())
+        })
+        .await;
+    let reply = ProcessReply {
+        process_id: "p-1".to_owned(),
+        action_id: order.action_id.clone(),
+        by_action_id: order.by_action_id.clone(),
+        supervisor: SUPERVISOR.to_owned(),
+        outcome: outcome.to_owned(),
+        reason: "no stdin".to_owned(),
+    };
+    kairo.say(&PROCESS_REPLY, reply).await;
+    (order, kairo.result(decided.action).await.0)
 }
 
 /// Answers as the supervisor of the process would, and remembers what was asked.
@@ -84,7 +136,7 @@ async fn what_is_spawned_gives_a_result_at_once_under_the_name_of_its_tool() {
 }
 
 #[tokio::test]
-async fn a_supervisor_is_asked_and_told_who_asks() {
+async fn a_supervisor_is_asked_how_a_process_is_doing() {
     let kairo = Kairo::start(1, &[]).await;
     let action = Uuid::from_u128(1);
     kairo.say(&PROCESS_SPAWNED, spawned(action, true)).await;
@@ -95,11 +147,39 @@ async fn a_supervisor_is_asked_and_told_who_asks() {
         (&told["status"], &told["percent"], &told["message"]),
         (&json!("running"), &json!(50.0), &json!("half"))
     );
-    let signal = json!({ "process_id": "p-1", "signal": "USR1" });
-    assert_eq!(said(&kairo.call("process.signal", signal, Some(action)).await)["status"], "sent");
+    assert!(matches!(asked.recv().await.unwrap().ask, Some(Ask::Look(_))));
+    kairo.stop().await;
+}
+
+#[tokio::test]
+async fn a_supervisor_is_ordered_and_told_who_orders() {
+    let kairo = Kairo::start(1, &[]).await;
+    let action = Uuid::from_u128(1);
+    kairo.say(&PROCESS_SPAWNED, spawned(action, true)).await;
+    holding(&kairo).await;
+    let (signal, sent) = ordering(&kairo, "process.signal", signaling("USR1"), action, "done").await;
+    assert_eq!(said(&sent)["status"], "sent");
+    let text = json!({ "process_id": "p-1", "text": "yes\n", "close": true });
+    let (write, written) = ordering(&kairo, "process.write", text, action, "done").await;
+    assert_eq!(said(&written)["bytes"], 4);
+    assert!(matches!(&signal.order, Some(Order::Signal(signal)) if signal.name == "USR1"), "{signal:?}");
+    assert!(matches!(&write.order, Some(Order::Write(write)) if write.close && write.text == "yes\n"), "{write:?}");
+    for order in [&signal, &write] {
+        assert_eq!((order.action_id.as_str(), order.holder.as_str()), (action.to_string().as_str(), SUPERVISOR));
+    }
+    assert_ne!(signal.by_action_id, write.by_action_id);
+    kairo.stop().await;
+}
+
+#[tokio::test]
+async fn before_orders_a_supervisor_is_asked_and_told_who_asks() {
+    let kairo = before_orders().await;
+    let action = Uuid::from_u128(1);
+    kairo.say(&PROCESS_SPAWNED, spawned(action, true)).await;
+    let mut asked = answering(&kairo, control_of(SUPERVISOR), answer("done", ProcessState::default())).await;
+    assert_eq!(said(&kairo.call("process.signal", signaling("USR1"), Some(action)).await)["status"], "sent");
     let write = json!({ "process_id": "p-1", "text": "yes\n", "close": true });
     assert_eq!(said(&kairo.call("process.write", write, Some(action)).await)["bytes"], 4);
-    assert!(matches!(asked.recv().await.unwrap().ask, Some(Ask::Look(_))));
     let signal = asked.recv().await.unwrap();
     assert!(matches!(&signal.ask, Some(Ask::Signal(signal)) if signal.name == "USR1"), "{signal:?}");
     assert_eq!(signal.action_id, action.to_string());
@@ -114,46 +194,76 @@ async fn what_a_supervisor_refuses_says_why() {
     let kairo = Kairo::start(1, &[]).await;
     let action = Uuid::from_u128(1);
     kairo.say(&PROCESS_SPAWNED, spawned(action, true)).await;
+    holding(&kairo).await;
+    let write = json!({ "process_id": "p-1", "text": "yes\n" });
+    let (_, result) = ordering(&kairo, "process.write", write, action, "refused").await;
+    assert_eq!(failed(&result), ("failed", "no stdin"));
+    assert_eq!(failed(&kairo.call("process.signal", signaling("SEGV"), Some(action)).await).0, "invalid_arguments");
+    kairo.stop().await;
+}
+
+#[tokio::test]
+async fn before_orders_what_a_supervisor_refuses_says_why() {
+    let kairo = before_orders().await;
+    let action = Uuid::from_u128(1);
+    kairo.say(&PROCESS_SPAWNED, spawned(action, true)).await;
     let _asked = answering(&kairo, control_of(SUPERVISOR), answer("refused", ProcessState::default())).await;
     let write = json!({ "process_id": "p-1", "text": "yes\n" });
     let result = kairo.call("process.write", write, Some(action)).await;
     assert_eq!(failed(&result), ("failed", "no stdin"));
-    let wrong = json!({ "process_id": "p-1", "signal": "SEGV" });
-    assert_eq!(failed(&kairo.call("process.signal", wrong, Some(action)).await).0, "invalid_arguments");
+    assert_eq!(failed(&kairo.call("process.signal", signaling("SEGV"), Some(action)).await).0, "invalid_arguments");
     kairo.stop().await;
 }
 
 #[tokio::test]
 async fn without_its_supervisor_the_log_says_how_a_process_is_doing() {
-    let kairo = Kairo::start(1, &[]).await;
-    let action = Uuid::from_u128(1);
-    let signal = || json!({ "process_id": "p-1", "signal": "TERM" });
-    kairo.say(&PROCESS_SPAWNED, spawned(action, true)).await;
-    let told = said(&kairo.call("process.status", named(), Some(action)).await);
-    assert_eq!(told["status"], "running");
-    assert!(told["note"].as_str().unwrap().contains(SUPERVISOR), "{told}");
-    let gone = kairo.call("process.signal", signal(), Some(action)).await;
-    assert!(failed(&gone).0 == "failed" && failed(&gone).1.contains("is gone"), "{gone:?}");
-    let listed = said(&kairo.call("process.list", json!({}), None).await);
-    assert_eq!(listed["processes"][0]["status"], "running", "{listed}");
+    for kairo in [Kairo::start(1, &[]).await, before_orders().await] {
+        let action = Uuid::from_u128(1);
+        kairo.say(&PROCESS_SPAWNED, spawned(action, true)).await;
+        let told = said(&kairo.call("process.status", named(), Some(action)).await);
+        assert_eq!(told["status"], "running");
+        assert!(told["note"].as_str().unwrap().contains(SUPERVISOR), "{told}");
+        let gone = signal_to_nobody(&kairo, action).await;
+        assert!(failed(&gone).0 == "failed" && failed(&gone).1.contains("is gone"), "{gone:?}");
+        let listed = said(&kairo.call("process.list", json!({}), None).await);
+        assert_eq!(listed["processes"][0]["status"], "running", "{listed}");
 
-    // Nobody can be asked to stop it; that it has ended is told by the log.
-    let cancel = kairo.call("process.cancel", named(), Some(action));
-    let end = kairo.say(&PROCESS_EXITED, exited(action, "canceled"));
-    let (canceled, _) = tokio::join!(cancel, end);
-    assert_eq!(said(&canceled)["outcome"], "canceled");
-    let over = kairo.call("process.signal", signal(), Some(action)).await;
-    assert!(failed(&over).0 == "failed" && failed(&over).1.contains("on request"), "{over:?}");
-    assert_eq!(said(&kairo.call("process.status", named(), Some(action)).await)["outcome"], "canceled");
-    assert_eq!(said(&kairo.call("process.cancel", named(), Some(action)).await)["outcome"], "canceled");
-    let listed = said(&kairo.call("process.list", json!({}), None).await);
-    assert_eq!(listed["processes"][0]["outcome"], "canceled", "{listed}");
-    kairo.stop().await;
+        // Nobody can be asked to stop it; that it has ended is told by the log.
+        let cancel = kairo.call("process.cancel", named(), Some(action));
+        let end = kairo.say(&PROCESS_EXITED, exited(action, "canceled"));
+        let (canceled, _) = tokio::join!(cancel, end);
+        assert_eq!(said(&canceled)["outcome"], "canceled");
+        let over = kairo.call("process.signal", signaling("TERM"), Some(action)).await;
+        assert!(failed(&over).0 == "failed" && failed(&over).1.contains("on request"), "{over:?}");
+        assert_eq!(said(&kairo.call("process.status", named(), Some(action)).await)["outcome"], "canceled");
+        assert_eq!(said(&kairo.call("process.cancel", named(), Some(action)).await)["outcome"], "canceled");
+        let listed = said(&kairo.call("process.list", json!({}), None).await);
+        assert_eq!(listed["processes"][0]["outcome"], "canceled", "{listed}");
+        kairo.stop().await;
+    }
+}
+
+/// A runner that has just connected cannot tell that nobody is there, and leaves it in doubt what came of the signal.
+async fn signal_to_nobody(kairo: &Kairo, action: Uuid) -> ToolResult {
+    loop {
+        let result = kairo.call("process.signal", signaling("TERM"), Some(action)).await;
+        if failed(&result).0 != "in_doubt" {
+            return result;
+        }
+    }
 }
 
 #[tokio::test]
 async fn a_process_that_nobody_began_is_canceled_all_the_same() {
     let kairo = Kairo::start(1, &[]).await;
+    let told = said(&kairo.call("process.cancel", named(), Some(Uuid::from_u128(1))).await);
+    assert_eq!(told["status"], "canceled");
+    kairo.stop().await;
+}
+
+#[tokio::test]
+async fn before_orders_a_process_that_nobody_began_is_canceled_all_the_same() {
+    let kairo = before_orders().await;
     let mut asked =
         answering(&kairo, SUPERVISORS_CONTROL.to_owned(), answer("not_begun", ProcessState::default())).await;
     let told = said(&kairo.call("process.cancel", named(), Some(Uuid::from_u128(1))).await);
@@ -168,7 +278,7 @@ async fn what_is_not_the_agents_is_not_found() {
     for (tool, arguments) in [
         ("process.status", named()),
         ("process.cancel", named()),
-        ("process.signal", json!({ "process_id": "p-1", "signal": "TERM" })),
+        ("process.signal", signaling("TERM")),
         ("process.write", json!({ "process_id": "p-1", "text": "" })),
     ] {
         assert_eq!(failed(&kairo.call(tool, arguments, None).await).0, "not_found", "{tool}");

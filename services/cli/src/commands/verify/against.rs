@@ -104,7 +104,7 @@ impl Against {
 
     /// What came of it: `compared` is what was found of the whole log; of agents, where there is none, their digests up to there are
     /// compared. A file may end before.
-    pub fn held(self, compared: Option<Compared>, proof: &Proof, ends_at: Option<u64>) -> Held {
+    pub fn judge(self, compared: Option<Compared>, proof: &Proof, ends_at: Option<u64>) -> Held {
         let Self { checkpoint, signature, other } = self;
         let (sequence, all) = (checkpoint.sequence, compared.is_some());
         let ends = ends_at.filter(|end| *end < sequence);
