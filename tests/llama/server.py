@@ -27,7 +27,8 @@ def parameters(port, context_tokens, template):
     wanted.n_ctx = context_tokens
     # One slot: else the context is shared out among several.
     wanted.n_parallel = 1
-    wanted.cpuparams.n_threads = 2
+    # Several threads wait for each other by turning in circles: where other programs take a core, answers take a hundred times as long.
+    wanted.cpuparams.n_threads = 1
     wanted.sampling.temp = 0.0
     wanted.use_jinja = True
     if template:
