@@ -11,6 +11,8 @@ use uuid::Uuid;
 pub const USED_UP: &str = "the consent was given once, and another call has used it";
 /// Why an action ends that was canceled before it began.
 pub const NOT_BEGUN: &str = "it was canceled before it began";
+/// Why an action ends that was canceled while whoever had begun it was gone.
+pub const NOT_REPEATED: &str = "whoever carried it out is gone; what it did until then stays done";
 
 /// A tool call that a decision asks for.
 #[derive(Clone, Debug, PartialEq)]

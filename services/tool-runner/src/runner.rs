@@ -51,7 +51,7 @@ use uuid::Uuid;
 use crate::{
     consented::Consents,
     outcome::Exchange,
-    plan::{Actions, Asked, Call, Disposition, Known, NOT_BEGUN, USED_UP, asked},
+    plan::{Actions, Asked, Call, Disposition, Known, NOT_BEGUN, NOT_REPEATED, USED_UP, asked},
     progress::Telling,
     results::{Ended, Results},
     tool::{CallContext, Executor, ProgressReporter, ToolError},
@@ -78,9 +78,6 @@ const AT_WORK: usize = 16_384;
 const FRESH_MS: i64 = 1_000;
 /// Times the ledger may have moved on before the decision is left to be delivered again.
 const RACES: u32 = 8;
-
-/// Of a call that is not begun again, since it was canceled.
-const STOPPED_STAYS_DONE: &str = "whoever carried it out is gone; what it did until then stays done";
 
 /// A decision and what is needed to follow from it.
 struct Job<'a> {
@@ -311,7 +308,7 @@ impl Runner {
             }
             (Disposition::Withdraw | Disposition::Prevent, _) => Err(ToolError::canceled(NOT_BEGUN)).into(),
             (Disposition::Stop, _) if self.toolbox.is_repeatable(&call.asked.tool) => {
-                Err(ToolError::canceled(STOPPED_STAYS_DONE)).into()
+                Err(ToolError::canceled(NOT_REPEATED)).into()
             }
             (Disposition::Stop | Disposition::Doubt, _) => self.doubt(job, &call.asked),
         };

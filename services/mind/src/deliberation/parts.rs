@@ -160,7 +160,12 @@ impl Summing {
     /// could not be summed up again, those.
     fn summary(&self) -> Option<(String, usize)> {
         let summed: Vec<&Part> = self.parts.iter().take_while(|part| part.summary.is_some()).collect();
-        let summary = || summed.iter().filter_map(|part| part.summary.as_deref()).collect::<Vec<_>>().join("\n");
+        let summary = || {
+            let mut summaries: Vec<&str> = summed.iter().filter_map(|part| part.summary.as_deref()).collect();
+            // Parts repeat some of the part before them: of both the same may be said.
+            summaries.dedup();
+            summaries.join("\n")
+        };
         match &self.before {
             Some((_, entries)) if summed.len() == self.parts.len() => Some((summary(), *entries)),
             Some(before) => Some(before.clone()),

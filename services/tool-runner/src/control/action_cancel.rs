@@ -29,7 +29,7 @@ use super::{CANCELING, Control, Target, control_tool, describe, supervisors::Ans
 use crate::{
     log,
     outcome::{Missing, without_answer},
-    plan::{Asked, NOT_BEGUN, asked},
+    plan::{Asked, NOT_BEGUN, NOT_REPEATED, asked},
     results::Ended,
     tool::{CallContext, CallResult, Executor, ToolError, ToolSpec},
 };
@@ -98,8 +98,9 @@ impl ActionCancel {
             return Err(ToolError::not_found("there is no such tool call of this agent; name one that is in progress"));
         };
         if let Some(result) = self.control.result(&aim).await.map_err(unavailable)? {
-            // Whoever was to begin it knew of this order, or of one like it.
-            let is_of_this = result.error.as_ref().is_some_and(|error| error.message == NOT_BEGUN);
+            // Whoever was to begin it, or to repeat it, knew of this order, or of one like it.
+            let why = result.error.as_ref().map(|error| error.message.as_str());
+            let is_of_this = why.is_some_and(|why| [NOT_BEGUN, NOT_REPEATED].contains(&why));
             return Ok(describe::action(target.action, &result, !is_of_this));
         }
         let ended = timeout(self.control.patience, self.control.stop(&aim)).await;
@@ -219,7 +220,7 @@ impl Control {
             return Ok(tried);
         }
         let error = match self.is_repeatable(&aim.asked.tool).await? {
-            true => ToolError::canceled("whoever carried it out is gone; what it did until then stays done"),
+            true => ToolError::canceled(NOT_REPEATED),
             false => {
                 let how = "it was canceled, but the runner that began it was lost before it could say how it ended";
                 without_answer(&Missing::Lost(how.to_owned()), false, true)
