@@ -82,6 +82,7 @@ fn variables(text: &str) -> BTreeMap<String, String> {
             Some('$') => default_of(rest),
             Some(_) => rest.split([' ', '"', ']']).next().unwrap(),
             None if name.ends_with("_KEY") => KEY,
+            None if name.ends_with("_KEYS") => "[]",
             None => SECRET,
         };
         found.insert(name.to_owned(), value.to_owned());
@@ -117,6 +118,9 @@ fn environment(files: &[&str], toml: Option<&str>) -> BTreeMap<String, String> {
     }
     for name in ["DATABASE_URL", "NATS_PASSWORD"] {
         environment.insert(name.to_owned(), SECRET.to_owned());
+    }
+    if toml.is_some_and(|toml| text(toml).contains("env:KAIRO_MASTER_KEY")) {
+        environment.insert("KAIRO_MASTER_KEY".to_owned(), KEY.to_owned());
     }
     environment
 }
@@ -264,8 +268,11 @@ fn every_setting_is_one_that_a_program_knows() {
         for name in environment.keys().filter(|name| name.starts_with("KAIRO_") && *name != "KAIRO_CONFIG") {
             // What `kairo` brings when it is run beside the gateway.
             let commands_own = ["KAIRO_API_KEY", "KAIRO_URL"].contains(&name.as_str());
+            // What the file of one machine refers to.
+            let referred_to = toml.is_some_and(|toml| text(toml).contains(&format!("\"env:{name}\"")));
             let of_the_build = image.contains(&format!("ARG {name}="));
             let known = commands_own
+                || referred_to
                 || of_the_build
                 || arrived(&configs, name)
                 || simulator.contains(&format!("[env: {name}=]"));
@@ -328,9 +335,29 @@ fn no_secret_of_compose_is_published() {
     }
 }
 
+#[test]
+fn what_users_say_is_sealed_in_every_deployment() {
+    for (deployment, files, toml) in DEPLOYMENTS {
+        let environment = environment(files, toml);
+        for service in services() {
+            let key = &config(service, &environment)["privacy"]["master_key"];
+            assert!(key.is_string() && *key != "", "{} of {deployment}: {key}", service.binary());
+        }
+        // A container is not told all of that: each service's own variables hold the key.
+        for file in files.iter().filter(|file| file.ends_with("compose.yml")) {
+            let compose = text(file);
+            for started in compose.split("command: [kairo-").skip(1).filter(|it| !it.starts_with("model-sim")) {
+                let own = started.split("command: [").next().unwrap();
+                assert!(own.contains("*sealing"), "{file}: kairo-{own}");
+            }
+        }
+    }
+}
+
 /// What the script makes.
-const MADE: [&str; 14] = [
+const MADE: [&str; 15] = [
     "KAIRO_API_KEY",
+    "KAIRO_MASTER_KEY",
     "MEILI_MASTER_KEY",
     "NATS_PASSWORD_AGENT_RUNTIME",
     "NATS_PASSWORD_GATEWAY",
@@ -364,7 +391,8 @@ fn secrets_are_made_once_and_only_their_owner_reads_them() {
     assert!(values["KAIRO_API_KEY"].len() > 64);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(make(), made);
-    let environment = BTreeMap::from([("KAIRO_GATEWAY__ADMIN_KEY".to_owned(), values["KAIRO_API_KEY"].to_owned())]);
-    config(Service::Gateway, &environment);
+    let environment =
+        [("KAIRO_GATEWAY__ADMIN_KEY", "KAIRO_API_KEY"), ("KAIRO_PRIVACY__MASTER_KEY", "KAIRO_MASTER_KEY")];
+    config(Service::Gateway, &environment.map(|(name, made)| (name.to_owned(), values[made].to_owned())).into());
     assert!(fs::read_to_string(root().join(".gitignore")).unwrap().lines().any(|line| line == "/.env"));
 }

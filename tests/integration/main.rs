@@ -55,6 +55,7 @@ mod inner_state;
 mod interjection;
 mod isolation;
 mod keys;
+mod kms;
 mod limited;
 mod lists;
 mod llama;

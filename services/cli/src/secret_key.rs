@@ -9,11 +9,10 @@ use std::{
 
 use kairo_core::{
     config::{self, Loaded, Mistake, Secret, Validate},
-    sealing,
+    privacy, sealing,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
 use crate::{Error, endpoint::DATA_DIR};
 
@@ -87,7 +86,8 @@ fn kept_in(file: PathBuf) -> Result<String, Error> {
             Ok(key)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let key = [Uuid::new_v4(), Uuid::new_v4()].map(|half| half.simple().to_string()).concat();
+            let key = privacy::new_key().map_err(Error::file("make a key for", &file))?;
+            let key = privacy::hexadecimal(&key);
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
             made.and_then(|mut made| writeln!(made, "{key}")).map_err(Error::file("write", &file))?;
             Ok(key)

@@ -1,19 +1,34 @@
 //! How content of users is sealed in the log.
 
+mod aws;
+mod kms;
+mod vault;
+
+use std::{fmt::Write, time::Duration};
+
 use kairo_events::sealing::{self, Key};
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
+pub use self::kms::{KeyManagement, KmsConfig, KmsError, WRAPPED};
 use crate::config::{Mistake, Secret, Validate, check};
+
+/// Pauses between two times that a key management service is asked which does not answer, at first and at last.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// Sealing what users say and are told.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrivacyConfig {
-    /// Key under which the data keys of users are kept, 32 bytes as 64 hexadecimal digits or base64; empty seals nothing, and then
-    /// nobody can be forgotten. Every service needs the same. Default empty.
+    /// Key under which the data keys of users are kept, 32 bytes as 64 hexadecimal digits or base64, or `wrapped:` and what `privacy.kms`
+    /// has wrapped it as (`kairo privacy wrap`); empty seals nothing, and then nobody can be forgotten. Every service needs the same.
+    /// Default empty.
     pub master_key: Secret,
     /// Keys that were `privacy.master_key` before, as long as data keys are kept under them. Default empty.
     pub old_master_keys: Vec<Secret>,
+    /// What unwraps master keys that are wrapped.
+    pub kms: KmsConfig,
     /// How long a replica goes by what it has read of a user's data keys, in milliseconds. So long it takes until nobody seals with a
     /// key any more that is to be destroyed. Default 10000.
     pub key_age_ms: u64,
@@ -23,11 +38,63 @@ pub struct PrivacyConfig {
 
 impl Default for PrivacyConfig {
     fn default() -> Self {
-        Self { master_key: Secret::default(), old_master_keys: Vec::new(), key_age_ms: 10_000, keys_in_memory: 10_000 }
+        Self {
+            master_key: Secret::default(),
+            old_master_keys: Vec::new(),
+            kms: KmsConfig::default(),
+            key_age_ms: 10_000,
+            keys_in_memory: 10_000,
+        }
     }
 }
 
 impl PrivacyConfig {
+    /// The same, where master keys that are wrapped have been unwrapped.
+    ///
+    /// # Errors
+    /// Where the key management service does not answer, or does not unwrap a key.
+    pub async fn unlocked(&self) -> Result<Self, KmsError> {
+        let mut unlocked = self.clone();
+        if !self.has_wrapped() {
+            return Ok(unlocked);
+        }
+        let kms = self.kms.open()?;
+        for key in std::iter::once(&mut unlocked.master_key).chain(&mut unlocked.old_master_keys) {
+            if let Some(wrapped) = wrapped(key) {
+                let opened = kms.unwrap(wrapped).await?;
+                *key = Secret::new(hexadecimal(&Key::try_from(opened).map_err(|_| sealing::SealingError::NotAKey)?));
+            }
+        }
+        Ok(unlocked)
+    }
+
+    /// The same, for a service that starts: it asks until it is answered. None when it is told to stop meanwhile.
+    pub async fn unlocked_until(
+        &self,
+        shutdown: &CancellationToken,
+        waits: impl Fn(Option<String>),
+    ) -> Result<Option<Self>, KmsError> {
+        let [mut pause, longest] = PAUSES;
+        loop {
+            let unlocked = self.unlocked().await;
+            waits(unlocked.as_ref().err().map(ToString::to_string));
+            match unlocked {
+                Err(error @ KmsError::Unavailable(_)) => {
+                    tracing::warn!(%error, "waiting for the key management service")
+                }
+                unlocked => return unlocked.map(Some),
+            }
+            if shutdown.run_until_cancelled(sleep(pause)).await.is_none() {
+                return Ok(None);
+            }
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    fn has_wrapped(&self) -> bool {
+        std::iter::once(&self.master_key).chain(&self.old_master_keys).any(|key| wrapped(key).is_some())
+    }
+
     /// The master keys, the one in force first; none where nothing is sealed.
     pub fn master_keys(&self) -> Vec<Key> {
         let all = std::iter::once(&self.master_key).chain(&self.old_master_keys);
@@ -42,16 +109,14 @@ impl Validate for PrivacyConfig {
     fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         let help = "make one with: openssl rand -hex 32";
-        if !self.master_key.is_empty()
-            && let Err(problem) = sealing::key(self.master_key.expose())
-        {
-            mistakes.push(Mistake::new("master_key", problem.to_string(), help));
-        }
-        for old in &self.old_master_keys {
-            if let Err(problem) = sealing::key(old.expose()) {
-                mistakes.push(Mistake::new("old_master_keys", problem.to_string(), help));
+        let given = Some(("master_key", &self.master_key)).filter(|(_, key)| !key.is_empty());
+        let old = self.old_master_keys.iter().map(|key| ("old_master_keys", key));
+        for (field, key) in given.into_iter().chain(old).filter(|(_, key)| wrapped(key).is_none()) {
+            if let Err(problem) = sealing::key(key.expose()) {
+                mistakes.push(Mistake::new(field, problem.to_string(), help));
             }
         }
+        mistakes.extend(self.kms.mistakes(self.has_wrapped()));
         if self.master_key.is_empty() && !self.old_master_keys.is_empty() {
             let problem = "expected privacy.master_key with it".to_owned();
             mistakes.push(Mistake::new("old_master_keys", problem, "new data keys are kept under the key in force"));
@@ -60,4 +125,28 @@ impl Validate for PrivacyConfig {
         check(&mut mistakes, "keys_in_memory", self.keys_in_memory as u64, 16..=10_000_000, "data keys");
         mistakes
     }
+}
+
+/// What the key management service has made of a key, if it has.
+fn wrapped(key: &Secret) -> Option<&str> {
+    key.expose().trim().strip_prefix(WRAPPED)
+}
+
+/// A key of 256 random bits.
+///
+/// # Errors
+/// Where the machine has no random bytes to give.
+pub fn new_key() -> std::io::Result<Key> {
+    let mut key = Key::default();
+    getrandom::fill(&mut key)?;
+    Ok(key)
+}
+
+/// A key as it is configured.
+pub fn hexadecimal(key: &Key) -> String {
+    key.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

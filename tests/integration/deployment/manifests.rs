@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::rendered::{documents, id, pod, production};
+use super::rendered::{demo, documents, id, pod, production, render};
 
 /// Everything there can be, as it is applied.
 fn everything() -> Vec<Value> {
@@ -54,6 +54,28 @@ fn what_has_replicas_stays_when_a_machine_goes() {
         held += 1;
     }
     assert_eq!((held, budgets.len()), (8, 8), "six services, nats-server and the collector");
+}
+
+#[test]
+fn every_service_is_given_the_master_key() {
+    for (combination, text) in render([demo().remove(0), production().remove(0)].into()) {
+        let mut services = 0;
+        for document in documents(&text) {
+            let containers = pod(&document).map_or(&[][..], |pod| list(&pod["spec"]["containers"]));
+            for container in containers {
+                let program = container["command"][0].as_str().unwrap_or_default();
+                if !program.starts_with("kairo-") || program == "kairo-model-sim" {
+                    continue;
+                }
+                let key = list(&container["env"]).iter().find(|it| it["name"] == "KAIRO_PRIVACY__MASTER_KEY");
+                let of_secret = key.map(|key| &key["valueFrom"]["secretKeyRef"]);
+                let is_needed = of_secret.is_some_and(|it| it["key"] == "MASTER_KEY" && it["optional"] != true);
+                assert!(is_needed, "{program} of {}: {key:?}", combination.name());
+                services += 1;
+            }
+        }
+        assert_eq!(services, 7, "six services, and the job that builds the read model");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `kairo privacy`
 
+mod wrap;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -15,7 +17,7 @@ Example:
 
 What users say is sealed with data keys, and these are kept under privacy.master_key. To replace that:
 
-  1. Make a key: openssl rand -hex 32
+  1. Make a key: openssl rand -hex 32, or kairo privacy wrap
   2. Give every service the new one as privacy.master_key, and the one before in privacy.old_master_keys; restart them.
   3. kairo privacy rotate
   4. Take the one before away from every service, and restart them.
@@ -38,11 +40,15 @@ enum Command {
     /// Keep every data key under the master key in force
     #[command(after_help = ROTATE)]
     Rotate,
+    /// Have a key management service wrap the master key
+    #[command(after_help = wrap::EXAMPLES)]
+    Wrap(wrap::Arguments),
 }
 
 pub(super) async fn run(arguments: &Arguments, session: &Session) -> Result<ExitCode, Error> {
-    match arguments.command {
+    match &arguments.command {
         Command::Rotate => rotate(session).await,
+        Command::Wrap(arguments) => wrap::run(arguments, session.json).await,
     }
 }
 

@@ -1,0 +1,78 @@
+//! `kairo privacy wrap`
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use kairo_core::{
+    config::{self, Loaded, Mistake, Validate},
+    privacy::{self, PrivacyConfig, WRAPPED},
+    service::section,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{Error, terminal};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  KAIRO_PRIVACY__KMS__KIND=vault KAIRO_PRIVACY__KMS__URL=https://vault.example:8200 KAIRO_PRIVACY__KMS__KEY=kairo \\
+    KAIRO_PRIVACY__KMS__TOKEN=file:/run/secrets/token kairo privacy wrap
+  KAIRO_PRIVACY__KMS__KIND=aws KAIRO_PRIVACY__KMS__KEY=arn:aws:kms:eu-central-1:123456789012:key/… kairo privacy wrap
+
+Configured like services, by --config, KAIRO_CONFIG and KAIRO_PRIVACY__…. Where privacy.master_key is set, that key is wrapped, so that
+nothing has to be sealed anew; else a new one is made. It is never shown. What is printed is for privacy.master_key of every service:
+each has it unwrapped when it starts.
+
+Exit status: 0 if the service has wrapped the key and opened it again, 64 for a bad configuration, else 1.";
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The file that configures services
+    #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// What of the services' configuration concerns master keys.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    privacy: PrivacyConfig,
+}
+
+impl Validate for Settings {
+    fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        section(&mut mistakes, "privacy", &self.privacy);
+        mistakes
+    }
+}
+
+pub(super) async fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> {
+    let file = arguments.config.as_ref().map(|file| ["--config".to_owned(), file.display().to_string()]);
+    let Loaded::<Settings> { config, .. } = match config::load(file.into_iter().flatten(), config::environment()) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            terminal::complain(&error);
+            return Ok(ExitCode::from(config::EXIT_STATUS));
+        }
+    };
+    let failed = |error: &dyn std::fmt::Display| Error::Advice(error.to_string());
+    let kms = config.privacy.kms.open().map_err(|error| failed(&error))?;
+    let given = config.privacy.unlocked().await.map_err(|error| failed(&error))?.master_keys();
+    let key = match given.first() {
+        Some(key) => *key,
+        None => privacy::new_key().map_err(|error| failed(&error))?,
+    };
+    let wrapped = kms.wrap(&key).await.map_err(|error| failed(&error))?;
+    // A key that is not opened again loses whatever is sealed under it.
+    match kms.unwrap(&wrapped).await.map_err(|error| failed(&error))? == key {
+        true => {}
+        false => return Err(failed(&"the key management service unwraps another key than it has wrapped")),
+    }
+    let wrapped = format!("{WRAPPED}{wrapped}");
+    match json {
+        true => terminal::json(&json!({ "master_key": wrapped }))?,
+        false => terminal::line(wrapped)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
