@@ -42,6 +42,9 @@ pub struct Played {
     /// What the user answered when another thread was suggested.
     pub chose: Option<String>,
     pub reply: Option<String>,
+    /// Before which of the events the user interrupted it, and with what words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meanwhile: Option<(usize, String)>,
     /// What differs from what was expected.
     pub unmet: Vec<String>,
     pub events: Vec<EventJson>,
@@ -123,7 +126,10 @@ impl<'a> Player<'a> {
         }
         self.rest().await?;
         let running = std::mem::take(&mut self.running);
-        let played: Vec<Played> = running.into_iter().map(|running| running.over(&self.seen, &lost)).collect();
+        let interruptions: Vec<_> = running.iter().skip(1).map(|next| (next.from, words(&next.scene.cue).0)).collect();
+        let mut interruptions = interruptions.into_iter();
+        let played = running.into_iter().map(|running| running.over(&self.seen, &lost, interruptions.next()));
+        let played: Vec<Played> = played.collect();
         if !played.is_empty() {
             return Ok(played);
         }
@@ -131,7 +137,7 @@ impl<'a> Player<'a> {
         let mut unmet = lost;
         unmet.extend(expect::unmet(&scene.expect, &events, None));
         let (cue, said) = words(&scene.cue);
-        Ok(vec![Played { before, cue, said, chose: None, reply: None, unmet, events }])
+        Ok(vec![Played { before, cue, said, chose: None, reply: None, meanwhile: None, unmet, events }])
     }
 
     async fn act(&mut self, before: bool, scene: &'a Scene, interrupted: bool) -> Result<(), Error> {
@@ -313,12 +319,17 @@ impl Running<'_> {
         }
     }
 
-    /// What came of it, once it was answered; `lost` says why it was not.
-    fn over(self, seen: &[EventJson], lost: &[String]) -> Played {
+    /// What came of it, once it was answered; `lost` says why it was not, and `interruption` before which event it was interrupted, and by
+    /// what words.
+    fn over(self, seen: &[EventJson], lost: &[String], interruption: Option<(usize, String)>) -> Played {
         let since = seen.get(self.from..).unwrap_or_default().iter();
         // What a team does for a message, it does in chains of its own, too.
         let is_of_it =
             |event: &&EventJson| self.scene.until.is_some() || self.correlations.contains(&event.correlation_id);
+        let meanwhile = interruption.map(|(at, words)| {
+            let before = seen.get(self.from..at).unwrap_or_default().iter();
+            (before.filter(is_of_it).count(), words)
+        });
         let events: Vec<_> = since.filter(is_of_it).cloned().collect();
         let mut unmet = self.unmet;
         if self.reply.is_none() {
@@ -326,7 +337,7 @@ impl Running<'_> {
         }
         unmet.extend(expect::unmet(&self.scene.expect, &events, self.reply.as_deref()));
         let (cue, said) = words(&self.scene.cue);
-        Played { before: self.before, cue, said, chose: self.chose, reply: self.reply, unmet, events }
+        Played { before: self.before, cue, said, chose: self.chose, reply: self.reply, meanwhile, unmet, events }
     }
 }
 

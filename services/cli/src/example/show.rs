@@ -36,6 +36,9 @@ pub fn scene(example: &Example, played: &Played) -> std::io::Result<()> {
     let mut reply = played.reply.as_deref();
     let mut known = BTreeSet::new();
     for (at, event) in played.events.iter().enumerate() {
+        if let Some((_, words)) = played.meanwhile.as_ref().filter(|(before, _)| *before == at) {
+            fact("meanwhile", &format!("you say: {words}"))?;
+        }
         ended_groups(&chains, at)?;
         // Much may happen behind the reply of an agent that works in the background.
         if let Some(text) = reply.filter(|text| event.is_final_reply() && event.text() == *text) {

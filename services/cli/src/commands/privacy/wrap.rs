@@ -14,16 +14,21 @@ use serde_json::json;
 use crate::{Error, terminal};
 
 pub(super) const EXAMPLES: &str = "\
-Examples:
-  KAIRO_PRIVACY__KMS__KIND=vault KAIRO_PRIVACY__KMS__URL=https://vault.example:8200 KAIRO_PRIVACY__KMS__KEY=kairo \\
-    KAIRO_PRIVACY__KMS__TOKEN=file:/run/secrets/token kairo privacy wrap
-  KAIRO_PRIVACY__KMS__KIND=aws KAIRO_PRIVACY__KMS__KEY=arn:aws:kms:eu-central-1:123456789012:key/… kairo privacy wrap
+Examples, with a key of Vault's transit engine and with one of AWS:
+  export KAIRO_PRIVACY__KMS__KIND=vault KAIRO_PRIVACY__KMS__KEY=kairo
+  export KAIRO_PRIVACY__KMS__URL=https://vault.example:8200
+  export KAIRO_PRIVACY__KMS__TOKEN=file:/run/secrets/vault-token
+  kairo privacy wrap
 
-Configured like services, by --config, KAIRO_CONFIG and KAIRO_PRIVACY__…. Where privacy.master_key is set, that key is wrapped, so that
-nothing has to be sealed anew; else a new one is made. It is never shown. What is printed is for privacy.master_key of every service:
-each has it unwrapped when it starts.
+  export KAIRO_PRIVACY__KMS__KIND=aws KAIRO_PRIVACY__KMS__KEY=arn:aws:kms:eu-central-1:…
+  kairo privacy wrap
 
-Exit status: 0 if the service has wrapped the key and opened it again, 64 for a bad configuration, else 1.";
+Configured like services, by --config, KAIRO_CONFIG and KAIRO_PRIVACY__…. Where
+privacy.master_key is set, that key is wrapped, so that nothing has to be sealed anew; else a
+new one is made. It is never shown. What is printed is for privacy.master_key of every
+service: each has it unwrapped when it starts. See docs/privacy.md.
+
+Exit status: 0 if the key was wrapped and opened again, 64 for a bad configuration, else 1.";
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
