@@ -130,7 +130,8 @@ fn values_change_what_people_change_and_a_mistake_in_them_is_named() {
     assert_eq!(gateway["replicas"], 5);
     let container = &gateway["template"]["spec"]["containers"][0];
     assert_eq!(container["image"], "registry.example/kairo@sha256:0");
-    assert_eq!(container["env"][0]["valueFrom"]["secretKeyRef"]["name"], "elsewhere", "{container}");
+    let variable = |name: &str| container["env"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
+    assert_eq!(variable("KAIRO_API_KEY")["valueFrom"]["secretKeyRef"]["name"], "elsewhere", "{container}");
     let volume = &chart["StatefulSet nats"]["spec"]["volumeClaimTemplates"][0]["spec"];
     assert_eq!(
         (&volume["resources"]["requests"]["storage"], &volume["storageClassName"]),
