@@ -102,7 +102,8 @@ class Both:
 class Clock:
     """The kind of time that an event has."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, calendar_zone):
+        self.calendar_zone = calendar_zone
         self.kind = rng.choice(["zone"] * 6 + ["odd", "own", "own", "utc", "utc", "floating", "day", "day", "day"])
         self.name, self.plain, self.rules = None, None, None
         if self.kind == "zone":
@@ -120,7 +121,8 @@ class Clock:
         return self.kind == "day"
 
     def zone(self):
-        return ZoneInfo(self.plain or "UTC")
+        # Times without a zone are in the one that the calendar names.
+        return ZoneInfo(self.plain or self.calendar_zone or "UTC")
 
     def both(self, name, wall, more=""):
         """A property with this time on the wall."""
@@ -235,7 +237,7 @@ class Event:
 
     def __init__(self, rng, number, calendar_zone):
         self.rng, self.number, self.calendar_zone = rng, number, calendar_zone
-        self.clock = Clock(rng)
+        self.clock = Clock(rng, calendar_zone)
         day = date(2024, 1, 1) + timedelta(days=rng.randrange(900))
         # RFC 5545, 3.3.5: a time that the clock skips is as much later. The library has that of a zone with rules of its own
         # earlier, so there is none.
