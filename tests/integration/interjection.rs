@@ -1,20 +1,17 @@
 //! Talking to an agent while its action runs: it answers from what the log says of it.
 
-use futures::StreamExt;
-use kairo_core::{
-    event_json::EventJson,
-    vocabulary::{FIRST, READER, READER_HEADER},
-};
+mod restarting;
+
+use kairo_core::event_json::EventJson;
 use kairo_local::Service;
 use kairo_mind::request::blocks;
-use kairo_proto::v1::{self, AgentDecision, GivenUpCall};
+use kairo_proto::v1;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
     faults::audit,
-    world::{DEADLINE, Sent, Wanted, World},
+    world::{Sent, Wanted, World},
 };
 
 const AGENT: &str = "default";
@@ -297,83 +294,4 @@ async fn messages_that_came_together_are_answered_in_order_or_together_as_the_ag
     }
     audit::passes(&world).await;
     world.end().await;
-}
-
-#[tokio::test]
-async fn a_decision_is_begun_again_when_another_message_comes_and_the_agent_wants_that() {
-    // The answer to the first alone would come after the deadline of every wait.
-    let scenario = r#"
-rules:
-  - name: never
-    when: { user_contains: first }
-    reply: { text: "only the first", delay_ms: 600000 }
-  - name: both
-    when: { user_contains: second }
-    reply: "both"
-"#;
-    for (replicas, epoch) in [(1, READER), (2, READER), (1, FIRST)] {
-        let world = start_with_policy(scenario, replicas, epoch).await;
-        let first = world.send("restarts", "first").await;
-        // Only when the model is being asked there is something to begin again.
-        let asked = timeout(DEADLINE, async { while world.model_requests().await.is_empty() {} }).await;
-        assert!(asked.is_ok(), "the model was never asked");
-        let second = world.send("restarts", "second").await;
-        assert_eq!(world.reply(&second).await, "both");
-        let joined = world.log.wait(|event| event.type_name == v1::AgentJoined::TYPE).await;
-        assert_eq!(joined.correlation_id, first.event_id);
-        // The decision says that a call was given up for it, so it is counted; in an epoch that knows of such.
-        world.projected().await;
-        let (_, usage) = world.get("/v1/usage?agent=restarts").await;
-        let given_up = usize::from(epoch > FIRST);
-        let counted = (&usage["total"]["calls"], &usage["total"]["failed"]);
-        assert_eq!(counted, (&json!(1 + given_up), &json!(given_up)), "{usage}");
-        let newer = world.raw_log().await.into_iter().filter(|raw| raw.header(READER_HEADER).is_some());
-        assert_eq!(newer.count(), given_up);
-        audit::passes(&world).await;
-        world.end().await;
-    }
-}
-
-#[tokio::test]
-async fn what_had_arrived_of_a_call_that_is_given_up_is_recorded_and_counted() {
-    // Half of the answer to the first comes, and no end.
-    let scenario = r#"
-rules:
-  - name: half
-    when: { user_contains: first }
-    reply: { text: "this answer breaks off in its middle", fault: stall, chunk_chars: 3 }
-  - name: both
-    when: { user_contains: second }
-    reply: { text: "both", usage: { prompt_tokens: 100, completion_tokens: 10 } }
-"#;
-    let world = start_with_policy(scenario, 1, READER).await;
-    let mut live = world.bus.nats().unwrap().client.subscribe("kairo.live.restarts.token").await.unwrap();
-    world.bus.nats().unwrap().client.flush().await.unwrap();
-    world.send("restarts", "first").await;
-    timeout(DEADLINE, live.next()).await.expect("no piece was ever told").unwrap();
-    let second = world.send("restarts", "second").await;
-    assert_eq!(world.reply(&second).await, "both");
-    let records = world.raw_log().await.into_iter().filter_map(|raw| raw.read(usize::MAX).ok());
-    let decisions = records.filter_map(|record| AgentDecision::try_from(record.body).ok());
-    let given_up: Vec<GivenUpCall> = decisions.flat_map(|decision| decision.given_up).collect();
-    let [call] = &given_up[..] else { panic!("{given_up:?}") };
-    // The model server had not said what it took: its request is counted here.
-    assert_eq!((call.reason.as_str(), call.estimated), ("interrupted", true), "{call:?}");
-    assert!(!call.model.is_empty() && call.received_pieces > 0 && call.input_tokens > 0, "{call:?}");
-    assert!((1..36).contains(&call.received_bytes), "{call:?}");
-    assert_eq!(call.output_tokens, call.received_bytes.div_ceil(4), "{call:?}");
-    world.projected().await;
-    let (_, usage) = world.get("/v1/usage?agent=restarts").await;
-    let counted = (&usage["total"]["input_tokens"], &usage["total"]["output_tokens"]);
-    assert_eq!(counted, (&json!(100 + call.input_tokens), &json!(10 + call.output_tokens)), "{usage}");
-    audit::passes(&world).await;
-    world.end().await;
-}
-
-async fn start_with_policy(scenario: &str, replicas: usize, epoch: u32) -> World {
-    let wanted = Wanted::new(scenario).env_of_all("KAIRO_NATS__EPOCH", epoch.to_string());
-    let world = wanted.replicas(Service::AgentRuntime, replicas).start().await;
-    let profile = json!({ "agent": "restarts", "prompt": "Be brief.", "interjection": "restart" });
-    assert_eq!(world.post("/v1/agents", &profile).await.0, 201);
-    world
 }
