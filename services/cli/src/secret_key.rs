@@ -87,7 +87,7 @@ fn kept_in(file: PathBuf) -> Result<String, Error> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let key = privacy::new_key().map_err(Error::file("make a key for", &file))?;
-            let key = privacy::hexadecimal(&key);
+            let key = privacy::encode_key(&key);
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
             made.and_then(|mut made| writeln!(made, "{key}")).map_err(Error::file("write", &file))?;
             Ok(key)

@@ -4,7 +4,7 @@ mod aws;
 mod kms;
 mod vault;
 
-use std::{fmt::Write, time::Duration};
+use std::time::Duration;
 
 use kairo_events::sealing::{self, Key};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct PrivacyConfig {
     pub master_key: Secret,
     /// Keys that were `privacy.master_key` before, as long as data keys are kept under them. Default empty.
     pub old_master_keys: Vec<Secret>,
-    /// What unwraps master keys that are wrapped.
+    /// The key management service that unwraps keys which begin with `wrapped:`. Default none.
     pub kms: KmsConfig,
     /// How long a replica goes by what it has read of a user's data keys, in milliseconds. So long it takes until nobody seals with a
     /// key any more that is to be destroyed. Default 10000.
@@ -49,40 +49,44 @@ impl Default for PrivacyConfig {
 }
 
 impl PrivacyConfig {
-    /// The same, where master keys that are wrapped have been unwrapped.
+    /// A copy in which every `wrapped:` key is the key itself. Asks nobody where none is wrapped.
     ///
     /// # Errors
     /// Where the key management service does not answer, or does not unwrap a key.
-    pub async fn unlocked(&self) -> Result<Self, KmsError> {
-        let mut unlocked = self.clone();
-        if !self.has_wrapped() {
-            return Ok(unlocked);
+    pub async fn unwrap_keys(&self) -> Result<Self, KmsError> {
+        let mut copy = self.clone();
+        if !self.has_wrapped_keys() {
+            return Ok(copy);
         }
         let kms = self.kms.open()?;
-        for key in std::iter::once(&mut unlocked.master_key).chain(&mut unlocked.old_master_keys) {
-            if let Some(wrapped) = wrapped(key) {
-                let opened = kms.unwrap(wrapped).await?;
-                *key = Secret::new(hexadecimal(&Key::try_from(opened).map_err(|_| sealing::SealingError::NotAKey)?));
+        for key in std::iter::once(&mut copy.master_key).chain(&mut copy.old_master_keys) {
+            if let Some(ciphertext) = ciphertext(key) {
+                let bytes = kms.unwrap(ciphertext).await?;
+                *key = Secret::new(encode_key(&Key::try_from(bytes).map_err(|_| sealing::SealingError::NotAKey)?));
             }
         }
-        Ok(unlocked)
+        Ok(copy)
     }
 
-    /// The same, for a service that starts: it asks until it is answered. None when it is told to stop meanwhile.
-    pub async fn unlocked_until(
+    /// As [`unwrap_keys`](Self::unwrap_keys), tried again after 1 to 30 s while the key management service is unavailable; `waits` is told
+    /// why. `None` once `shutdown` is cancelled.
+    ///
+    /// # Errors
+    /// Where the service refuses, which trying again would not change.
+    pub async fn unwrap_keys_until(
         &self,
         shutdown: &CancellationToken,
         waits: impl Fn(Option<String>),
     ) -> Result<Option<Self>, KmsError> {
         let [mut pause, longest] = PAUSES;
         loop {
-            let unlocked = self.unlocked().await;
-            waits(unlocked.as_ref().err().map(ToString::to_string));
-            match unlocked {
+            let unwrapped = self.unwrap_keys().await;
+            waits(unwrapped.as_ref().err().map(ToString::to_string));
+            match unwrapped {
                 Err(error @ KmsError::Unavailable(_)) => {
                     tracing::warn!(%error, "waiting for the key management service")
                 }
-                unlocked => return unlocked.map(Some),
+                unwrapped => return unwrapped.map(Some),
             }
             if shutdown.run_until_cancelled(sleep(pause)).await.is_none() {
                 return Ok(None);
@@ -91,8 +95,8 @@ impl PrivacyConfig {
         }
     }
 
-    fn has_wrapped(&self) -> bool {
-        std::iter::once(&self.master_key).chain(&self.old_master_keys).any(|key| wrapped(key).is_some())
+    fn has_wrapped_keys(&self) -> bool {
+        std::iter::once(&self.master_key).chain(&self.old_master_keys).any(|key| ciphertext(key).is_some())
     }
 
     /// The master keys, the one in force first; none where nothing is sealed.
@@ -111,12 +115,12 @@ impl Validate for PrivacyConfig {
         let help = "make one with: openssl rand -hex 32";
         let given = Some(("master_key", &self.master_key)).filter(|(_, key)| !key.is_empty());
         let old = self.old_master_keys.iter().map(|key| ("old_master_keys", key));
-        for (field, key) in given.into_iter().chain(old).filter(|(_, key)| wrapped(key).is_none()) {
+        for (field, key) in given.into_iter().chain(old).filter(|(_, key)| ciphertext(key).is_none()) {
             if let Err(problem) = sealing::key(key.expose()) {
                 mistakes.push(Mistake::new(field, problem.to_string(), help));
             }
         }
-        mistakes.extend(self.kms.mistakes(self.has_wrapped()));
+        mistakes.extend(self.kms.mistakes(self.has_wrapped_keys()));
         if self.master_key.is_empty() && !self.old_master_keys.is_empty() {
             let problem = "expected privacy.master_key with it".to_owned();
             mistakes.push(Mistake::new("old_master_keys", problem, "new data keys are kept under the key in force"));
@@ -127,8 +131,8 @@ impl Validate for PrivacyConfig {
     }
 }
 
-/// What the key management service has made of a key, if it has.
-fn wrapped(key: &Secret) -> Option<&str> {
+/// The ciphertext of a key that is configured as `wrapped:…`.
+fn ciphertext(key: &Secret) -> Option<&str> {
     key.expose().trim().strip_prefix(WRAPPED)
 }
 
@@ -142,11 +146,7 @@ pub fn new_key() -> std::io::Result<Key> {
     Ok(key)
 }
 
-/// A key as it is configured.
-pub fn hexadecimal(key: &Key) -> String {
-    key.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+/// A key as it is configured: 64 hexadecimal digits.
+pub fn encode_key(key: &Key) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -223,7 +223,7 @@ where
     tokio::spawn(stop_on_signal(shutdown.clone()));
     let readiness = Readiness::default();
     readiness.serve(config.health(), metrics.clone(), shutdown.clone()).await?;
-    let privacy = config.privacy().unlocked_until(&shutdown, |reason| readiness.waits_for(reason)).await;
+    let privacy = config.privacy().unwrap_keys_until(&shutdown, |reason| readiness.waits_for(reason)).await;
     let Some(privacy) = privacy.map_err(|error| ServiceError::Other(error.to_string()))? else { return Ok(()) };
     let bus = Bus::connect(service, instance(service), config.nats(), config.bus()).await?.sealing(&privacy);
     let bus = bus.measured(&metrics);

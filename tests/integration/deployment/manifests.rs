@@ -56,20 +56,20 @@ fn what_has_replicas_stays_when_a_machine_goes() {
     assert_eq!((held, budgets.len()), (8, 8), "six services, nats-server and the collector");
 }
 
-/// What a container is told by a variable that stands there as it is.
-fn told<'d>(documents: &'d [Value], wanted: &str, variable: &str) -> &'d str {
+/// The value of a variable of the first container; panics where it has none, or takes it from elsewhere.
+fn variable<'d>(documents: &'d [Value], wanted: &str, name: &str) -> &'d str {
     let document = documents.iter().find(|document| id(document) == wanted).unwrap();
     let environment = list(&pod(document).unwrap()["spec"]["containers"][0]["env"]);
-    let told = environment.iter().find(|it| it["name"] == variable);
-    told.and_then(|it| it["value"].as_str()).unwrap_or_else(|| panic!("{variable} of {wanted}"))
+    let found = environment.iter().find(|it| it["name"] == name);
+    found.and_then(|it| it["value"].as_str()).unwrap_or_else(|| panic!("{name} of {wanted}"))
 }
 
 #[test]
 fn alerts_know_what_the_log_may_take() {
     for (combination, text) in render([demo().remove(0), production().remove(0)].into()) {
         let documents = documents(&text);
-        let limit: u64 = told(&documents, "Deployment gateway", "KAIRO_GATEWAY__LOG_LIMIT_BYTES").parse().unwrap();
-        let stored = told(&documents, "StatefulSet nats", "MAX_FILE_STORE");
+        let limit: u64 = variable(&documents, "Deployment gateway", "KAIRO_GATEWAY__LOG_LIMIT_BYTES").parse().unwrap();
+        let stored = variable(&documents, "StatefulSet nats", "MAX_FILE_STORE");
         // nats-server takes GB for 1024 × 1024 × 1024 bytes.
         let gigabytes: u64 = stored.strip_suffix("GB").unwrap().parse().unwrap();
         assert_eq!(limit, gigabytes << 30, "{}", combination.name());

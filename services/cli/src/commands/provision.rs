@@ -1,6 +1,10 @@
 //! `kairo provision`
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::Args;
 use kairo_core::{
@@ -14,7 +18,7 @@ use kairo_core::{
     permissions::Identity,
     service::section,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -58,7 +62,7 @@ pub(super) struct Arguments {
     wait: Duration,
 }
 
-/// What of the services' configuration concerns streams.
+/// The sections of the services' configuration that reaching and making streams needs; the others are passed over.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Settings {
@@ -98,7 +102,7 @@ pub(super) struct Reached {
 impl ServerOptions {
     /// Connects as configured, and waits until the servers answer; the status to end with where the configuration is wrong.
     pub async fn reach(self) -> Result<Result<Reached, ExitCode>, Error> {
-        let settings = match settings(self.config) {
+        let settings: Settings = match load_settings(self.config.as_deref()) {
             Ok(settings) => settings,
             Err(status) => return Ok(Err(status)),
         };
@@ -108,8 +112,13 @@ impl ServerOptions {
     }
 }
 
-fn settings(config: Option<PathBuf>) -> Result<Settings, ExitCode> {
-    let file = config.map(|file| ["--config".to_owned(), file.display().to_string()]);
+/// Settings of services, from the file and the environment; keys that this build does not know are told. The status to end with where
+/// they are wrong, which is told, too.
+pub(super) fn load_settings<S>(file: Option<&Path>) -> Result<S, ExitCode>
+where
+    S: Serialize + DeserializeOwned + Default + Validate,
+{
+    let file = file.map(|file| ["--config".to_owned(), file.display().to_string()]);
     let loaded = config::load(file.into_iter().flatten(), config::environment());
     let Loaded { config, passed_over } = loaded.map_err(|error| {
         terminal::complain(&error);
@@ -120,7 +129,7 @@ fn settings(config: Option<PathBuf>) -> Result<Settings, ExitCode> {
 }
 
 pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Error> {
-    let settings = match settings(arguments.config) {
+    let settings: Settings = match load_settings(arguments.config.as_deref()) {
         Ok(settings) => settings,
         Err(status) => return Ok(status),
     };

@@ -319,8 +319,8 @@ impl Running<'_> {
         }
     }
 
-    /// What came of it, once it was answered; `lost` says why it was not, and `interruption` before which event it was interrupted, and by
-    /// what words.
+    /// Ends the scene. `lost` holds the reasons why no reply came; `interruption` the index in `seen` of the first event after the user
+    /// interrupted it, and the user's words.
     fn over(self, seen: &[EventJson], lost: &[String], interruption: Option<(usize, String)>) -> Played {
         let since = seen.get(self.from..).unwrap_or_default().iter();
         // What a team does for a message, it does in chains of its own, too.

@@ -10,7 +10,7 @@ use object_store::{
 use reqwest::{Client, StatusCode, Url};
 use serde_json::{Value, json};
 
-use super::kms::{KeyManagement, KmsConfig, KmsError, ask, bytes_in, text_in};
+use super::kms::{KeyManagement, KmsConfig, KmsError, ask, read_base64, read_text};
 
 pub struct Aws {
     client: Client,
@@ -59,10 +59,10 @@ impl Aws {
 
 /// Errors have a type, which may stand behind a namespace, and mostly status 400.
 fn error_of(status: StatusCode, answer: &Value) -> KmsError {
-    let kind = text_in(answer, "__type").unwrap_or_default();
+    let kind = read_text(answer, "__type").unwrap_or_default();
     let kind = kind.rsplit('#').next().unwrap_or_default();
     let message =
-        ["message", "Message"].iter().find_map(|name| text_in(answer, name).ok()).unwrap_or("without a reason");
+        ["message", "Message"].iter().find_map(|name| read_text(answer, name).ok()).unwrap_or("without a reason");
     let said = format!("AWS KMS answers {status}: {kind}: {message}");
     let passes = ["Throttling", "LimitExceeded", "KMSInternal", "DependencyTimeout", "KeyUnavailable", "Unavailable"];
     match status.is_server_error() || passes.iter().any(|beginning| kind.starts_with(beginning)) {
@@ -76,11 +76,11 @@ impl KeyManagement for Aws {
     async fn wrap(&self, key: &Key) -> Result<String, KmsError> {
         let body = json!({ "KeyId": self.key, "Plaintext": BASE64_STANDARD.encode(key) });
         let answer = self.ask("Encrypt", &body).await?;
-        text_in(&answer, "CiphertextBlob").map(str::to_owned)
+        read_text(&answer, "CiphertextBlob").map(str::to_owned)
     }
 
     async fn unwrap(&self, wrapped: &str) -> Result<Vec<u8>, KmsError> {
         let answer = self.ask("Decrypt", &json!({ "KeyId": self.key, "CiphertextBlob": wrapped })).await?;
-        bytes_in(&answer, "Plaintext")
+        read_base64(&answer, "Plaintext")
     }
 }

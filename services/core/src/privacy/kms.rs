@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{aws::Aws, vault::Vault};
 use crate::config::{Mistake, Secret, check};
 
-/// What stands before a key that was wrapped, wherever a master key is configured.
+/// Prefix of a configured key that a key management service has wrapped.
 pub const WRAPPED: &str = "wrapped:";
 /// Longest answer that is read, in bytes.
 const LONGEST_ANSWER: usize = 64 * 1024;
@@ -77,9 +77,9 @@ pub enum KmsError {
 /// Wraps master keys, and unwraps them.
 #[async_trait]
 pub trait KeyManagement: Send + Sync {
-    /// The key, as only this service can open it.
+    /// Encrypts a master key. The text is ciphertext in the form that the service itself gives it.
     async fn wrap(&self, key: &Key) -> Result<String, KmsError>;
-    /// What [`wrap`](Self::wrap) was given.
+    /// Decrypts the text that [`wrap`](Self::wrap) returned, to bytes that may be no key: 32 are to be expected.
     async fn unwrap(&self, wrapped: &str) -> Result<Vec<u8>, KmsError>;
 }
 
@@ -148,7 +148,7 @@ impl KmsConfig {
 
 /// Asks, and reads what is answered as JSON, whatever the status.
 pub(super) async fn ask(request: RequestBuilder) -> Result<(StatusCode, Value), KmsError> {
-    let unavailable = |error: reqwest::Error| KmsError::Unavailable(with_causes(&error.without_url()));
+    let unavailable = |error: reqwest::Error| KmsError::Unavailable(message_with_causes(&error.without_url()));
     let mut response = request.send().await.map_err(unavailable)?;
     let (status, mut body) = (response.status(), Vec::new());
     if let Some(elsewhere) = response.headers().get("location").and_then(|to| to.to_str().ok()) {
@@ -166,19 +166,19 @@ pub(super) async fn ask(request: RequestBuilder) -> Result<(StatusCode, Value), 
 }
 
 /// An error of reqwest says what happened in its causes only.
-fn with_causes(error: &dyn std::error::Error) -> String {
+fn message_with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// A text of an answer.
-pub(super) fn text_in<'v>(answer: &'v Value, name: &str) -> Result<&'v str, KmsError> {
+pub(super) fn read_text<'v>(answer: &'v Value, name: &str) -> Result<&'v str, KmsError> {
     let missing = || KmsError::Refused(format!("its answer holds no {name}"));
     answer.get(name).and_then(Value::as_str).ok_or_else(missing)
 }
 
 /// The bytes of an answer that are in base64.
-pub(super) fn bytes_in(answer: &Value, name: &str) -> Result<Vec<u8>, KmsError> {
-    let decoded = BASE64_STANDARD.decode(text_in(answer, name)?);
+pub(super) fn read_base64(answer: &Value, name: &str) -> Result<Vec<u8>, KmsError> {
+    let decoded = BASE64_STANDARD.decode(read_text(answer, name)?);
     decoded.map_err(|_| KmsError::Refused(format!("its answer holds no {name} in base64")))
 }

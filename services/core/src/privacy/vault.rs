@@ -6,7 +6,7 @@ use kairo_events::sealing::Key;
 use reqwest::{Client, StatusCode, Url, header::HeaderValue};
 use serde_json::{Value, json};
 
-use super::kms::{KeyManagement, KmsConfig, KmsError, ask, bytes_in, text_in};
+use super::kms::{KeyManagement, KmsConfig, KmsError, ask, read_base64, read_text};
 
 pub struct Vault {
     client: Client,
@@ -52,36 +52,29 @@ impl Vault {
             status if status.is_success() => Ok(answer.get("data").cloned().unwrap_or_default()),
             // Sealed, a standby that cannot forward, or too much asked of it.
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                Err(KmsError::Unavailable(said(status, &answer)))
+                Err(KmsError::Unavailable(describe_failure(status, &answer)))
             }
-            status => Err(KmsError::Refused(said(status, &answer))),
+            status => Err(KmsError::Refused(describe_failure(status, &answer))),
         }
     }
 }
 
-fn said(status: StatusCode, answer: &Value) -> String {
-    let errors = answer
-        .get("errors")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect::<Vec<_>>();
-    format!(
-        "Vault answers {status}: {}",
-        if errors.is_empty() { "without a reason".to_owned() } else { errors.join("; ") }
-    )
+fn describe_failure(status: StatusCode, answer: &Value) -> String {
+    let errors = answer.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let reasons: Vec<&str> = errors.filter_map(Value::as_str).collect();
+    let reason = if reasons.is_empty() { "without a reason".to_owned() } else { reasons.join("; ") };
+    format!("Vault answers {status}: {reason}")
 }
 
 #[async_trait]
 impl KeyManagement for Vault {
     async fn wrap(&self, key: &Key) -> Result<String, KmsError> {
         let data = self.transit("encrypt", &json!({ "plaintext": BASE64_STANDARD.encode(key) })).await?;
-        text_in(&data, "ciphertext").map(str::to_owned)
+        read_text(&data, "ciphertext").map(str::to_owned)
     }
 
     async fn unwrap(&self, wrapped: &str) -> Result<Vec<u8>, KmsError> {
         let data = self.transit("decrypt", &json!({ "ciphertext": wrapped })).await?;
-        bytes_in(&data, "plaintext")
+        read_base64(&data, "plaintext")
     }
 }

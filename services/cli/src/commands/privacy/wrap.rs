@@ -4,14 +4,14 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use kairo_core::{
-    config::{self, Loaded, Mistake, Validate},
+    config::{Mistake, Validate},
     privacy::{self, PrivacyConfig, WRAPPED},
     service::section,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Error, terminal};
+use crate::{Error, commands::provision::load_settings, terminal};
 
 pub(super) const EXAMPLES: &str = "\
 Examples, with a key of Vault's transit engine and with one of AWS:
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     config: Option<PathBuf>,
 }
 
-/// What of the services' configuration concerns master keys.
+/// The section `privacy` of the services' configuration; the others are passed over.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Settings {
@@ -53,26 +53,21 @@ impl Validate for Settings {
 }
 
 pub(super) async fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> {
-    let file = arguments.config.as_ref().map(|file| ["--config".to_owned(), file.display().to_string()]);
-    let Loaded::<Settings> { config, .. } = match config::load(file.into_iter().flatten(), config::environment()) {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            terminal::complain(&error);
-            return Ok(ExitCode::from(config::EXIT_STATUS));
-        }
+    let config: Settings = match load_settings(arguments.config.as_deref()) {
+        Ok(settings) => settings,
+        Err(status) => return Ok(status),
     };
     let failed = |error: &dyn std::fmt::Display| Error::Advice(error.to_string());
     let kms = config.privacy.kms.open().map_err(|error| failed(&error))?;
-    let given = config.privacy.unlocked().await.map_err(|error| failed(&error))?.master_keys();
+    let given = config.privacy.unwrap_keys().await.map_err(|error| failed(&error))?.master_keys();
     let key = match given.first() {
         Some(key) => *key,
         None => privacy::new_key().map_err(|error| failed(&error))?,
     };
     let wrapped = kms.wrap(&key).await.map_err(|error| failed(&error))?;
     // A key that is not opened again loses whatever is sealed under it.
-    match kms.unwrap(&wrapped).await.map_err(|error| failed(&error))? == key {
-        true => {}
-        false => return Err(failed(&"the key management service unwraps another key than it has wrapped")),
+    if kms.unwrap(&wrapped).await.map_err(|error| failed(&error))? != key {
+        return Err(failed(&"the key management service unwraps another key than it has wrapped"));
     }
     let wrapped = format!("{WRAPPED}{wrapped}");
     match json {

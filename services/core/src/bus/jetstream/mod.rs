@@ -28,7 +28,7 @@ use super::{
     provision::wanted::Wanted,
     violations::Violations,
 };
-use crate::{ids, ids::Name, permissions::Identity};
+use crate::{ids, ids::Name, permissions::Identity, privacy::new_key};
 
 /// Readers of the log that a replica has opened at once. Requests of this kind are done by the server one after the other, and it has
 /// others to answer.
@@ -112,9 +112,7 @@ impl Machine for JetStream {
     }
 
     fn new_key(&self) -> Result<Key, Cause> {
-        let mut key = Key::default();
-        getrandom::fill(&mut key).map_err(|error| format!("the machine has no random numbers: {error}"))?;
-        Ok(key)
+        Ok(new_key().map_err(|error| format!("the machine has no random numbers: {error}"))?)
     }
 
     fn host(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
