@@ -28,7 +28,7 @@ use crate::{
     command_line::kairo,
     forgetting::{AGENT, MARK, OTHER, wanted},
     relay::Relay,
-    world::{DEADLINE, World, agent, connect, log::Log},
+    world::{DEADLINE, World, agent, connect, log::Log, signing_key},
 };
 
 /// Said behind the place that is gone back to, and nowhere before.
@@ -50,7 +50,7 @@ pub fn command(world: &World, arguments: &[&str]) -> Command {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let mut command = Command::new(program);
     command.arg("--json").args(arguments).env("KAIRO_NATS__URL", world.nats.url()).kill_on_drop(true);
-    command.envs(world.nats.users().settings(Identity::Provision));
+    command.envs(world.nats.users().settings(Identity::Provision)).env("KAIRO_SIGNING__KEY", signing_key());
     command
 }
 
@@ -191,6 +191,7 @@ async fn what_was_wiped_is_restored_and_goes_on_as_if_nothing_had_been() {
     world.settled().await;
     let whole = done(&world, &["backup", "-o", &path]).await;
     assert_eq!((whole["part"].as_u64(), whole["after"].as_u64()), (Some(1), Some(0)), "while services are at work");
+    a_full_disk_keeps_no_half_of_a_part(&world, &folder.path().join("full")).await;
 
     world.ask_as("bob", AGENT, "run again").await;
     // Whoever orders it is told what there is, and refused for now while the read model does not know.
@@ -258,6 +259,23 @@ async fn goes_on(world: &mut World, end: u64, image: &str) {
     world.verified().await;
 }
 
+/// As little as a part of the image may be written to a file.
+async fn a_full_disk_keeps_no_half_of_a_part(world: &World, place: &Path) {
+    let path = place.to_str().unwrap();
+    let whole = command(world, &["backup", "-o", path]);
+    let mut bounded = Command::new("/bin/sh");
+    bounded.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\""]).arg(whole.as_std().get_program());
+    bounded.args(whole.as_std().get_args());
+    bounded.envs(whole.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = bounded.output().await.unwrap();
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && why.contains("too large"), "{output:?}");
+    let left: Vec<_> = fs::read_dir(place.join("0001")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty() && !place.join("manifest.json").exists(), "{left:?}");
+    // With room it is taken in the same place.
+    assert_eq!(done(world, &["backup", "-o", path]).await["part"], 1);
+}
+
 /// A file that was cut or edited is named, and nothing is restored of it.
 async fn damage_is_named(world: &World, backup: &Path) {
     let log = files(backup, EVENTS_STREAM).remove(0);
@@ -272,6 +290,12 @@ async fn damage_is_named(world: &World, backup: &Path) {
         assert!(why.contains(log.to_str().unwrap()), "{why}");
     }
     fs::write(&log, whole).unwrap();
+    let manifest = backup.join("manifest.json");
+    let whole = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, whole.replacen("\"first\": 1,", "\"first\": 2,", 1)).unwrap();
+    let why = refused(world, &["backup", "verify", backup.to_str().unwrap()], 1).await;
+    assert!(why.contains("its checksum is"), "{why}");
+    fs::write(&manifest, whole).unwrap();
 }
 
 /// A restore that is killed when the log is filled and its keys are not: nobody takes the log for one.

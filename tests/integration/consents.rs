@@ -5,10 +5,10 @@ use kairo_core::{
     bus::append::Outgoing,
     envelope::{Envelope, Origin},
     ids,
-    subjects::{self, USER_APPROVAL},
+    subjects::{self, AGENT_APPROVAL, USER_APPROVAL},
 };
 use kairo_local::Service;
-use kairo_proto::v1::{self, UserApproval};
+use kairo_proto::v1::{self, AgentApproval, UserApproval};
 use serde_json::{Value, json};
 
 use crate::{
@@ -76,6 +76,31 @@ async fn a_verdict_of_somebody_who_was_not_asked_is_none() {
         assert_eq!((&decided["status"], &decided["decided_by"]), (&json!(verdict), &json!(user)), "{decided}");
         assert_eq!(waiting_of(&world, user).await, 0);
     }
+    world.end().await;
+}
+
+/// Whoever has router's password can have an agent told that its user consented, and that is all.
+#[tokio::test]
+async fn a_consent_that_no_gateway_has_written_is_none_to_whoever_runs_the_call() {
+    let world = world().await;
+    let (sent, id) = ask_for_consent(&world, "noor").await;
+    let body = AgentApproval {
+        approval_id: ids::entering().to_string(),
+        user: "noor".to_owned(),
+        action_id: id.clone(),
+        verdict: "approved".to_owned(),
+        note: String::new(),
+    };
+    let envelope = Envelope {
+        correlation_id: sent.event_id,
+        ..Envelope::entering(ids::entering(), subjects::Service::Router, Origin::User, Timestamp::now())
+    };
+    world.bus.publish(&Outgoing::new(&AGENT_APPROVAL, &agent("clerk"), envelope, body)).await.unwrap();
+    world.reply(&sent).await;
+    let results = world.events_of(&sent).await;
+    let results: Vec<_> = results.iter().filter(|event| event.type_name == v1::ToolResult::TYPE).collect();
+    assert_eq!(results.len(), 1, "{results:?}");
+    assert!(results[0].payload.to_string().contains("noor has not answered"), "{:?}", results[0].payload);
     world.end().await;
 }
 

@@ -200,7 +200,7 @@ fn the_configurations_of_nats_server_are_understood() {
                 false => (format!("user: {user}, password: $NATS_PASSWORD_{variable}"), "secret"),
             };
             command.env(known.split('$').next_back().unwrap(), secret);
-            assert!(users.contains(&format!("{{ {known}, permissions: ${variable} }}")), "{folders:?}: {user}");
+            assert!(users.contains(&format!("{{ {known}, permissions: $PERMISSIONS_{variable} }}")), "{folders:?}: {user}");
         }
         let tested = command.output().unwrap();
         assert!(tested.status.success(), "{folders:?}: {}", String::from_utf8_lossy(&tested.stderr));
@@ -355,9 +355,10 @@ fn what_users_say_is_sealed_in_every_deployment() {
 }
 
 /// What the script makes.
-const MADE: [&str; 15] = [
+const MADE: [&str; 16] = [
     "KAIRO_API_KEY",
     "KAIRO_MASTER_KEY",
+    "KAIRO_SIGNING_KEY",
     "MEILI_MASTER_KEY",
     "NATS_PASSWORD_AGENT_RUNTIME",
     "NATS_PASSWORD_GATEWAY",
@@ -391,8 +392,11 @@ fn secrets_are_made_once_and_only_their_owner_reads_them() {
     assert!(values["KAIRO_API_KEY"].len() > 64);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(make(), made);
-    let environment =
-        [("KAIRO_GATEWAY__ADMIN_KEY", "KAIRO_API_KEY"), ("KAIRO_PRIVACY__MASTER_KEY", "KAIRO_MASTER_KEY")];
+    let environment = [
+        ("KAIRO_GATEWAY__ADMIN_KEY", "KAIRO_API_KEY"),
+        ("KAIRO_PRIVACY__MASTER_KEY", "KAIRO_MASTER_KEY"),
+        ("KAIRO_SIGNING__KEY", "KAIRO_SIGNING_KEY"),
+    ];
     config(Service::Gateway, &environment.map(|(name, made)| (name.to_owned(), values[made].to_owned())).into());
     assert!(fs::read_to_string(root().join(".gitignore")).unwrap().lines().any(|line| line == "/.env"));
 }

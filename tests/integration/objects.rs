@@ -160,7 +160,7 @@ async fn what_no_event_names_goes_and_makes_room_and_what_one_names_stays() {
 pub async fn kept(objects: &Objects) -> Vec<Kept> {
     let (there, kept) = objects.follow().await.unwrap();
     let kept = kept.take(usize::try_from(there).unwrap());
-    kept.map(Result::unwrap).collect().await
+    kept.map(|kept| kept.unwrap().expect("it is damaged")).collect().await
 }
 
 #[tokio::test]

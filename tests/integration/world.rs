@@ -19,8 +19,10 @@ use std::{
 use async_nats::jetstream::consumer::{Info as ConsumerInfo, PullConsumer};
 use kairo_core::{
     bus::{Bus, BusConfig},
+    config::Secret,
     event_json::EventJson,
     ids::{self, Name},
+    signing::{Signatures, SigningConfig},
     subjects::{Consumer, Service as Core},
 };
 use kairo_local::{Database, Login, NatsServer, Postgres, Servers, Service, Stack, Tools};
@@ -211,7 +213,8 @@ impl Wanted {
             .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")
             .env("KAIRO_TELEMETRY__LOG", "info,kairo=debug,kairo_core=debug,kairo_agent_runtime=debug");
         stack.use_database(database);
-        stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
+        let gateway = stack.service(Service::Gateway);
+        gateway.env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0").env("KAIRO_SIGNING__KEY", signing_key());
         let fallback = |name: &String| json!({ "base_url": model, "model": name });
         let fallbacks: Vec<_> = self.fallbacks.iter().map(fallback).collect();
         let heavy = if !self.only_fallbacks { model.clone() } else { "http://127.0.0.1:1/v1".to_owned() };
@@ -241,6 +244,16 @@ impl Wanted {
         let wanted: Vec<_> = services.iter().map(|service| (*service, self.replicas[service])).collect();
         stack.start_all(&wanted).await.unwrap();
     }
+}
+
+/// The `signing.key` of the gateways of every world.
+pub fn signing_key() -> String {
+    "09".repeat(32)
+}
+
+/// Signatures as the gateways of every world make them.
+pub fn signatures() -> Signatures {
+    Signatures::new(&SigningConfig { key: Secret::new(signing_key()), ..Default::default() })
 }
 
 impl World {

@@ -615,6 +615,10 @@ pub struct UserForget {
     pub order_id: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub user: ::prost::alloc::string::String,
+    /// Of the gateway over both, by signing.key, in base64; empty where nothing is signed. An order without one is not carried out where
+    /// a key is configured.
+    #[prost(string, tag = "3")]
+    pub signature: ::prost::alloc::string::String,
 }
 impl ::prost::Name for UserForget {
     const NAME: &'static str = "UserForget";

@@ -46,13 +46,6 @@ pub fn files(path: &Path, part: &str) -> Result<Vec<RelativePath>, BackupError> 
     listed().map_err(BackupError::file("read", path.join(part)))
 }
 
-/// A manifest as it stands in its file.
-pub fn text(manifest: &Manifest) -> io::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec_pretty(manifest)?;
-    text.push(b'\n');
-    Ok(text)
-}
-
 /// The manifest of a folder.
 ///
 /// # Errors
@@ -162,6 +155,16 @@ impl Folder {
         Ok(name)
     }
 
+    /// Removes the files of a part that cannot be finished, as far as that is possible. No manifest names them.
+    pub fn abandon(&self, part: &str) {
+        let paths = files(&self.path, part).unwrap_or_default();
+        let unfinished = RelativePath::parse(UNFINISHED).ok();
+        for path in paths.iter().chain(&unfinished) {
+            // What is left is written over by the next one.
+            let _ = beneath::remove(&self.path, path);
+        }
+    }
+
     /// Replaces the manifest.
     pub fn write(&self, manifest: &Manifest) -> Result<(), BackupError> {
         for written in &manifest.parts {
@@ -172,7 +175,7 @@ impl Folder {
         let written = || {
             let (unfinished, path) = (RelativePath::parse(UNFINISHED)?, RelativePath::parse(MANIFEST)?);
             let mut file = beneath::create(&self.path, &unfinished)?;
-            file.write_all(&text(manifest)?)?;
+            file.write_all(&manifest.text()?)?;
             file.sync_all()?;
             beneath::rename(&self.path, &unfinished, &path)?;
             beneath::sync(&self.path, None)

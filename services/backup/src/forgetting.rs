@@ -7,7 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kairo_core::{bus::data_keys, forgetting::Order, ids::Name, partition, subjects::USER_FORGOTTEN};
+use kairo_core::{
+    bus::data_keys,
+    forgetting::Order,
+    ids::Name,
+    partition,
+    signing::{self, Content, Signatures},
+    subjects::{DATA_KEYS_BUCKET, USER_FORGOTTEN},
+};
 use kairo_proto::words::ForgettingStep;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -39,15 +46,29 @@ pub struct Known {
     orders: BTreeMap<Name, Order>,
     newest: BTreeMap<Name, u32>,
     last: u64,
+    signatures: Signatures,
+    has_signed_orders: bool,
 }
 
 impl Known {
+    /// Nothing yet. Only orders count that are signed, where a key is known.
+    pub fn new(signatures: &Signatures) -> Self {
+        Self { signatures: signatures.clone(), ..Self::default() }
+    }
+
+    /// Whether an order was signed.
+    pub fn has_signed_orders(&self) -> bool {
+        self.has_signed_orders
+    }
+
     /// Takes in the next entry. Keys of users that are not `asked` for need not be kept.
     pub fn take(&mut self, line: &Line, asked: &BTreeSet<Name>) {
         self.last = line.sequence;
         match data_keys::entry(&line.subject) {
             Some(data_keys::EntryOf::Order(user)) => {
-                if let Ok(order) = serde_json::from_slice(&line.data) {
+                self.has_signed_orders |= signing::is_signed(&line.data);
+                let place = data_keys::order_key(&user);
+                if let Content::Written(order) = self.signatures.read(DATA_KEYS_BUCKET, &place, &line.data) {
                     self.orders.insert(user, order);
                 }
             }
@@ -82,7 +103,7 @@ impl Known {
                 again.insert(user.clone(), given(user, *order_id, self.newest.get(user).copied().unwrap_or(0)));
             }
         }
-        Again { orders: again, last: self.last }
+        Again { orders: again, last: self.last, signatures: self.signatures.clone() }
     }
 }
 
@@ -101,11 +122,12 @@ fn given(user: &Name, order_id: Uuid, generation: u32) -> Order {
 }
 
 /// Orders to be carried out again.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Again {
     orders: BTreeMap<Name, Order>,
     /// The last entry of the bucket.
     last: u64,
+    signatures: Signatures,
 }
 
 impl Again {
@@ -117,7 +139,7 @@ impl Again {
     #[must_use]
     pub fn apply(&self, line: Line) -> Line {
         let data = match data_keys::entry(&line.subject) {
-            Some(data_keys::EntryOf::Order(user)) => self.orders.get(&user).map(written),
+            Some(data_keys::EntryOf::Order(user)) => self.orders.get(&user).map(|order| self.written(order)),
             Some(data_keys::EntryOf::User(user, generation)) => {
                 let is_taken = |order: &Order| order.step() != ForgettingStep::Asked && generation <= order.generation;
                 self.orders.get(&user).filter(|order| is_taken(order)).map(|_| data_keys::destroyed())
@@ -138,14 +160,14 @@ impl Again {
             stored: now,
             subject: data_keys::order_subject(&order.user),
             headers: Vec::new(),
-            data: written(order),
+            data: self.written(order),
         });
         lines.collect()
     }
-}
 
-fn written(order: &Order) -> Vec<u8> {
-    serde_json::to_vec(order).unwrap_or_default()
+    fn written(&self, order: &Order) -> Vec<u8> {
+        self.signatures.write(DATA_KEYS_BUCKET, &data_keys::order_key(&order.user), order).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

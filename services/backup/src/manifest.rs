@@ -7,6 +7,7 @@ use kairo_core::subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, TIMERS_STREA
 use kairo_replay::format;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{beneath::RelativePath, folder};
@@ -161,6 +162,16 @@ pub enum Unusable {
     Misplaced { path: RelativePath, stream: String, number: u32, expected: String },
     #[error("{name:?} is no name of a consumer (part {number})")]
     Misnamed { name: String, number: u32 },
+    #[error("it is damaged: its checksum is {found}, and it says {expected}")]
+    Damaged { expected: String, found: String },
+}
+
+/// In a manifest's file, the SHA-256 of all the rest of it, in hex. Those of builds of before have none.
+const CHECKSUM: &str = "sha256";
+
+/// The checksum of a manifest without one: of its JSON on one line.
+fn checksum(manifest: &Value) -> String {
+    Sha256::digest(manifest.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Manifest {
@@ -173,7 +184,14 @@ impl Manifest {
         if found > FORMAT {
             return Err(Unusable::Newer { found });
         }
-        let manifest: Self = serde_json::from_str(text).map_err(not_one)?;
+        let mut value: Value = serde_json::from_str(text).map_err(not_one)?;
+        if let Some(Value::String(expected)) = value.as_object_mut().and_then(|fields| fields.remove(CHECKSUM)) {
+            let found = checksum(&value);
+            if found != expected {
+                return Err(Unusable::Damaged { expected, found });
+            }
+        }
+        let manifest: Self = serde_json::from_value(value).map_err(not_one)?;
         let (mut through, mut before, mut named) = (0, 0, BTreeSet::new());
         for part in &manifest.parts {
             let Part { number, after, through: to, .. } = part;
@@ -187,6 +205,21 @@ impl Manifest {
             part.check(&mut named)?;
         }
         Ok(manifest)
+    }
+
+    /// As it stands in its file, with its checksum.
+    ///
+    /// # Errors
+    /// Where it cannot be written as JSON.
+    pub fn text(&self) -> serde_json::Result<Vec<u8>> {
+        let mut value = serde_json::to_value(self)?;
+        let checksum = checksum(&value);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert(CHECKSUM.to_owned(), checksum.into());
+        }
+        let mut text = serde_json::to_vec_pretty(&value)?;
+        text.push(b'\n');
+        Ok(text)
     }
 
     /// Where the log of which there is nothing yet in it begins: its first message is behind this one.
@@ -244,6 +277,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use kairo_core::subjects::{DATA_KEYS_BUCKET, KEYS_BUCKET, OBJECTS_BUCKET};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -280,6 +314,23 @@ mod tests {
         assert!(matches!(Manifest::read("{}"), Err(Unusable::NotOne(_))));
         let twice = manifest(&[(0, 5), (5, 9)]).replace("\"number\":2", "\"number\":1");
         assert_eq!(Manifest::read(&twice), Err(Unusable::Unordered { number: 1, before: 1 }));
+    }
+
+    proptest! {
+        /// Whatever single character of it is lost or another one.
+        #[test]
+        fn a_damaged_manifest_is_no_other_manifest(at in 0_usize..4096, replacement in "[ -~]?") {
+            let manifest = Manifest::read(&manifest(&[(0, 5), (5, 9), (9, 4711)])).unwrap();
+            let text = String::from_utf8(manifest.text().unwrap()).unwrap();
+            prop_assert_eq!(Manifest::read(&text).unwrap(), manifest.clone());
+            let at = at % text.len();
+            let mut damaged = text.clone();
+            damaged.replace_range(at..=at, &replacement);
+            // What changes no value, such as a space between two of them, is as good; and without the checksum's own name it is one of before.
+            if let Ok(read) = Manifest::read(&damaged) {
+                prop_assert_eq!(read, manifest);
+            }
+        }
     }
 
     #[test]

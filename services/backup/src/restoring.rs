@@ -24,6 +24,7 @@ use kairo_core::{
     ids::Name,
     ownership::checkpoint::Checkpoint,
     permissions,
+    signing::Signatures,
     subjects::{DLQ_STREAM, EVENTS_STREAM, HOOKS_STREAM, STATUS_PING, Service, TIMERS_STREAM},
 };
 use serde_json::{Value, json};
@@ -70,6 +71,8 @@ pub struct Wanted {
     pub forgotten: List,
     /// Copies of streams and buckets.
     pub replicas: usize,
+    /// With which orders to forget users are signed, as gateways do.
+    pub signatures: Signatures,
 }
 
 /// What came of it.
@@ -213,8 +216,13 @@ impl Restoring<'_> {
     async fn data_keys(&self, settled: &BTreeSet<Uuid>) -> Result<Again, BackupError> {
         let Some(mut filling) = self.plan.newest(DATA_KEYS) else { return Ok(Again::default()) };
         let asked: BTreeSet<Name> = self.wanted.forgotten.forgotten.iter().map(|it| it.user.clone()).collect();
-        let known = known(&self.path, filling.files.clone(), &asked)?;
+        let known = known(&self.path, filling.files.clone(), Known::new(&self.wanted.signatures), &asked)?;
         let again = known.again(settled, &self.wanted.forgotten);
+        if known.has_signed_orders() && !self.wanted.signatures.are_required() {
+            let problem =
+                "orders to forget users are signed in the backup: expected signing.key, the one that gateways have";
+            return Err(BackupError::Refused(problem.to_owned()));
+        }
         let added = again.added(&known, Timestamp::now());
         filling.state.last_sequence = added.last().map_or(0, |line| line.sequence).max(filling.state.last_sequence);
         let lines = self.lines(filling.files.clone()).map(|line| Ok(again.apply(line?)));
@@ -293,8 +301,7 @@ fn marked(config: &Value, replicas: usize, log: Uuid) -> Value {
     config.into()
 }
 
-fn known(path: &Path, files: Vec<FileEntry>, asked: &BTreeSet<Name>) -> Result<Known, BackupError> {
-    let mut known = Known::default();
+fn known(path: &Path, files: Vec<FileEntry>, mut known: Known, asked: &BTreeSet<Name>) -> Result<Known, BackupError> {
     for line in Lines::of(path, files) {
         known.take(&line?, asked);
     }
@@ -308,7 +315,7 @@ fn known(path: &Path, files: Vec<FileEntry>, asked: &BTreeSet<Name>) -> Result<K
 pub fn forgotten(path: &Path) -> Result<Vec<Forgotten>, BackupError> {
     let manifest = folder::manifest_of(path, Kind::Backup)?;
     let files = manifest.newest(DATA_KEYS).map(|part| part.files.clone()).unwrap_or_default();
-    Ok(known(path, files, &BTreeSet::new())?.list().forgotten)
+    Ok(known(path, files, Known::default(), &BTreeSet::new())?.list().forgotten)
 }
 
 /// By which id the bytes of an object are found; none of one that was removed.

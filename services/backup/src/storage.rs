@@ -390,7 +390,7 @@ impl Storage {
     /// In the place of the one that was read, and of no other.
     async fn put_manifest(&self, now: &Manifest, version: Option<UpdateVersion>) -> Result<(), BackupError> {
         let mode = version.map_or(PutMode::Create, PutMode::Update);
-        let bytes = folder::text(now).map_err(BackupError::file("write", MANIFEST))?;
+        let bytes = now.text().map_err(io::Error::from).map_err(BackupError::file("write", MANIFEST))?;
         let options = PutOptions { mode, ..PutOptions::default() };
         match self.objects.put_opts(&self.key(MANIFEST), bytes.into(), options).await {
             Ok(_) => Ok(()),

@@ -101,9 +101,33 @@ async fn add(
 ) -> Result<Part, BackupError> {
     // Else it would be restored with the log.
     nats.put_back().await?;
-    let taken = Timestamp::now();
     let number = manifest.parts.last().map_or(1, |part| part.number + 1);
-    let taking = Taking { nats, folder, manifest, progress, place: folder.begin(number)? };
+    let place = folder.begin(number)?;
+    let written = match take(nats, folder, manifest, number, &place, progress).await {
+        Ok(part) => {
+            let replaced = replace(manifest, &part);
+            manifest.parts.push(part.clone());
+            folder.write(manifest).map(|()| (part, replaced))
+        }
+        Err(error) => Err(error),
+    };
+    // A disk that is full is not left full of what nobody can restore.
+    let (part, replaced) = written.inspect_err(|_| folder.abandon(&place))?;
+    replaced.iter().try_for_each(|entry| folder.destroy(entry))?;
+    Ok(part)
+}
+
+/// Takes the part of this number, and writes its files.
+async fn take(
+    nats: &JetStream,
+    folder: &Folder,
+    manifest: &Manifest,
+    number: u32,
+    place: &str,
+    progress: Progress<'_>,
+) -> Result<Part, BackupError> {
+    let taken = Timestamp::now();
+    let taking = Taking { nats, folder, manifest, progress, place: place.to_owned() };
     let mut streams = BTreeMap::new();
     // What is acknowledged by now has its effects in the log by the time its end is looked up.
     let mut consumers = BTreeMap::new();
@@ -130,12 +154,7 @@ async fn add(
             part.consumers = standings;
         }
     }
-    let part = Part { number, taken, after: manifest.through(), through, routed, streams };
-    let replaced = replace(manifest, &part);
-    manifest.parts.push(part.clone());
-    folder.write(manifest)?;
-    replaced.iter().try_for_each(|entry| folder.destroy(entry))?;
-    Ok(part)
+    Ok(Part { number, taken, after: manifest.through(), through, routed, streams })
 }
 
 /// Takes out of the parts before what the new one replaces; its files.

@@ -21,6 +21,7 @@ const VARIABLE: &str = "KAIRO_SECRET_KEY";
 /// Where `kairo dev` keeps one, in its data folder; and where its master key, under which data keys are kept.
 const FILE: &str = "dev/secret-key";
 const MASTER_FILE: &str = "dev/master-key";
+const SIGNING_FILE: &str = "dev/signing-key";
 
 /// What the command reads of the services' configuration.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -76,6 +77,11 @@ pub fn kept(data_dir: &Path) -> Result<String, Error> {
 /// The master key in this data folder, in the same way.
 pub fn master_kept(data_dir: &Path) -> Result<String, Error> {
     kept_in(data_dir.join(MASTER_FILE))
+}
+
+/// The gateway's signing key in this data folder, in the same way.
+pub fn signing_kept(data_dir: &Path) -> Result<String, Error> {
+    kept_in(data_dir.join(SIGNING_FILE))
 }
 
 fn kept_in(file: PathBuf) -> Result<String, Error> {

@@ -50,6 +50,7 @@ pub const SECTIONS: &[&str] = &[
     "nats",
     "postgres",
     "privacy",
+    "signing",
     "process_supervisor",
     "projector",
     "router",

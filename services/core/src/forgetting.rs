@@ -7,6 +7,9 @@ use uuid::Uuid;
 
 use crate::{ids::Name, principal::Principal};
 
+/// What the signature of an order's event is for.
+pub const FORGET: &str = "user.forget";
+
 /// An order, with how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
@@ -57,6 +60,11 @@ impl Order {
         let (seconds, nanos) = self.order_id.get_timestamp().map_or((0, 0), |at| at.to_unix());
         let at = i64::try_from(seconds).ok().zip(i32::try_from(nanos).ok());
         at.and_then(|(seconds, nanos)| Timestamp::new(seconds, nanos).ok()).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// The text that the event of the order is signed over, for [`FORGET`].
+    pub fn to_signed_text(&self) -> String {
+        format!("{} {}", self.order_id, self.user)
     }
 
     pub fn step(&self) -> ForgettingStep {

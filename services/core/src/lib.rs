@@ -15,12 +15,13 @@ pub mod ownership;
 pub mod privacy;
 pub mod record;
 pub mod service;
+pub mod signing;
 pub mod telemetry;
 pub mod tls;
 pub mod watch;
 
 pub use kairo_events::{
-    address, carried, commands, consent, dates, decider, envelope, event_json, hash_chain, hooks, imports, log_message,
-    media, memories, outside, partition, permissions, personal, prices, principal, schema, sealing, subjects,
-    synthetic, threads, tool_groups, vocabulary, workers,
+    address, carried, commands, consent, copies, dates, decider, envelope, event_json, hash_chain, hooks, imports,
+    log_message, media, memories, outside, partition, permissions, personal, prices, principal, schema, sealing,
+    subjects, synthetic, threads, tool_groups, vocabulary, workers,
 };

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use async_nats::{
     HeaderMap, HeaderName, HeaderValue,
+    header::NATS_STREAM,
     jetstream::{Message, message::Info},
 };
 use bytes::Bytes;
 use jiff::Timestamp;
-use kairo_events::{carried, hash_chain::Content, log_message, record};
+use kairo_events::{carried, copies::COPY_OF, hash_chain::Content, log_message, record};
 use kairo_proto::{ContentType, time, v1};
 use uuid::Uuid;
 
@@ -47,7 +48,7 @@ impl Raw {
             sequence: info.stream_sequence,
             subject: subject.to_owned(),
             partition,
-            headers,
+            headers: mark_copy(headers, 0),
             payload: message.payload.clone(),
             sealed: None,
             stored: server_time(info.published.unix_timestamp_nanos()),
@@ -146,6 +147,17 @@ impl Raw {
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };
         Record::read(stored, |name| self.header(name), max_body)
     }
+}
+
+/// The headers of a stored message, or only the mark of a copy ([`kairo_events::copies`]). `notes` is how often the server itself notes
+/// the stream while it reads: once in an answer to a direct read, never elsewhere.
+pub(crate) fn mark_copy(headers: HeaderMap, notes: usize) -> HeaderMap {
+    if headers.get_all(NATS_STREAM).count() <= notes {
+        return headers;
+    }
+    let mut marked = HeaderMap::new();
+    headers.get(NATS_STREAM).into_iter().for_each(|stream| marked.insert(COPY_OF, stream.clone()));
+    marked
 }
 
 /// All headers but one.

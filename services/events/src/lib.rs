@@ -23,6 +23,7 @@ pub mod address;
 pub mod carried;
 pub mod commands;
 pub mod consent;
+pub mod copies;
 pub mod dates;
 pub mod decider;
 pub mod envelope;

@@ -2,20 +2,28 @@
 //!
 //! Every service has its own user, so one that is taken over says nothing in another's name. Two more identities are no
 //! services: the one that makes streams, and that of other systems. [`rendered`] is the configuration of nats-server.
+//!
+//! Other systems have an account of their own, in which there is no stream and nobody else. What they publish there is a request to
+//! gateways, over the one subject that the accounts share, so neither a reply subject nor a malformed header gets any further.
 
 use std::fmt::Write;
 
 use crate::subjects::{
-    CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, Emitter, HOOKS_BUCKET, HOOKS_STREAM,
-    KEYS_BUCKET, LIVE_OUTPUT, LIVE_TOKEN, MCP_SIGN_IN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, QUESTIONS, Route,
-    SIGN_INS_BUCKET, SNAPSHOTS_BUCKET, STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store, TABLE, TAILS,
-    TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
+    CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, ENTRANCE, EVENTS_STREAM, Emitter, HOOKS_BUCKET,
+    HOOKS_STREAM, KEYS_BUCKET, LIVE_OUTPUT, LIVE_TOKEN, MCP_SIGN_IN, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET,
+    QUESTIONS, Route, SIGN_INS_BUCKET, SNAPSHOTS_BUCKET, STATUS_PING, STREAMS, SUPERVISORS_CONTROL, Service, Store,
+    TABLE, TAILS, TICKETS_BUCKET, TIMERS_STREAM, WITHOUT_PARTITION,
 };
 use crate::{ids::Name, workers};
 
 /// Where any replica is asked about the actions it works on, and any supervisor about its processes.
 const HOLDING: &str = "kairo.live.*.holding.*";
 const CONTROL: &str = "kairo.live.*.control";
+/// Where answers to other accounts go, by way of the server.
+const ANSWERS_TO_OTHER_ACCOUNTS: &str = "_R_.>";
+/// The account of Kairo, and that of other systems.
+pub const ACCOUNT: &str = "KAIRO";
+pub const OUTSIDE_ACCOUNT: &str = "OUTSIDE";
 /// Where answers to clients come that choose no prefix of their own, such as those of other systems.
 const USUAL_INBOX: &str = "_INBOX.>";
 
@@ -64,9 +72,14 @@ impl Identity {
         }
     }
 
-    /// The variable of [`rendered`] that holds its permissions.
+    /// Its name in variables of the environment, such as that of its password.
     pub fn variable(self) -> String {
         self.name().replace('-', "_").to_uppercase()
+    }
+
+    /// The variable of [`rendered`] that holds its permissions. `GATEWAY` alone would be a setting of nats-server.
+    pub fn permissions_variable(self) -> String {
+        format!("PERMISSIONS_{}", self.variable())
     }
 
     /// What it may do.
@@ -102,7 +115,12 @@ fn of_service(service: Service) -> Permissions {
         // Who is there.
         .hears([STATUS_PING])
         .answers([Service::Gateway]);
-    let own = if service == Service::Projector { own } else { own.writes(DATA_KEYS_BUCKET, &[">"]) };
+    // Orders to forget somebody, which are kept there, too, are the gateway's.
+    let own = if service == Service::Projector {
+        own
+    } else {
+        own.writes(DATA_KEYS_BUCKET, &["user.*.*", "agent.*.*", "object.*.*"])
+    };
     match service {
         Service::Gateway => gateway(own),
         Service::Router => owner_of_partitions(service, own.reads(DLQ_STREAM))
@@ -147,6 +165,10 @@ fn gateway(own: Permissions) -> Permissions {
     let looks = STREAMS.iter().map(|stream| api("STREAM.INFO", stream));
     let looks = looks.chain(STREAMS.iter().map(|stream| format!("{}.*", api("CONSUMER.INFO", stream))));
     own.publishes(looks)
+        // What other systems publish, which it writes into the log for them.
+        .hears([ENTRANCE])
+        .publishes([WITHOUT_PARTITION, ANSWERS_TO_OTHER_ACCOUNTS])
+        .never_publishes(announcements())
         .reads(DLQ_STREAM)
         .asks([STATUS_PING, TAILS, MCP_SIGN_IN, QUESTIONS])
         // Whether somebody who is to be forgotten is signed in anywhere.
@@ -157,11 +179,13 @@ fn gateway(own: Permissions) -> Permissions {
         .makes_again(CONGESTION_BUCKET)
         // That the cap of the installation is reached.
         .writes(CONGESTION_BUCKET, &["CAP"])
-        .publishes([api("STREAM.MSG.DELETE", &bucket(DATA_KEYS_BUCKET))])
+        .writes(DATA_KEYS_BUCKET, &["order.*", "installation.*"])
         .watches(&bucket(DATA_KEYS_BUCKET))
         .writes(KEYS_BUCKET, &[">"])
         .reads(&bucket(KEYS_BUCKET))
-        .watches(&bucket(KEYS_BUCKET))
+        .follows(&bucket(KEYS_BUCKET))
+        // Keys are destroyed, and what others have written there is removed.
+        .publishes([DATA_KEYS_BUCKET, KEYS_BUCKET].map(|name| api("STREAM.MSG.DELETE", &bucket(name))))
         .writes(TICKETS_BUCKET, &[">"])
         .reads(&bucket(TICKETS_BUCKET))
         .reads_objects()
@@ -303,6 +327,14 @@ impl Permissions {
         self.publishes([create, under, delete, format!("$JS.FC.{stream}.>")])
     }
 
+    /// Reads in order, by a consumer that nobody shares.
+    fn follows(self, stream: &str) -> Self {
+        self.publishes(
+            ["CONSUMER.CREATE", "CONSUMER.INFO", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE"]
+                .map(|request| format!("{}.>", api(request, stream))),
+        )
+    }
+
     fn reads_objects(self) -> Self {
         self.reads(&objects()).watches(&objects())
     }
@@ -338,22 +370,42 @@ pub fn rendered() -> String {
     for identity in Identity::ALL {
         let Permissions { publish, subscribe } = identity.permissions();
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "\n{} = {{", identity.variable());
+        let _ = writeln!(text, "\n{} = {{", identity.permissions_variable());
         render(&mut text, "publish", publish);
         render(&mut text, "subscribe", subscribe);
         text.push_str("}\n");
     }
+    let _ = writeln!(text, "\nEXPORTS = [{{ service: \"{ENTRANCE}\", accounts: [{OUTSIDE_ACCOUNT}] }}]");
+    let service = format!("{{ account: {ACCOUNT}, subject: \"{ENTRANCE}\" }}");
+    let _ = writeln!(text, "IMPORTS = [{{ service: {service}, to: \"{WITHOUT_PARTITION}\" }}]");
     text
+}
+
+/// The accounts of nats-server with these users, to stand behind [`rendered`]. Tool workers are users of Kairo's account.
+pub fn rendered_accounts(
+    users: impl IntoIterator<Item = (Identity, String)>,
+    workers: impl IntoIterator<Item = String>,
+) -> String {
+    let (outside, inside): (Vec<_>, Vec<_>) =
+        users.into_iter().partition(|(identity, _)| *identity == Identity::Outside);
+    let lines = |users: Vec<(Identity, String)>| users.into_iter().map(|(_, user)| format!("      {user}\n"));
+    let workers = workers.into_iter().map(|user| format!("      {user}\n"));
+    let inside: String = lines(inside).chain(workers).collect();
+    let outside: String = lines(outside).collect();
+    format!(
+        "accounts {{\n  {ACCOUNT} {{\n    jetstream: enabled\n    exports: $EXPORTS\n    users: [\n{inside}    ]\n  }}\n  \
+         {OUTSIDE_ACCOUNT} {{\n    imports: $IMPORTS\n    users: [\n{outside}    ]\n  }}\n}}\n"
+    )
 }
 
 /// The entry of nats-server's list of users for whoever has the seed of this public nkey: they are that identity.
 pub fn rendered_nkey(nkey: &str, identity: Identity) -> String {
-    format!("{{ nkey: \"{nkey}\", permissions: ${} }}", identity.variable())
+    format!("{{ nkey: \"{nkey}\", permissions: ${} }}", identity.permissions_variable())
 }
 
 const HEAD: &str = "\
 # Who may do what: generated from services/events/src/permissions.rs by scripts/generate-permissions, not to be edited.
-# A variable for each identity. Include it where users are listed; all variables must be used there.
+# A variable for each identity, and what accounts share. Include it before the accounts; all variables must be used there.
 ";
 
 fn render(text: &mut String, direction: &str, rules: Rules) {
@@ -418,11 +470,34 @@ mod tests {
 
     #[test]
     fn other_systems_say_nothing_that_kairo_says_of_itself() {
-        assert_eq!(who_may_publish("kairo.system.github.push"), ["outside"]);
+        // In its own account, from where a gateway takes it.
+        assert_eq!(who_may_publish("kairo.system.github.push"), ["gateway", "outside"]);
         for subject in ["kairo.system.github.catalogue", "kairo.system.tool-runner.push", "kairo.system.github.push.3"]
         {
             assert!(who_may_publish(subject).is_empty(), "{subject}");
         }
+    }
+
+    #[test]
+    fn data_keys_are_made_by_those_who_seal_and_orders_to_forget_somebody_by_gateways_alone() {
+        let of = |key: &str| who_may_publish(&format!("$KV.{DATA_KEYS_BUCKET}.{key}"));
+        for order in ["order.ann", "installation.1"] {
+            assert_eq!(of(order), ["gateway"], "{order}");
+        }
+        for key in ["user.ann.1", "agent.keeper.1", "object.abc.1"] {
+            assert_eq!(of(key), ["gateway", "router", "agent-runtime", "tool-runner", "process-supervisor"], "{key}");
+        }
+    }
+
+    #[test]
+    fn other_systems_share_one_subject_with_kairo_and_have_no_stream() {
+        let worker = "{ user: worker }".to_owned();
+        let users = [Identity::Outside, Identity::Service(Service::Router)].map(|it| (it, it.name().to_owned()));
+        let text = rendered() + &rendered_accounts(users, [worker]);
+        let (inside, outside) = text.split_once("  OUTSIDE {").unwrap();
+        assert!(outside.contains("      outside\n") && !outside.contains("router") && !outside.contains("jetstream"));
+        assert!(inside.contains("      router\n      { user: worker }\n"), "{inside}");
+        assert!(inside.contains("EXPORTS = [{ service: \"kairo.entrance.*.*\", accounts: [OUTSIDE] }]"), "{inside}");
     }
 
     #[test]
@@ -435,7 +510,7 @@ mod tests {
                 ("STREAM.CREATE", "KV_KAIRO_CONGESTION") => &["gateway"],
                 ("STREAM.PURGE", "OBJ_KAIRO_OBJECTS") => &["gateway", "tool-runner"],
                 ("STREAM.MSG.DELETE", TIMERS_STREAM) => &["agent-runtime"],
-                ("STREAM.MSG.DELETE", "KV_KAIRO_DATA_KEYS") => &["gateway"],
+                ("STREAM.MSG.DELETE", "KV_KAIRO_DATA_KEYS" | "KV_KAIRO_KEYS") => &["gateway"],
                 _ => &[],
             };
             assert_eq!(who, expected, "{request} {stream}");

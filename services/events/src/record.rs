@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     carried::CARRIED,
+    copies::COPY_OF,
     envelope::{BadHeader, Envelope},
     partition::Partitions,
     subjects, synthetic,
@@ -59,6 +60,11 @@ pub enum Unreadable {
     /// Nothing is wrong with it, and it is for nobody: see [`crate::carried`].
     #[error("it was carried forward from message {from}, and says nothing new")]
     Carried { from: String },
+    /// See [`crate::copies`].
+    #[error(
+        "nobody published it on this subject: the server copied it here from the stream {from}, as an answer to whoever reads there"
+    )]
+    Copy { from: String },
 }
 
 impl Record {
@@ -71,6 +77,9 @@ impl Record {
         let Stored { sequence, subject, payload, at } = stored;
         if let Some(from) = header(CARRIED) {
             return Err(Unreadable::Carried { from: from.to_owned() });
+        }
+        if let Some(from) = header(COPY_OF) {
+            return Err(Unreadable::Copy { from: from.to_owned() });
         }
         if payload.len() > max_body {
             return Err(Unreadable::TooLarge { size: payload.len(), limit: max_body });

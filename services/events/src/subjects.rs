@@ -104,6 +104,14 @@ pub const STATUS_PING: &str = "kairo.live.status.ping";
 /// Where other systems say what happens in them, as `kairo.system.<source>.<verb>`, beside Kairo's own announcements.
 pub const OUTSIDE_EVENTS: &str = "kairo.system.>";
 
+/// Where gateways take what other systems publish, as `kairo.entrance.<source>.<verb>`. Nobody stores it.
+pub const ENTRANCE: &str = "kairo.entrance.*.*";
+
+/// Where another system's event stands in the log, that was taken in on this subject; none for any other.
+pub fn entered(subject: &str) -> Option<String> {
+    Some(format!("kairo.system.{}", subject.strip_prefix("kairo.entrance.")?))
+}
+
 /// Whether this is a subject of Kairo's own announcements, such as catalogues, rather than of other systems.
 pub fn is_announcement(subject: &str) -> bool {
     let tokens: Vec<&str> = subject.split('.').collect();

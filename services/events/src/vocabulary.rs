@@ -21,6 +21,7 @@ use kairo_proto::{
 use crate::{
     ids::Name,
     record::{Record, Unreadable},
+    subjects,
 };
 
 /// From this epoch on hooks can be shared.
@@ -305,8 +306,11 @@ pub fn newer<'h>(
     header: impl Fn(&'static str) -> Option<&'h str>,
     read: &Result<Record, Unreadable>,
 ) -> Option<Newer> {
+    // Another system could have everybody wait for ever, in a service's name.
+    if subject.starts_with("kairo.system.") && !subjects::is_announcement(subject) {
+        return None;
+    }
     let asked = header(READER_HEADER).and_then(|reader| reader.parse().ok()).unwrap_or(FIRST);
-    // Of an outsider it would be a way to have everybody wait for ever.
     if asked > READER && is_of_service(header("ce-source")) {
         return Some(Newer { reader: asked, why: "its headers ask for newer readers".to_owned() });
     }
@@ -318,7 +322,8 @@ pub fn newer<'h>(
             Some(Newer { reader: READER + 1, why })
         }
         Err(Unreadable::Header(_) | Unreadable::Body(_) | Unreadable::WrongType { .. }) => None,
-        Err(Unreadable::TooLarge { .. } | Unreadable::WrongPartition { .. } | Unreadable::Carried { .. }) => None,
+        Err(Unreadable::TooLarge { .. } | Unreadable::WrongPartition { .. }) => None,
+        Err(Unreadable::Carried { .. } | Unreadable::Copy { .. }) => None,
     }
 }
 

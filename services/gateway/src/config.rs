@@ -9,6 +9,7 @@ use kairo_core::{
     ids::Name,
     prices::{Amount, Price, Prices},
     service_config,
+    signing::SigningConfig,
 };
 use kairo_read_model::{MAX_ROWS, PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ service_config! {
     Config {
         /// Where it listens, and what it takes.
         gateway: GatewayConfig,
+        /// With what it signs what gateways alone may write.
+        signing: SigningConfig,
         /// The read model that queries are answered from.
         postgres: PostgresConfig,
         /// The search engine, if there is one.

@@ -8,7 +8,7 @@
 //! ([`dispatch`]), pieces of answers from those who are writing them ([`live`], [`tokens`]), and for those who come
 //! [`tail_merge`] what processes wrote before; who asks is told how far turns are ([`turn_status`]). What was seen of the log is remembered where it saves asking: agents
 //! ([`directory`]) and messages ([`recent`]). People look at all of it with the [`console`]. Images and audio that nobody names are removed again ([`objects`]), and users forgotten ([`forgetting`]).
-//! What may be spent on models is looked at where messages enter ([`caps`]).
+//! What other systems publish on NATS comes in by the [`entrance`]. What may be spent on models is looked at where messages enter ([`caps`]).
 //! Agents go on apart from the log in [`forks`], whose services run in the gateway's memory.
 
 mod auth;
@@ -19,6 +19,7 @@ mod console;
 mod directory;
 mod dispatch;
 mod early;
+mod entrance;
 mod fields;
 mod follow;
 mod forgetting;

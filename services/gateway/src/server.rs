@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use kairo_core::{
     bus::{Bus, commands::DeclaredCommands, congestion::Congested, objects::Objects},
     service::{Context, ServiceError},
+    signing::Signatures,
 };
 use kairo_read_model::{ReadModel, search::Search};
 use tokio::net::TcpListener;
@@ -16,7 +17,8 @@ use crate::{
     config::{Config, GatewayConfig},
     connections,
     directory::Directory,
-    forgetting,
+    entrance,
+    forgetting::{self, Orders},
     forks::Forks,
     http::{self, Conversations},
     log_metrics,
@@ -32,6 +34,7 @@ use crate::{
 pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError> {
     let context = Context { bus: context.bus.with_past(config.archive.past()), ..context };
     let ending = ending(&context, Duration::from_millis(config.gateway.lame_duck_ms));
+    let entrance = entrance::connect(&context.bus, &config).await?;
     let read_model = ReadModel::open(&config.postgres).map_err(|error| ServiceError::Other(error.to_string()))?;
     read_model.only_of_log(context.bus.log()?.id);
     let search = Search::open(read_model.clone(), &config.postgres, &config.search);
@@ -44,9 +47,15 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let drain = Duration::from_millis(config.bus.drain_ms);
     let settings = Arc::new(config.gateway.clone());
     let streams = Shares::new(settings.max_streams, settings.max_streams_per_key);
-    let open = || Keys::open(&context.bus, &config.gateway, ending.clone());
+    let signatures = Signatures::new(&config.signing);
+    let open = || Keys::open(&context.bus, &config.gateway, &signatures, ending.clone());
     let keys = context.bus.in_time("the API keys cannot be read yet", open);
     let Some(keys) = ending.run_until_cancelled(keys).await else { return Ok(()) };
+    if context.bus.seals() {
+        let mark = || context.bus.mark_installation();
+        let marked = context.bus.in_time("the bucket of data keys cannot be written yet", mark);
+        let Some(()) = ending.run_until_cancelled(marked).await else { return Ok(()) };
+    }
     let oidc = Oidc::open(&config.gateway.oidc, &ending);
     let oidc = oidc.map_err(|error| ServiceError::Other(format!("gateway.oidc: no HTTP client: {error}")))?;
     let limits = Limits::new(config.gateway.rate_per_s, config.gateway.rate_burst);
@@ -65,6 +74,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let congested = Congested::follow(&context.bus, ending.clone()).await;
     let gateway: Gateway = Parts {
         keys,
+        orders: Orders::new(&context.bus, &signatures),
         oidc,
         congested: congested.map_err(|error| ServiceError::Other(error.to_string()))?,
         spending: Spending::default(),
@@ -75,7 +85,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         tail,
         tokens: Tokens::new(&context.bus),
         limits: Arc::new(limits),
-        tickets: Tickets::new(&context.bus, &config.gateway),
+        tickets: Tickets::new(&context.bus, &config.gateway, &signatures),
         objects,
         inventory,
         transfers: Shares::new(settings.max_transfers, settings.max_transfers_per_key),
@@ -94,6 +104,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     tokio::spawn(sweep::run(gateway.clone()));
     tokio::spawn(log_metrics::run(gateway.clone()));
     tokio::spawn(fencing::run(gateway.clone()));
+    tokio::spawn(entrance::run(gateway.clone(), entrance));
     tokio::spawn(forgetting::carrying_out::run(gateway.clone()));
     tokio::spawn(forgetting::forks::run(gateway.clone()));
     let app = http::routes(gateway, &context.readiness);

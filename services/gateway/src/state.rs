@@ -18,6 +18,7 @@ use crate::{
     caps::spending::Spending,
     config::GatewayConfig,
     directory::Directory,
+    forgetting::Orders,
     forks::Forks,
     http::Conversations,
     objects::inventory::Inventory,
@@ -54,6 +55,8 @@ pub struct Parts {
     pub spending: Spending,
     /// Who may use it, and how often.
     pub keys: Keys,
+    /// Orders to forget somebody.
+    pub orders: Orders,
     pub oidc: Oidc,
     pub limits: Arc<Limits>,
     /// What stands for a key in a URL.

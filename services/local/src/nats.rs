@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kairo_events::permissions::Identity;
+use kairo_events::permissions::{ACCOUNT, Identity};
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
@@ -23,6 +23,9 @@ use crate::users::{Login, Users};
 const READY: &str = "Server is ready";
 /// And this when it has read its configuration again.
 const RELOADED: &str = "Reloaded server configuration";
+
+/// The folder of streams that belong to no account.
+const ACCOUNT_BEFORE: &str = "$G";
 
 /// How often a server whose port somebody took in the last moment is tried on another one.
 const PORT_ATTEMPTS: usize = 5;
@@ -225,6 +228,7 @@ async fn launch(
 ) -> Result<Process, LocalError> {
     let dir = &options.data_dir;
     let config = write_configuration(options, users, port, monitor_port)?;
+    move_streams(&dir.join("jetstream"))?;
     let mut spec = ProcessSpec::new("nats-server", &options.binary, dir.join("nats.log"))
         .args(["--config".into(), config.into_os_string()]);
     spec.ready = |line| line.contains(READY);
@@ -232,6 +236,16 @@ async fn launch(
     process.ready(options.deadline).await?;
     greeting(port, options.deadline, &process).await?;
     Ok(process)
+}
+
+/// Streams of a server that had no accounts yet become those of Kairo's account.
+fn move_streams(store: &Path) -> Result<(), LocalError> {
+    let streams = store.join("jetstream");
+    let (before, now) = (streams.join(ACCOUNT_BEFORE), streams.join(ACCOUNT));
+    match before.exists() && !now.exists() {
+        true => fs::rename(&before, &now).map_err(LocalError::io("cannot rename", &before)),
+        false => Ok(()),
+    }
 }
 
 /// Writes its configuration file, which holds passwords, for its owner's eyes only.

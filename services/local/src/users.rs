@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::{self, Write as _},
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
@@ -95,20 +94,16 @@ impl Users {
 
     /// What the configuration of the server says of them.
     pub(crate) fn authorization(&self) -> String {
-        let mut text = format!("authorization {{\n{}\nusers: [\n", permissions::rendered());
-        // Writing to a String cannot fail.
-        for (identity, password) in &self.passwords {
-            let (user, variable) = (identity.name(), identity.variable());
-            let _ = writeln!(text, "  {{ user: \"{user}\", password: \"{password}\", permissions: ${variable} }}");
-        }
-        for (identity, nkey) in &self.nkeys {
-            let _ = writeln!(text, "  {}", permissions::rendered_nkey(nkey, *identity));
-        }
-        for (worker, password) in &self.workers {
+        let passwords = self.passwords.iter().map(|(identity, password)| {
+            let (user, variable) = (identity.name(), identity.permissions_variable());
+            (*identity, format!("{{ user: \"{user}\", password: \"{password}\", permissions: ${variable} }}"))
+        });
+        let nkeys = self.nkeys.iter().map(|(identity, nkey)| (*identity, permissions::rendered_nkey(nkey, *identity)));
+        let workers = self.workers.iter().map(|(worker, password)| {
             let (user, permissions) = (worker_user(worker), permissions::rendered_of_worker(worker));
-            let _ = writeln!(text, "  {{ user: \"{user}\", password: \"{password}\", permissions: {permissions} }}");
-        }
-        text + "]\n}\n"
+            format!("{{ user: \"{user}\", password: \"{password}\", permissions: {permissions} }}")
+        });
+        permissions::rendered() + &permissions::rendered_accounts(passwords.chain(nkeys), workers)
     }
 
     /// What tells a service who it is; the password stays in its file.

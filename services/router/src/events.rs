@@ -8,10 +8,11 @@ use kairo_core::{
         append::Outgoing,
         consume::{Failure, RawDelivery, RawHandler, Settled},
     },
+    copies::COPY_OF,
     envelope::{Envelope, Modality, Origin},
     ids::{self, Name},
     outside as marks,
-    record::Raw,
+    record::{Raw, Unreadable},
     subjects::{self, Service, TASK_TRIGGERED},
 };
 use kairo_proto::v1::TaskTriggered;
@@ -61,6 +62,9 @@ impl RawHandler for Events {
 /// # Errors
 /// What is wrong with the message, for the dead letter.
 pub fn read(raw: &Raw, trigger: &str, limit: usize) -> Result<Outside, String> {
+    if let Some(from) = raw.header(COPY_OF) {
+        return Err(Unreadable::Copy { from: from.to_owned() }.to_string());
+    }
     let size = raw.payload.len();
     if size > limit {
         return Err(format!("body of {size} bytes is larger than the limit of {limit}"));

@@ -1,7 +1,8 @@
 //! Whether a human said yes to a call: the call names what was asked, and the log says what came of it.
 //!
 //! A decision alone is not believed. What was asked must be for this tool with these arguments, and the verdict is read
-//! where router delivered it, from the user who was asked.
+//! where router delivered it, from the user who was asked. Router is not believed either: the same verdict must stand where gateways alone
+//! write what users say.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use kairo_core::{
     consent,
     ids::Name,
     record::{Raw, Record},
-    subjects::AGENT_APPROVAL,
+    subjects::{AGENT_APPROVAL, USER_APPROVAL},
 };
 use kairo_proto::{
-    v1::{AgentApproval, AgentDecision, ApprovalRequested, decided_event::Event},
+    v1::{AgentApproval, AgentDecision, ApprovalRequested, UserApproval, decided_event::Event},
     words::Verdict,
 };
 
@@ -96,12 +97,36 @@ impl Consents {
         let mut said = Vec::new();
         self.bus.read_all(&subject, asked.asked_at, |raw: Raw| said.push(raw)).await?;
         let first = |said: &[Raw]| said.iter().find_map(|raw| verdict_in(&raw.read(most).ok()?, asked, user));
-        if let Some(verdict) = first(&said) {
-            return Ok(Some(verdict));
+        let mut verdict = first(&said);
+        if verdict.is_none() {
+            said.clear();
+            self.bus.read_all_at_leader(&subject, asked.asked_at, |raw: Raw| said.push(raw)).await?;
+            verdict = first(&said);
         }
-        said.clear();
-        self.bus.read_all_at_leader(&subject, asked.asked_at, |raw: Raw| said.push(raw)).await?;
-        Ok(first(&said))
+        match verdict {
+            Some(verdict) if self.has_entered(user, asked, &verdict).await? => Ok(Some(verdict)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the user said that to a gateway. Nobody can tell any more where the log was trimmed since it was asked.
+    async fn has_entered(&self, user: &str, asked: &Asked, verdict: &Verdict) -> Result<bool, BusError> {
+        let Ok(user) = Name::parse(user) else { return Ok(false) };
+        let subject = USER_APPROVAL.of(&user);
+        let mut said = Vec::new();
+        self.bus.read_all(&subject, asked.asked_at, |raw: Raw| said.push(raw)).await?;
+        if !self.is_in(&said, asked, verdict) {
+            said.clear();
+            self.bus.read_all_at_leader(&subject, asked.asked_at, |raw: Raw| said.push(raw)).await?;
+        }
+        Ok(self.is_in(&said, asked, verdict) || self.bus.beginning().await?.first > asked.asked_at)
+    }
+
+    fn is_in(&self, said: &[Raw], asked: &Asked, verdict: &Verdict) -> bool {
+        let records = said.iter().filter_map(|raw| raw.read(self.bus.limits.max_body_bytes).ok());
+        records
+            .filter_map(|record| UserApproval::of(&record.body).cloned())
+            .any(|approval| approval.action_id == asked.approval_id && approval.verdict_word() == *verdict)
     }
 }
 

@@ -136,7 +136,7 @@ async fn a_path_that_leads_elsewhere_is_refused_and_errors_name_the_place() {
     first.put(&nobody).await.unwrap();
     let (manifest, _) = storage.manifest().await.unwrap().unwrap();
     let own = manifest.newest(DATA_KEYS).unwrap().files[0].path.to_string();
-    let text = String::from_utf8(folder::text(&manifest).unwrap()).unwrap();
+    let text = String::from_utf8(manifest.text().unwrap()).unwrap();
     for wrong in ["../elsewhere", "../../elsewhere", "/etc/passwd", "0001/../x", "manifest.json"] {
         storage.objects.put(&storage.key(MANIFEST), text.replace(&own, wrong).into()).await.unwrap();
         let copy = tempfile::tempdir().unwrap();

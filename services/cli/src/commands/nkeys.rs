@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::Args;
-use kairo_core::permissions::{Identity, rendered, rendered_nkey};
+use kairo_core::permissions::{Identity, rendered, rendered_accounts, rendered_nkey};
 use nkeys::{KeyPair, KeyPairType};
 use serde_json::json;
 
@@ -24,7 +24,7 @@ FOLDER/nats-users.conf with the public keys, and what each may do. A service sho
 leaves it: nats-server knows nothing worth stealing. FOLDER/nats-nkeys.env has the public keys as variables, for the
 component nkeys on Kubernetes.
 
-  1. In nats.conf, in place of nats-permissions.conf and users: [ … ]:  authorization { include \"nats-users.conf\" }
+  1. In nats.conf, in place of nats-permissions.conf and accounts { … }:  include \"nats-users.conf\"
   2. Give each service its own seed as nats.nkey, as file:/etc/kairo/nkeys/router.seed, and neither nats.user nor
      nats.password.
 
@@ -36,8 +36,8 @@ const USERS: &str = "nats-users.conf";
 /// What the component for Kubernetes takes.
 const VARIABLES: &str = "nats-nkeys.env";
 const HEAD: &str = "\
-# The users of nats-server by their nkeys, and what each may do: made by `kairo nkeys`, not to be edited. Include it in
-# `authorization`, in place of nats-permissions.conf and a list of users: a file sees no variables of others.
+# The accounts of nats-server with their users by nkeys, and what each may do: made by `kairo nkeys`, not to be edited. Include it in
+# place of nats-permissions.conf and the accounts.
 
 ";
 
@@ -57,8 +57,8 @@ pub(super) fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> 
         keys.push((identity, kept(&folder.join(format!("{}.seed", identity.name())))?));
     }
     let users = folder.join(USERS);
-    let listed: String = keys.iter().map(|(identity, key)| format!("  {}\n", rendered_nkey(key, *identity))).collect();
-    let text = format!("{HEAD}{}\nusers: [\n{listed}]\n", rendered());
+    let listed = keys.iter().map(|(identity, key)| (*identity, rendered_nkey(key, *identity)));
+    let text = format!("{HEAD}{}\n{}", rendered(), rendered_accounts(listed, []));
     fs::write(&users, text).map_err(Error::file("write", &users))?;
     let variables = folder.join(VARIABLES);
     let public: String =

@@ -17,6 +17,7 @@ use kairo_core::{
     ids::{self, Name},
     permissions::Identity,
     service::section,
+    signing::{Signatures, SigningConfig},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -69,6 +70,7 @@ struct Settings {
     config: ReadingConfig,
     nats: NatsConfig,
     bus: BusConfig,
+    signing: SigningConfig,
 }
 
 impl Validate for Settings {
@@ -77,6 +79,7 @@ impl Validate for Settings {
         section(&mut mistakes, "config", &self.config);
         section(&mut mistakes, "nats", &self.nats);
         section(&mut mistakes, "bus", &self.bus);
+        section(&mut mistakes, "signing", &self.signing);
         mistakes
     }
 }
@@ -97,6 +100,7 @@ pub(super) struct Reached {
     pub nats: JetStream,
     /// `nats.replicas`
     pub replicas: usize,
+    pub signatures: Signatures,
 }
 
 impl ServerOptions {
@@ -108,7 +112,8 @@ impl ServerOptions {
         };
         let nats = connect(&settings).await?;
         in_time(Instant::now() + self.wait, async || nats.answers().await).await?;
-        Ok(Ok(Reached { nats, replicas: settings.nats.replicas }))
+        let signatures = Signatures::new(&settings.signing);
+        Ok(Ok(Reached { nats, replicas: settings.nats.replicas, signatures }))
     }
 }
 

@@ -28,7 +28,7 @@ its checksum first. Messages keep their sequences and times, so `kairo verify` p
 The log gets another id: snapshots, checkpoints and read models of the log before are thrown away, wherever they are still, and
 made anew. Users of whom the restored log does not say that they are forgotten, and the newest part of the backup or the list does,
 are forgotten again: their data keys are destroyed before anybody can read with them, and a gateway carries out the rest when it
-starts.
+starts. Where gateways sign (signing.key), that takes the same key here: they carry out no order that is not signed.
 
 A restore that is interrupted leaves a log that services refuse; the same command begins it anew.
 
@@ -77,7 +77,7 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
         Ok(reached) => reached,
         Err(status) => return Ok(status),
     };
-    let wanted = Wanted { at, forgotten, replicas: reached.replicas };
+    let wanted = Wanted { at, forgotten, replicas: reached.replicas, signatures: reached.signatures };
     let bar = verify::progress();
     let progress = |_: &str| bar.inc(1);
     let staged = storage::stage(&place, Needed::Everything, &progress).await.map_err(told)?;

@@ -102,6 +102,7 @@ impl Machine {
             workspaces: plan.data_folder.workspaces(),
             secret_key: secret_key::kept(&plan.data_folder.data_dir)?,
             master_key: secret_key::master_kept(&plan.data_folder.data_dir)?,
+            signing_key: secret_key::signing_kept(&plan.data_folder.data_dir)?,
         };
         let (folder, runtime) = (&plan.data_folder.data_dir, Service::AgentRuntime);
         let asking = settings::of(runtime, &wiring, &plan.model, &plan.environment);

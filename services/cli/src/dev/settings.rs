@@ -59,6 +59,8 @@ pub(super) struct Wiring {
     pub(super) secret_key: String,
     /// Under which the data keys of users are kept.
     pub(super) master_key: String,
+    /// With which the gateway signs.
+    pub(super) signing_key: String,
 }
 
 /// The environment of a service: what suits development, over it what our own environment says, over that what holds
@@ -94,6 +96,7 @@ pub(super) fn of(
         if !environment.contains_key(FORK_MODELS) {
             settings.push(set(FORK_MODELS, "true".to_owned()));
         }
+        settings.push(set("KAIRO_SIGNING__KEY", wiring.signing_key.clone()));
         settings.push(set("KAIRO_GATEWAY__LISTEN", format!("127.0.0.1:{}", wiring.gateway_port)));
     }
     settings
@@ -170,6 +173,7 @@ mod tests {
             workspaces: "/data/workspaces".into(),
             secret_key: "07".repeat(32),
             master_key: "08".repeat(32),
+            signing_key: "09".repeat(32),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{HeaderName, HeaderValue};
+use bytes::Bytes;
 use kairo_events::{hash_chain::Content, personal::Whose, synthetic};
 use kairo_proto::Body;
 use tokio::time::Instant;
@@ -81,6 +82,17 @@ impl Outgoing {
 }
 
 impl Bus {
+    /// Writes an event of another system as it was published; the log adds the partition of its owner. With an id it is written once.
+    pub async fn store_event_of_other_system(
+        &self,
+        subject: &str,
+        headers: Headers,
+        payload: Bytes,
+        id: Option<String>,
+    ) -> Result<Written, StoreError> {
+        self.store(Message { id, ..Message::new(subject, headers, payload) }).await
+    }
+
     /// Writes an event. The same id within the stream's duplicate window is written once; beyond that window whoever
     /// reads it must know what it has seen.
     pub async fn publish(&self, event: &Outgoing) -> Result<Written, BusError> {

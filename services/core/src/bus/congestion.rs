@@ -13,6 +13,7 @@ use std::{
 };
 
 use futures::StreamExt;
+use kairo_events::copies::COPY_OF;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -169,7 +170,7 @@ impl Congested {
     }
 
     fn take(&self, subject: &str, headers: &Headers, value: &[u8], sequence: Option<u64>) {
-        let Some(queue) = Queue::parse(subject) else { return };
+        let Some(queue) = Queue::parse(subject).filter(|_| headers.get(COPY_OF).is_none()) else { return };
         let ended = headers.get(OPERATION).is_some();
         // Who writes what cannot be read has something else to say than that it is congested.
         let said = serde_json::from_slice(value).ok().filter(|_| !ended);

@@ -3,10 +3,14 @@
 //!
 //! A key of the bucket is `<whose>.<generation>`, of users and, for snapshots, of agents; of objects, each time they are stored. The
 //! newest generation that is not destroyed seals. What is destroyed leaves a mark, so that nobody takes it for a key that was never read.
+//! Which entry of a generation counts, where several were written: [`standing`].
 
+mod content;
+mod destroying;
 mod entries;
 mod rewrapping;
 mod secrets;
+mod standing;
 
 use std::{
     collections::BTreeMap,
@@ -29,15 +33,21 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-pub use self::entries::{EntryOf, destroyed, entry, order_key, order_subject, stored_as, stream};
+use self::standing::{Entry, INSTALLATION};
+pub use self::{
+    destroying::Generation,
+    entries::{EntryOf, destroyed, entry, order_key, order_subject, stored_as, stream},
+    standing::MOST_ENTRIES,
+};
 use super::{
     Bus, BusError,
-    kv::Entry,
     port::{Asked, Cause, Port, StoreError},
 };
 use crate::{ids, privacy::PrivacyConfig, subjects::DATA_KEYS_BUCKET, vocabulary::SEALING};
 
 const READING: &str = "reading data keys";
+/// Numbers that are tried for a new generation, where somebody else has written something under them.
+const MOST_ATTEMPTS: usize = 1_000;
 
 /// Whose a data key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +57,8 @@ pub enum Holder<'h> {
     Agent(&'h str),
     /// For the bytes of one image, audio or video, by its digest: several users may have sent them.
     Object(&'h str),
+    /// Seals nothing. Whoever opens its key has the right master key.
+    Installation,
 }
 
 /// What stands in the bucket.
@@ -70,6 +82,8 @@ pub(super) struct DataKeys {
     /// When the epoch is looked at again, as long as it does not allow sealing.
     not_before: Mutex<Option<Instant>>,
     is_allowed: AtomicBool,
+    /// Whether a master key is known to be the installation's.
+    is_right: AtomicBool,
     known: Mutex<BTreeMap<String, Read>>,
 }
 
@@ -92,6 +106,7 @@ impl fmt::Display for Holder<'_> {
             Self::User(user) => write!(out, "user.{user}"),
             Self::Agent(agent) => write!(out, "agent.{agent}"),
             Self::Object(digest) => write!(out, "object.{digest}"),
+            Self::Installation => out.write_str("installation"),
         }
     }
 }
@@ -114,6 +129,7 @@ impl DataKeys {
             most: config.keys_in_memory,
             not_before: Mutex::default(),
             is_allowed: AtomicBool::new(false),
+            is_right: AtomicBool::new(false),
             known: Mutex::default(),
         })
     }
@@ -136,7 +152,7 @@ impl DataKeys {
         let mut generations = BTreeMap::new();
         for raw in entries {
             let Some(number) = raw.subject.rsplit('.').next().and_then(|number| number.parse().ok()) else { continue };
-            generations.insert(number, self.unwrapped(&name, number, &raw.payload)?);
+            generations.extend(self.standing(port, &name, number, &raw).await?.map(|known| (number, known)));
         }
         let mut known = self.known();
         if known.len() >= self.most {
@@ -159,17 +175,6 @@ impl DataKeys {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unwrapped(&self, name: &str, generation: u32, stored: &[u8]) -> Result<Known, Cause> {
-        let Stored::Wrapped { master, key } = serde_json::from_slice(stored)? else { return Ok(Known::Destroyed) };
-        let (_, under) = self.masters.iter().find(|(digest, _)| *digest == master).ok_or_else(|| {
-            format!(
-                "the data key {generation} of {name} is kept under another privacy.master_key, with the digest {master}"
-            )
-        })?;
-        let opened = sealing::open_at(under, place(name, generation), &BASE64_STANDARD.decode(key)?)?;
-        Ok(Known::Key(Key::try_from(opened).map_err(|_| "a data key is not 32 bytes long")?))
-    }
-
     fn wrapped(&self, name: &str, generation: u32, key: &Key) -> Result<Bytes, Cause> {
         let (master, under) = self.masters.first().ok_or("there is no privacy.master_key")?;
         let key = BASE64_STANDARD.encode(sealing::seal_at(under, place(name, generation), key)?);
@@ -183,15 +188,12 @@ impl DataKeys {
 /// Where it is none, or is kept under another master key.
 pub fn known(privacy: &PrivacyConfig, holder: Holder<'_>, generation: u32, stored: &[u8]) -> Result<Known, Cause> {
     let keys = DataKeys::new(privacy).ok_or(NO_MASTER_KEY)?;
-    keys.unwrapped(&holder.to_string(), generation, stored)
-}
-
-/// What stands of a generation, for whoever changes it.
-#[derive(Clone, Debug)]
-pub struct Generation {
-    pub number: u32,
-    pub is_destroyed: bool,
-    entry: Entry,
+    match keys.read_entry(&holder.to_string(), generation, stored) {
+        Entry::Key(key) => Ok(Known::Key(key)),
+        Entry::Destroyed => Ok(Known::Destroyed),
+        Entry::OtherMaster(digest) => Err(other_master(&holder.to_string(), generation, &digest).into()),
+        Entry::Damaged => Err(format!("the entry of the data key {generation} of {holder} is damaged").into()),
+    }
 }
 
 /// Data keys, for whoever reads, makes and destroys them.
@@ -221,17 +223,54 @@ impl Bus {
         let Some(keys) = &self.data_keys else { return Ok(None) };
         loop {
             let known = keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))?;
-            let newest = known.iter().next_back();
-            if let Some((generation, Known::Key(key))) = newest {
-                return Ok(Some(DataKey { generation: *generation, key: *key }));
+            if let Some(newest) = newest_key(&known) {
+                return Ok(Some(newest));
             }
-            let next = newest.map_or(0, |(generation, _)| *generation) + 1;
-            match self.make_data_key(holder, next).await {
-                // Somebody else made one.
-                Ok(()) | Err(BusError::Conflict { .. }) => keys.forget(holder),
-                Err(error) => return Err(error),
+            // Where somebody else makes one at the same time, both have made one, and the newer one counts from here on.
+            self.make_free_generation(keys, holder, 1, &known).await?;
+            keys.forget(holder);
+        }
+    }
+
+    /// Makes a data key above the newest one of a holder, which seals as soon as every replica has read data keys anew. The generation
+    /// that was the newest; none where the holder had none.
+    ///
+    /// # Errors
+    /// [`BusError::Refused`] without a master key.
+    pub async fn replace_data_key(&self, holder: Holder<'_>) -> Result<Option<u32>, BusError> {
+        let Some(keys) = &self.data_keys else { return Err(BusError::Refused(NO_MASTER_KEY.to_owned())) };
+        keys.forget(holder);
+        let known = keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))?;
+        let Some(newest) = newest_key(&known) else { return Ok(None) };
+        self.make_free_generation(keys, holder, newest.generation.saturating_add(1), &known).await?;
+        keys.forget(holder);
+        Ok(Some(newest.generation))
+    }
+
+    /// Makes the key by which replicas tell that their master key is right, unless it was made before.
+    pub async fn mark_installation(&self) -> Result<(), BusError> {
+        match self.make_data_key(Holder::Installation, INSTALLATION).await {
+            Ok(()) | Err(BusError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the generation of the lowest number from `from` on that is not taken. Anything may stand under numbers that are not known.
+    async fn make_free_generation(
+        &self,
+        keys: &DataKeys,
+        holder: Holder<'_>,
+        from: u32,
+        known: &BTreeMap<u32, Known>,
+    ) -> Result<DataKey, BusError> {
+        for number in (from..=u32::MAX).filter(|number| !known.contains_key(number)).take(MOST_ATTEMPTS) {
+            match self.made(keys, holder, number).await {
+                Err(BusError::Conflict { .. }) => {}
+                made => return made,
             }
         }
+        let reason = format!("{MOST_ATTEMPTS} numbers from {from} on are taken for {holder}");
+        Err(BusError::unavailable("making a data key")(reason))
     }
 
     /// Makes a generation of a holder's data keys.
@@ -257,51 +296,12 @@ impl Bus {
         self.data_keys.as_ref().map_or(Duration::ZERO, |keys| keys.age)
     }
 
-    /// Bytes sealed with the data key of a holder, for a place of that name; none where nothing is sealed.
-    pub async fn seal(&self, holder: Holder<'_>, place: &str, bytes: &[u8]) -> Result<Option<Vec<u8>>, BusError> {
-        if !self.may_seal().await? {
-            return Ok(None);
-        }
-        let Some(key) = self.data_key(holder).await? else { return Ok(None) };
-        sealed_with(&key, holder, place, bytes).map(Some)
-    }
-
-    /// The same, with a data key that is made for these bytes alone; its generation, too, which is the time in seconds or above the
-    /// newest, so that those of long ago need leave no mark ([`Bus::drop_data_keys`]).
-    pub async fn seal_anew(
-        &self,
-        holder: Holder<'_>,
-        place: &str,
-        bytes: &[u8],
-    ) -> Result<Option<(u32, Vec<u8>)>, BusError> {
-        let Some(keys) = &self.data_keys else { return Ok(None) };
-        if !self.may_seal().await? {
-            return Ok(None);
-        }
-        // A number that was there before would be destroyed by whoever still has to do with that one.
-        let newest = self.generations(holder).await?.last().map_or(0, |newest| newest.number);
-        let mut next = u32::try_from(self.now().as_second()).unwrap_or_default().max(newest + 1);
-        let key = loop {
-            match self.made(keys, holder, next).await {
-                Err(BusError::Conflict { .. }) => next += 1,
-                made => break made?,
-            }
-        };
-        Ok(Some((key.generation, sealed_with(&key, holder, place, bytes)?)))
-    }
-
-    /// What was sealed so; none where the key is destroyed, or the bytes are none that were.
-    pub async fn open(&self, holder: Holder<'_>, place: &str, sealed: &[u8]) -> Result<Option<Vec<u8>>, BusError> {
-        let Some((generation, sealed)) = sealed.split_first_chunk() else { return Ok(None) };
-        let known = self.known_data_key(holder, u32::from_be_bytes(*generation)).await?;
-        let Known::Key(key) = known else { return Ok(None) };
-        let place = ids::named("sealed-for", &[&holder.to_string(), place]);
-        Ok(sealing::open_at(&key, place, sealed).ok())
-    }
-
     /// What is known of a data key with which something was sealed.
     pub(super) async fn known_data_key(&self, holder: Holder<'_>, generation: u32) -> Result<Known, BusError> {
-        let Some(keys) = &self.data_keys else { return Err(BusError::Refused(NO_MASTER_KEY.to_owned())) };
+        let Some(keys) = &self.data_keys else {
+            // It waits, as a replica does that is restarted with one.
+            return Err(BusError::unavailable(READING)(NO_MASTER_KEY));
+        };
         let known = keys.of(&*self.port, holder, Some(generation)).await.map_err(BusError::unavailable(READING))?;
         let missing = || format!("there is no data key {generation} of {holder}");
         known.get(&generation).copied().ok_or_else(missing).map_err(BusError::unavailable(READING))
@@ -312,52 +312,6 @@ impl Bus {
         if let Some(keys) = &self.data_keys {
             keys.forget(holder);
         }
-    }
-
-    /// Every generation of a holder's data keys, the oldest first.
-    pub async fn generations(&self, holder: Holder<'_>) -> Result<Vec<Generation>, BusError> {
-        let mut generations = Vec::new();
-        for entry in self.values(DATA_KEYS_BUCKET, &format!("{holder}.*")).await? {
-            let number = entry.key.rsplit('.').next().and_then(|number| number.parse().ok());
-            let Some(number) = number else { continue };
-            let is_destroyed = matches!(serde_json::from_slice(&entry.value), Ok(Stored::Destroyed));
-            generations.push(Generation { number, is_destroyed, entry });
-        }
-        generations.sort_by_key(|generation| generation.number);
-        Ok(generations)
-    }
-
-    /// Destroys a data key: its bytes are written over in the server's files, and a mark is left in its place.
-    pub async fn destroy_data_key(&self, generation: &Generation) -> Result<(), BusError> {
-        let Entry { key, revision, .. } = &generation.entry;
-        if generation.is_destroyed {
-            // Whoever left the mark may have come no further.
-            return self.erase_replaced(key, *revision).await;
-        }
-        let mark = serde_json::to_vec(&Stored::Destroyed).map_err(BusError::unavailable("destroying a data key"))?;
-        // The mark first: a key that is nowhere is nobody's to make again.
-        let mark = self.put_value(DATA_KEYS_BUCKET, key, mark.into()).await?;
-        self.erase_replaced(key, mark).await
-    }
-
-    /// Destroys the generations of a holder up to this one.
-    pub async fn destroy_data_keys(&self, holder: Holder<'_>, newest: u32) -> Result<(), BusError> {
-        for generation in self.generations(holder).await?.iter().filter(|generation| generation.number <= newest) {
-            self.destroy_data_key(generation).await?;
-        }
-        self.forget_data_keys(holder);
-        Ok(())
-    }
-
-    /// Drops the marks of generations that were destroyed, up to this one: nobody comes back to what was sealed with them.
-    pub async fn drop_data_keys(&self, holder: Holder<'_>, newest: u32) -> Result<(), BusError> {
-        let stream = stream();
-        let destroyed = |it: &&Generation| it.is_destroyed && it.number <= newest;
-        for generation in self.generations(holder).await?.iter().filter(destroyed) {
-            let erased = self.port.erase(&stream, generation.entry.revision).await;
-            erased.map_err(BusError::unavailable("dropping the mark of a data key"))?;
-        }
-        Ok(())
     }
 
     /// Whether what is sealed here can be opened with the configured keys.
@@ -379,7 +333,12 @@ impl Bus {
         let Some((name, Ok(number))) = name.rsplit_once('.').map(|(name, number)| (name, number.parse())) else {
             return Ok(());
         };
-        keys.unwrapped(name, number, &last.payload).map_err(|cause| BusError::Refused(cause.to_string()))?;
+        match keys.entry(name, number, &last) {
+            Entry::OtherMaster(_)
+                if keys.has_right_master(&*self.port).await.map_err(BusError::unavailable(READING))? => {}
+            Entry::OtherMaster(digest) => return Err(BusError::Refused(other_master(name, number, &digest))),
+            Entry::Key(_) | Entry::Destroyed | Entry::Damaged => {}
+        }
         Ok(())
     }
 }
@@ -387,10 +346,16 @@ impl Bus {
 const NO_MASTER_KEY: &str =
     "content of users is sealed in this log: expected privacy.master_key, the one that the other services have";
 
-fn sealed_with(key: &DataKey, holder: Holder<'_>, place: &str, bytes: &[u8]) -> Result<Vec<u8>, BusError> {
-    let place = ids::named("sealed-for", &[&holder.to_string(), place]);
-    let sealed = sealing::seal_at(&key.key, place, bytes).map_err(BusError::unavailable("sealing"))?;
-    Ok([&key.generation.to_be_bytes()[..], &sealed].concat())
+/// The key that seals, of the generations of a holder.
+fn newest_key(known: &BTreeMap<u32, Known>) -> Option<DataKey> {
+    known.iter().rev().find_map(|(generation, known)| match known {
+        Known::Key(key) => Some(DataKey { generation: *generation, key: *key }),
+        Known::Destroyed => None,
+    })
+}
+
+fn other_master(name: &str, generation: u32, digest: &str) -> String {
+    format!("the data key {generation} of {name} is kept under another privacy.master_key, with the digest {digest}")
 }
 
 /// Tells master keys apart, and nothing else of them.

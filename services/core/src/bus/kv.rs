@@ -5,10 +5,11 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use kairo_events::copies::COPY_OF;
 
 use super::{
     Bus, BusError,
-    port::{Asked, Headers, Message, StoreError},
+    port::{Asked, Headers, Message, Start, StoreError, Tail},
 };
 use crate::record::Raw;
 
@@ -28,8 +29,8 @@ pub struct Mark {
     pub stored: Timestamp,
 }
 
-/// What the server marks an entry with that was deleted or has expired.
-const OPERATION: &str = "KV-Operation";
+/// What the server or a client marks an entry with that was deleted or has expired.
+pub const OPERATION: &str = "KV-Operation";
 const DELETED: &str = "DEL";
 const EXPIRED: &str = "Nats-Marker-Reason";
 const READING: &str = "reading a bucket";
@@ -65,6 +66,13 @@ impl Bus {
         self.write_value(message, expected).await.map(drop)
     }
 
+    /// Deletes a value, whatever there was; the mark of that stays.
+    pub async fn mark_deleted(&self, bucket: &'static str, key: &str) -> Result<(), BusError> {
+        let mut headers = Headers::new();
+        headers.insert(OPERATION, DELETED);
+        self.write_value(Message::new(subject_of(bucket, key), headers, Bytes::new()), 0).await.map(drop)
+    }
+
     /// The value of a key as the leader has it.
     pub async fn value(&self, bucket: &'static str, key: &str) -> Result<Option<Entry>, BusError> {
         Ok(self.value_to_replace(bucket, key).await?.1)
@@ -92,6 +100,23 @@ impl Bus {
             .collect())
     }
 
+    /// Every entry of a key that is still there, the oldest first, whoever wrote it: at most [`PAGE`](super::read::PAGE).
+    pub async fn revisions(&self, bucket: &'static str, key: &str) -> Result<Vec<Raw>, BusError> {
+        Ok(self.read_in(&stream_of(bucket), &subject_of(bucket, key), 0).await?.messages)
+    }
+
+    /// Removes one entry for good, and has its bytes written over. The entry before it counts then.
+    pub async fn erase_revision(&self, bucket: &'static str, revision: u64) -> Result<(), BusError> {
+        let erased = self.port.erase(&stream_of(bucket), revision).await;
+        erased.map(drop).map_err(BusError::unavailable("removing an entry of a bucket"))
+    }
+
+    /// Reads every entry that is there and then what is written, in order, whoever wrote it.
+    pub async fn tail_bucket(&self, bucket: &'static str) -> Result<Box<dyn Tail>, BusError> {
+        let tail = self.port.tail(&stream_of(bucket), &[subject_of(bucket, ">")], Start::After(0)).await;
+        tail.map_err(BusError::unavailable(READING))
+    }
+
     /// What was written last of all that `filter` names (wildcards allowed); the leader's word.
     pub async fn newest(&self, bucket: &'static str, filter: &str) -> Result<Option<Mark>, BusError> {
         let last = self.port.last(&stream_of(bucket), &subject_of(bucket, filter), Asked::Leader).await;
@@ -113,13 +138,14 @@ fn message(bucket: &str, key: &str, value: Bytes) -> Message {
 }
 
 fn is_value(raw: &Raw) -> bool {
-    raw.header(OPERATION).is_none() && raw.header(EXPIRED).is_none()
+    [OPERATION, EXPIRED, COPY_OF].into_iter().all(|header| raw.header(header).is_none())
 }
 
 fn stream_of(bucket: &str) -> String {
     format!("KV_{bucket}")
 }
 
-fn subject_of(bucket: &str, key: &str) -> String {
+/// The subject of a key.
+pub fn subject_of(bucket: &str, key: &str) -> String {
     format!("$KV.{bucket}.{key}")
 }

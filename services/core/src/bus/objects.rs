@@ -13,7 +13,7 @@ mod keeping;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{
-    object_store::{GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore},
+    object_store::{GetErrorKind, ObjectInfo, ObjectMetadata, ObjectStore},
     stream::Stream,
 };
 use kairo_proto::v1::Part;
@@ -111,9 +111,8 @@ impl Objects {
         }
         let found = match self.store().await?.info(digest).await {
             Ok(info) => Some(info),
-            // Whoever answered may lag behind the leader.
-            Err(error) if error.kind() == InfoErrorKind::NotFound => self.info_of_leader(digest).await?,
-            Err(error) => return Err(unavailable("looking an object up", error)),
+            // Whoever answered may lag behind the leader, or the description is damaged, of which the leader says that there is none.
+            Err(_) => self.info_of_leader(digest).await?,
         };
         Ok(found.filter(|info| !info.deleted))
     }

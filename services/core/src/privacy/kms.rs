@@ -141,6 +141,13 @@ impl KmsConfig {
                 mistakes.push(Mistake::new("kms.kind", problem, "empty where no master key is wrapped"));
             }
         }
+        // A token, or the key itself, would be read on the way.
+        let url = Url::parse(&self.url).ok();
+        let is_far = |url: &Url| !matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        if url.is_some_and(|url| url.scheme() == "http" && is_far(&url)) {
+            let problem = "it is reached in plain text, and not on this machine".to_owned();
+            mistakes.push(Mistake::new("kms.url", problem, "set an https:// URL"));
+        }
         check(&mut mistakes, "kms.timeout_ms", self.timeout_ms, 100..=120_000, "milliseconds");
         mistakes
     }
@@ -151,7 +158,8 @@ pub(super) async fn ask(request: RequestBuilder) -> Result<(StatusCode, Value), 
     let unavailable = |error: reqwest::Error| KmsError::Unavailable(message_with_causes(&error.without_url()));
     let mut response = request.send().await.map_err(unavailable)?;
     let (status, mut body) = (response.status(), Vec::new());
-    if let Some(elsewhere) = response.headers().get("location").and_then(|to| to.to_str().ok()) {
+    let elsewhere = response.headers().get("location").filter(|_| status.is_redirection());
+    if let Some(elsewhere) = elsewhere.and_then(|to| to.to_str().ok()) {
         return Err(KmsError::Refused(format!(
             "it sends on to {elsewhere}: set privacy.kms.url to what answers itself"
         )));

@@ -1,18 +1,26 @@
-//! Where keys are kept: hashed, in a bucket that outlives the read model, with a copy in the memory of every gateway that
+//! Where keys are kept: hashed and signed, in a bucket that outlives the read model, with a copy in the memory of every gateway that
 //! follows the bucket. A gateway that loses NATS goes on with the keys it knows; it can do little without NATS anyway.
+//!
+//! An entry that no gateway has signed is no key. What the server has written here for somebody else ([`kairo_core::copies`]) is removed:
+//! the bucket takes few entries of a key, and refuses further ones rather than drop the first.
 
 use std::{
     collections::{HashMap, HashSet},
-    pin::Pin,
+    convert::Infallible,
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
-use async_nats::jetstream::kv::{Entry, Operation, Watch};
-use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusError},
+    bus::{
+        Bus, BusError,
+        kv::{OPERATION, subject_of},
+        port::Tail,
+    },
+    copies::COPY_OF,
+    record::Raw,
+    signing::{Content, Signatures},
     subjects::KEYS_BUCKET,
 };
 use serde::{Deserialize, Serialize};
@@ -25,6 +33,7 @@ use crate::{config::GatewayConfig, problem::Problem};
 pub const MAX_KEYS: usize = 10_000;
 /// Pause before the bucket is followed anew when that broke off.
 const PAUSE: Duration = Duration::from_secs(1);
+const READING: &str = "reading the API keys";
 /// How long the first reading of the bucket may take.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -45,30 +54,45 @@ pub struct Keys {
     /// Of `gateway.admin_key`.
     admin: Option<Hash>,
     required: bool,
+    signatures: Signatures,
     /// Compared with when the key is unknown, so that this takes as long.
     nobodys: Hash,
 }
 
-type Error = async_nats::Error;
-
-fn unavailable(doing: &'static str) -> impl FnOnce(Error) -> BusError {
-    move |source| BusError::Unavailable { doing, source }
+/// What an entry of the bucket says.
+enum Entry {
+    Key(Hash, Key),
+    /// Revoked, or of a gateway of another version, which may say less than the entry before.
+    Ended,
+    /// Not signed with a key that is configured.
+    Unsigned,
+    /// Nothing that a gateway writes.
+    Damaged,
 }
 
-type Watching = Pin<Box<Watch>>;
+type Following = Box<dyn Tail>;
+
+/// The failure to read the bucket.
+type Error = Box<dyn std::error::Error + Send + Sync>;
 
 impl Keys {
     /// Reads the bucket and follows it until shutdown.
-    pub async fn open(bus: &Bus, config: &GatewayConfig, shutdown: CancellationToken) -> Result<Self, BusError> {
+    pub async fn open(
+        bus: &Bus,
+        config: &GatewayConfig,
+        signatures: &Signatures,
+        shutdown: CancellationToken,
+    ) -> Result<Self, BusError> {
         let admin = Some(config.admin_key.expose()).filter(|key| !key.is_empty()).map(Hash::of);
         let required = config.requires_key();
-        let keys = Self { bus: bus.clone(), known: Arc::default(), admin, required, nobodys: Hash::of("") };
-        let watch = keys.load().await.map_err(unavailable("reading the API keys"))?;
+        let (bus, signatures) = (bus.clone(), signatures.clone());
+        let keys = Self { bus, known: Arc::default(), admin, required, signatures, nobodys: Hash::of("") };
+        let following = keys.load().await.map_err(|source| BusError::Unavailable { doing: READING, source })?;
         if required && keys.admin.is_none() && keys.list().is_empty() && config.oidc.is_empty() {
             tracing::warn!("a key is required and there is none: set gateway.admin_key, and make keys with it");
         }
-        let following = keys.clone();
-        tokio::spawn(async move { shutdown.run_until_cancelled(following.follow(watch)).await });
+        let follower = keys.clone();
+        tokio::spawn(async move { shutdown.run_until_cancelled(follower.follow(following)).await });
         Ok(keys)
     }
 
@@ -124,13 +148,9 @@ impl Keys {
         }
         let hash = Hash::of(text);
         let stored = Stored { key: key.clone(), hash: hash.to_hex() };
-        let value = serde_json::to_vec(&stored).map_err(|error| Problem::internal(&error))?;
-        let created = async {
-            let bucket = self.bus.nats()?.jetstream.get_key_value(KEYS_BUCKET).await?;
-            bucket.create(&key.key_id, value.into()).await?;
-            Ok::<_, Error>(())
-        };
-        created.await.map_err(unavailable("keeping an API key"))?;
+        let value = self.signatures.write(KEYS_BUCKET, &key.key_id, &stored);
+        let value = value.map_err(|error| Problem::internal(&error))?;
+        self.bus.update_value(KEYS_BUCKET, &key.key_id, value.into(), 0).await?;
         self.put(key, hash);
         Ok(())
     }
@@ -138,18 +158,20 @@ impl Keys {
     /// From when this returns, here, and as soon as they hear of it, at the other gateways, the key is refused and what
     /// goes on under it ends. False when there is no such key.
     pub async fn revoke(&self, key_id: &str) -> Result<bool, BusError> {
-        let revoked = async {
-            let bucket = self.bus.nats()?.jetstream.get_key_value(KEYS_BUCKET).await?;
-            let entry = bucket.entry(key_id).await?.filter(|entry| entry.operation == Operation::Put);
-            if entry.is_none() {
-                return Ok(false);
+        let mut is_there = false;
+        for raw in self.bus.revisions(KEYS_BUCKET, key_id).await? {
+            match self.entry(key_id, &raw) {
+                Entry::Key(..) | Entry::Unsigned => is_there = true,
+                Entry::Ended => is_there = false,
+                // The bucket has to have room for what revokes the key.
+                Entry::Damaged => self.bus.erase_revision(KEYS_BUCKET, raw.sequence).await?,
             }
-            bucket.delete(key_id).await?;
-            Ok::<_, Error>(true)
-        };
-        let revoked = revoked.await.map_err(unavailable("revoking an API key"))?;
+        }
+        if is_there {
+            self.bus.mark_deleted(KEYS_BUCKET, key_id).await?;
+        }
         self.forget(key_id);
-        Ok(revoked)
+        Ok(is_there)
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<String, Arc<Held>>> {
@@ -174,20 +196,15 @@ impl Keys {
         }
     }
 
-    /// Reads the whole bucket. What the watch yields afterwards is what changes.
-    async fn load(&self) -> Result<Watching, Error> {
-        let bucket = self.bus.nats()?.jetstream.get_key_value(KEYS_BUCKET).await?;
-        let entries = bucket.status().await?.values();
-        let mut watch = Box::pin(bucket.watch_with_history(">").await?);
-        let mut there = HashSet::new();
+    /// Reads the whole bucket. What the tail brings afterwards is what changes.
+    async fn load(&self) -> Result<Following, Error> {
+        let mut tail = self.bus.tail_bucket(KEYS_BUCKET).await?;
+        let (mut there, mut read) = (HashSet::new(), 0);
         let reading = async {
-            while entries > 0
-                && let Some(entry) = watch.next().await.transpose()?
-            {
-                self.note(&entry);
-                there.insert(entry.key.clone());
-                if entry.delta == 0 {
-                    break;
+            while read < tail.pending() {
+                for raw in tail.next().await? {
+                    read += 1;
+                    there.extend(self.take(&raw).await);
                 }
             }
             Ok::<_, Error>(())
@@ -195,23 +212,20 @@ impl Keys {
         tokio::time::timeout(LOADED_WITHIN, reading).await??;
         let gone: Vec<String> = self.read().keys().filter(|key_id| !there.contains(*key_id)).cloned().collect();
         gone.iter().for_each(|key_id| self.forget(key_id));
-        Ok(watch)
+        Ok(tail)
     }
 
-    async fn follow(self, watch: Watching) {
-        let mut watch = Some(watch);
+    async fn follow(self, tail: Following) {
+        let mut tail = Some(tail);
         loop {
-            match watch.take() {
-                Some(mut watch) => loop {
-                    match watch.next().await {
-                        Some(Ok(entry)) => self.note(&entry),
-                        Some(Err(error)) => break tracing::warn!(%error, "API keys are not followed"),
-                        None => break,
-                    }
-                },
+            match tail.take() {
+                Some(tail) => {
+                    let Err(error) = self.follow_on(tail).await;
+                    tracing::warn!(%error, "API keys are not followed");
+                }
                 None => match self.load().await {
                     Ok(again) => {
-                        watch = Some(again);
+                        tail = Some(again);
                         continue;
                     }
                     Err(error) => tracing::warn!(%error, "API keys cannot be read"),
@@ -221,13 +235,54 @@ impl Keys {
         }
     }
 
-    fn note(&self, entry: &Entry) {
-        let stored = (entry.operation == Operation::Put).then(|| serde_json::from_slice::<Stored>(&entry.value).ok());
-        let read = stored.flatten().filter(|stored| stored.key.key_id == entry.key);
-        match read.and_then(|stored| Some((Hash::from_hex(&stored.hash)?, stored.key))) {
-            Some((hash, key)) => self.put(key, hash),
-            // Also one that cannot be read: it may say less than the one before.
-            None => self.forget(&entry.key),
+    async fn follow_on(&self, mut tail: Following) -> Result<Infallible, Error> {
+        loop {
+            for raw in tail.next().await? {
+                self.take(&raw).await;
+            }
+        }
+    }
+
+    /// Takes in an entry; the id of its key, if it is one.
+    async fn take(&self, raw: &Raw) -> Option<String> {
+        let key_id = raw.subject.strip_prefix(&subject_of(KEYS_BUCKET, ""))?;
+        match self.entry(key_id, raw) {
+            Entry::Key(hash, key) => {
+                self.put(key, hash);
+                return Some(key_id.to_owned());
+            }
+            Entry::Ended => self.forget(key_id),
+            Entry::Unsigned => {
+                tracing::warn!(
+                    key_id,
+                    "an API key is not signed with signing.key and is refused: make another with `kairo keys create`"
+                );
+            }
+            Entry::Damaged => {
+                tracing::warn!(key_id, "removing what no gateway has written among the API keys");
+                if let Err(error) = self.bus.erase_revision(KEYS_BUCKET, raw.sequence).await {
+                    tracing::warn!(key_id, %error, "it stays there for now, and counts for nothing");
+                }
+            }
+        }
+        None
+    }
+
+    fn entry(&self, key_id: &str, raw: &Raw) -> Entry {
+        if raw.header(COPY_OF).is_some() {
+            return Entry::Damaged;
+        }
+        if raw.header(OPERATION).is_some() {
+            return Entry::Ended;
+        }
+        match self.signatures.read::<Stored>(KEYS_BUCKET, key_id, &raw.payload) {
+            Content::Written(stored) if stored.key.key_id == key_id => match Hash::from_hex(&stored.hash) {
+                Some(hash) => Entry::Key(hash, stored.key),
+                None => Entry::Ended,
+            },
+            Content::Written(_) | Content::Unknown => Entry::Ended,
+            Content::Unsigned => Entry::Unsigned,
+            Content::Damaged => Entry::Damaged,
         }
     }
 }

@@ -11,10 +11,11 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::{context::PublishErrorKind, message::PublishMessage, stream::LastRawMessageErrorKind};
+use async_nats::jetstream::{context::PublishErrorKind, message::PublishMessage};
 use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, BusError},
+    signing::{Content, Signatures},
     subjects::TICKETS_BUCKET,
 };
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,7 @@ impl Stored {
 #[derive(Clone)]
 pub struct Tickets {
     bus: Bus,
+    signatures: Signatures,
     lifetime: Duration,
     reconnect: Duration,
 }
@@ -106,9 +108,9 @@ pub struct Stay {
 }
 
 impl Tickets {
-    pub fn new(bus: &Bus, config: &GatewayConfig) -> Self {
+    pub fn new(bus: &Bus, config: &GatewayConfig, signatures: &Signatures) -> Self {
         let [lifetime, reconnect] = [config.ticket_ttl_ms, config.ticket_reconnect_ms].map(Duration::from_millis);
-        Self { bus: bus.clone(), lifetime, reconnect }
+        Self { bus: bus.clone(), signatures: signatures.clone(), lifetime, reconnect }
     }
 
     /// Makes one: its text, and when it is no longer good.
@@ -157,15 +159,13 @@ impl Tickets {
 
     /// As the stream's leader has it: a replica may not have heard of it yet.
     async fn read(&self, hash: &str) -> Result<Option<(u64, Stored)>, BusError> {
-        let failed = |source: async_nats::Error| BusError::Unavailable { doing: "reading a ticket", source };
-        let stream = self.bus.nats()?.jetstream.get_stream_no_info(format!("KV_{TICKETS_BUCKET}")).await;
-        let stream = stream.map_err(|error| failed(error.into()))?;
-        match stream.get_last_raw_message_by_subject(&subject(hash)).await {
-            // One that was used up says nothing.
-            Ok(message) => Ok(serde_json::from_slice(&message.payload).ok().map(|stored| (message.sequence, stored))),
-            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
-            Err(error) => Err(failed(error.into())),
-        }
+        let (revision, entry) = self.bus.value_to_replace(TICKETS_BUCKET, hash).await?;
+        // One that was used up says nothing, and neither does one that no gateway has made.
+        let stored = entry.map(|entry| self.signatures.read(TICKETS_BUCKET, hash, &entry.value));
+        Ok(match stored {
+            Some(Content::Written(stored)) => Some((revision, stored)),
+            _ => None,
+        })
     }
 
     /// Writes it, or deletes it, if nobody did since this revision. What nobody looks at any more the server forgets.
@@ -174,7 +174,9 @@ impl Tickets {
         let mut message =
             PublishMessage::build().expected_last_subject_sequence(after).ttl(Duration::from_secs(kept.as_secs() + 2));
         message = match stored {
-            Some(stored) => message.payload(serde_json::to_vec(stored).unwrap_or_default().into()),
+            Some(stored) => {
+                message.payload(self.signatures.write(TICKETS_BUCKET, hash, stored).unwrap_or_default().into())
+            }
             None => message.header("KV-Operation", "DEL"),
         };
         let jetstream = &self.bus.nats()?.jetstream;

@@ -16,7 +16,7 @@ use kairo_proto::{
 use kairo_read_model::{Projection, READ_MODEL, SEARCH};
 use tokio::time::{Instant, sleep};
 
-use super::{Kept, Order, at_each, keep, order_of, told_id, write};
+use super::{Kept, Order, at_each, told_id};
 use crate::{http::mcp_login, objects::sweep, problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
@@ -69,13 +69,13 @@ fn claimed_for(gateway: &Gateway) -> Duration {
 
 /// Goes on with the order to forget a user, to its end.
 async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
-    let Some(mut kept) = order_of(&gateway.bus, user).await? else { return Ok(()) };
+    let Some(mut kept) = gateway.orders.open(user).await? else { return Ok(()) };
     let (now, own) = (gateway.bus.now(), gateway.bus.instance.as_str());
     if kept.order.by != own && now < kept.order.until {
         return Err(Stuck::Taken);
     }
     claim(gateway, &mut kept).await?;
-    write(&gateway.bus, &kept.order).await?;
+    gateway.orders.write(&kept.order).await?;
     loop {
         let done = step(gateway, &mut kept).await;
         kept.order.reason = done.as_ref().err().map(ToString::to_string).unwrap_or_default();
@@ -100,7 +100,7 @@ async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
 async fn claim(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
     gateway.bus.instance.as_str().clone_into(&mut kept.order.by);
     kept.order.until = gateway.bus.now().saturating_add(claimed_for(gateway)).unwrap_or(Timestamp::MAX);
-    match keep(&gateway.bus, kept).await {
+    match gateway.orders.keep(kept).await {
         Err(BusError::Conflict { .. }) => Err(Stuck::Taken),
         kept => Ok(kept?),
     }
@@ -124,20 +124,8 @@ async fn step(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuc
 /// From here on what is new of the user is sealed with another key, as soon as everybody knows of it.
 async fn replace_key(gateway: &Gateway, order: &mut Order) -> Result<ForgettingStep, Stuck> {
     let holder = Holder::User(order.user.as_str());
-    let newest = gateway.bus.generations(holder).await?.into_iter().next_back();
-    order.generation = newest.as_ref().filter(|newest| !newest.is_destroyed).map_or(0, |newest| newest.number);
-    if order.generation > 0 {
-        make(gateway, holder, order.generation + 1).await?;
-    }
+    order.generation = gateway.bus.replace_data_key(holder).await?.unwrap_or(0);
     Ok(ForgettingStep::Replaced)
-}
-
-/// Makes a data key, unless it was made before.
-async fn make(gateway: &Gateway, holder: Holder<'_>, generation: u32) -> Result<(), Stuck> {
-    match gateway.bus.make_data_key(holder, generation).await {
-        Ok(()) | Err(BusError::Conflict { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Who has what of the user, once nobody seals anything with the old key any more.
@@ -202,11 +190,8 @@ async fn reseal(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, St
     let mut before = Vec::new();
     for agent in &kept.order.agents {
         let holder = Holder::Agent(agent.as_str());
-        let newest = gateway.bus.generations(holder).await?.into_iter().next_back();
-        if let Some(newest) = newest.filter(|newest| !newest.is_destroyed) {
-            make(gateway, holder, newest.number + 1).await?;
-            before.push((agent.clone(), newest.number));
-        }
+        let replaced = gateway.bus.replace_data_key(holder).await?;
+        before.extend(replaced.map(|replaced| (agent.clone(), replaced)));
     }
     wait(gateway, kept).await?;
     for (agent, newest) in before {

@@ -4,7 +4,7 @@
 use kairo_core::{bus::BusError, ids::Name};
 use kairo_proto::words::ForgettingStep;
 
-use super::{at_each, last_of};
+use super::at_each;
 use crate::state::Gateway;
 
 /// Looks at every order, whenever it gets further, until the gateway stops.
@@ -21,7 +21,7 @@ pub async fn run(gateway: Gateway) {
 
 /// Ends them by the last order to forget this user.
 async fn end(gateway: &Gateway, user: &Name) -> Result<(), BusError> {
-    if let Some(kept) = last_of(&gateway.bus, user).await? {
+    if let Some(kept) = gateway.orders.last(user).await? {
         let is_done = kept.order.step() == ForgettingStep::Done;
         gateway.forks.forget(user, kept.order.given(), is_done);
     }

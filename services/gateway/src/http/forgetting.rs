@@ -43,7 +43,7 @@ pub async fn post(
     if dry_run {
         return Ok((StatusCode::ACCEPTED, Told(told)));
     }
-    let order = forgetting::give(&gateway.bus, &user, caller.principal()).await?;
+    let order = gateway.orders.give(&user, caller.principal()).await?;
     tracing::info!(%user, order = %order.order_id, "a user is to be forgotten");
     Ok((StatusCode::ACCEPTED, Told(ForgetUserResponse { order_id: order.order_id.to_string(), ..told })))
 }
@@ -63,7 +63,7 @@ pub async fn get(
 ) -> Result<Told<GetForgettingResponse>, Problem> {
     let user = user(path)?;
     Fields::from_query(query.as_deref()).complete(|| Some(()))?;
-    if let Some(Kept { order, .. }) = forgetting::order_of(&gateway.bus, &user).await? {
+    if let Some(Kept { order, .. }) = gateway.orders.open(&user).await? {
         let agents = order.agents.iter().map(Name::to_string).collect();
         let (order_id, step) = (order.order_id.to_string(), order.step);
         let told = GetForgettingResponse { user: user.to_string(), order_id, step, agents, reason: order.reason };

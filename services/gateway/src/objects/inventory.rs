@@ -90,7 +90,7 @@ impl Inventory {
         while there > 0
             && let Some(kept) = changes.next().await.transpose()?
         {
-            whole.insert(kept.digest.clone(), kept);
+            whole.extend(kept.map(|kept| (kept.digest.clone(), kept)));
             there -= 1;
         }
         self.known().begin(whole);
@@ -98,7 +98,7 @@ impl Inventory {
             _ = told.send(());
         }
         while let Some(kept) = changes.next().await.transpose()? {
-            self.known().take_in(kept);
+            kept.into_iter().for_each(|kept| self.known().take_in(kept));
         }
         Ok(())
     }

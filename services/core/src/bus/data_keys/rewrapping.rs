@@ -1,13 +1,14 @@
 //! Another master key: data keys are kept under the one in force, and what they were kept under before is written over.
 
-use kairo_events::personal::Known;
-
 use super::{
     DataKeys, Stored,
     entries::{stored_as, stream},
+    other_master,
+    standing::Entry,
 };
 use crate::{
-    bus::{Bus, BusError},
+    bus::{Bus, BusError, port::Asked},
+    record::Raw,
     subjects::DATA_KEYS_BUCKET,
 };
 
@@ -27,7 +28,7 @@ impl Bus {
             let page = self.read_in(&stream(), &stored_as(">"), after).await?;
             for raw in &page.messages {
                 after = raw.sequence;
-                changed += u64::from(self.rewrap(keys, &raw.subject, raw.sequence, &raw.payload).await?);
+                changed += u64::from(self.rewrap(keys, raw).await?);
             }
             if page.messages.is_empty() || !page.more {
                 return Ok(changed);
@@ -35,25 +36,35 @@ impl Bus {
         }
     }
 
-    async fn rewrap(&self, keys: &DataKeys, subject: &str, revision: u64, stored: &[u8]) -> Result<bool, BusError> {
-        let Some(key) = subject.strip_prefix(&stored_as("")) else { return Ok(false) };
+    async fn rewrap(&self, keys: &DataKeys, raw: &Raw) -> Result<bool, BusError> {
+        let Some(key) = raw.subject.strip_prefix(&stored_as("")) else { return Ok(false) };
         let Some((name, number)) = key.rsplit_once('.') else { return Ok(false) };
-        let (Ok(number), Ok(Stored::Wrapped { master, .. })) = (number.parse(), serde_json::from_slice(stored)) else {
+        let (Ok(number), Ok(Stored::Wrapped { master, .. })) = (number.parse(), serde_json::from_slice(&raw.payload))
+        else {
             return Ok(false);
         };
         if keys.masters.first().is_some_and(|(digest, _)| *digest == master) {
             return Ok(false);
         }
-        let newest = self.value(DATA_KEYS_BUCKET, key).await?.map_or(0, |newest| newest.revision);
-        if newest != revision {
-            // It was replaced, and whoever did that came no further.
-            self.erase_replaced(key, newest).await?;
+        let newest =
+            self.port.last(&stream(), &raw.subject, Asked::Leader).await.map_err(BusError::unavailable(DOING))?;
+        if let Some(newest) = newest.filter(|newest| newest.sequence != raw.sequence) {
+            // Whoever wrapped it anew came no further. Nothing else that was written over it may take its place.
+            let [before, newest_entry] = [raw, &newest].map(|entry| keys.entry(name, number, entry));
+            if let (Entry::Key(before), Entry::Key(again)) = (before, newest_entry)
+                && before == again
+            {
+                self.erase_replaced(key, newest.sequence).await?;
+            }
             return Ok(false);
         }
-        let open = keys.unwrapped(name, number, stored).map_err(|cause| BusError::Refused(cause.to_string()))?;
-        let Known::Key(open) = open else { return Ok(false) };
+        let open = match keys.entry(name, number, raw) {
+            Entry::Key(open) => open,
+            Entry::OtherMaster(digest) => return Err(BusError::Refused(other_master(name, number, &digest))),
+            Entry::Destroyed | Entry::Damaged => return Ok(false),
+        };
         let wrapped = keys.wrapped(name, number, &open).map_err(BusError::unavailable(DOING))?;
-        let newest = match self.update_value(DATA_KEYS_BUCKET, key, wrapped, revision).await {
+        let newest = match self.update_value(DATA_KEYS_BUCKET, key, wrapped, raw.sequence).await {
             // It was destroyed meanwhile, or somebody else is at it.
             Err(BusError::Conflict { .. }) => return Ok(false),
             newest => newest?,

@@ -15,7 +15,7 @@ use super::JetStream;
 use crate::{
     bus::port::{Cause, Page, StoreError},
     partition,
-    record::Raw,
+    record::{Raw, mark_copy},
 };
 
 /// Inboxes that answers to batch gets come to. Making one is more work for the server and the client than the read
@@ -34,6 +34,8 @@ const SPARE_INBOXES: usize = 64;
 /// Statuses of direct gets.
 const END_OF_BATCH: u16 = 204;
 const NOTHING_THERE: u16 = 404;
+/// How often an answer to a direct read notes the stream that is read.
+pub(super) const NOTED_BY_READING: usize = 1;
 
 impl Inboxes {
     async fn take(&self, client: &Client) -> Result<Inbox, Cause> {
@@ -100,6 +102,7 @@ impl JetStream {
 }
 
 fn raw(answer: Message) -> Option<Raw> {
+    // Of a stored copy the server notes twice where it stands, the second time as it reads.
     let stored = header(&answer, "Nats-Time-Stamp").and_then(|time| time.parse().ok());
     let (subject, partition) = partition::split(header(&answer, "Nats-Subject")?);
     Some(Raw {
@@ -107,14 +110,14 @@ fn raw(answer: Message) -> Option<Raw> {
         subject: subject.to_owned(),
         partition,
         stored: stored.unwrap_or(Timestamp::UNIX_EPOCH),
-        headers: answer.headers.unwrap_or_default(),
+        headers: mark_copy(answer.headers.unwrap_or_default(), NOTED_BY_READING),
         payload: answer.payload,
         sealed: None,
     })
 }
 
 fn header<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
-    message.headers.as_ref()?.get(name).map(|value| value.as_str())
+    message.headers.as_ref()?.get_last(name).map(|value| value.as_str())
 }
 
 fn number(message: &Message, name: &str) -> Option<u64> {

@@ -20,7 +20,8 @@ use crate::{
         provision::{
             Done, Drift, Part, identity,
             wanted::{
-                Wanted, compared, consumer_differences, differences, filters, mended, undelivered, unknown_settings,
+                Wanted, compared, consumer_differences, differences, filters, keeping_first, mended, undelivered,
+                unknown_settings,
             },
         },
     },
@@ -175,12 +176,13 @@ impl JetStream {
             .get("subjects")
             .and_then(|subjects| serde_json::from_value(subjects.clone()).ok())
             .unwrap_or_default();
-        let both: BTreeSet<String> = wanted.subjects.into_iter().chain(taken.iter().cloned()).collect();
-        if both == taken {
+        let both: BTreeSet<String> = wanted.subjects.iter().chain(&taken).cloned().collect();
+        let kept = keeping_first(&wanted, &there);
+        if both == taken && kept.is_none() {
             return Ok(None);
         }
         // As the server told it, so that nothing is lost that the client library does not know.
-        let mut widened = there;
+        let mut widened = kept.unwrap_or(there);
         if let Some(config) = widened.as_object_mut() {
             config.insert("subjects".to_owned(), json!(both));
         }

@@ -12,13 +12,16 @@ use async_nats::{
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{JetStream, batch::BatchGet};
+use super::{
+    JetStream,
+    batch::{BatchGet, NOTED_BY_READING},
+};
 use crate::{
     bus::port::{
         Asked, Cause, Message, Page, Pull, Settlement, Start, StoreError, StreamState, Streams, Tail, Written,
     },
     partition,
-    record::{Raw, server_time},
+    record::{Raw, mark_copy, server_time},
     subjects::Consumer,
 };
 
@@ -126,7 +129,7 @@ impl JetStream {
 
 fn directly(read: Result<StreamMessage, DirectGetError>) -> Result<Option<Raw>, StoreError> {
     let error = match read {
-        Ok(message) => return Ok(Some(stored(message))),
+        Ok(message) => return Ok(Some(stored(message, NOTED_BY_READING))),
         Err(error) => error,
     };
     match error.kind() {
@@ -138,7 +141,7 @@ fn directly(read: Result<StreamMessage, DirectGetError>) -> Result<Option<Raw>, 
 
 fn at_leader(read: Result<StreamMessage, RawMessageError>) -> Result<Option<Raw>, StoreError> {
     let error = match read {
-        Ok(message) => return Ok(Some(stored(message))),
+        Ok(message) => return Ok(Some(stored(message, 0))),
         Err(error) => error,
     };
     match error.kind() {
@@ -150,13 +153,13 @@ fn at_leader(read: Result<StreamMessage, RawMessageError>) -> Result<Option<Raw>
     }
 }
 
-fn stored(message: StreamMessage) -> Raw {
+fn stored(message: StreamMessage, notes: usize) -> Raw {
     let (subject, partition) = partition::split(&message.subject);
     Raw {
         sequence: message.sequence,
         subject: subject.to_owned(),
         partition,
-        headers: message.headers,
+        headers: mark_copy(message.headers, notes),
         payload: message.payload,
         sealed: None,
         stored: server_time(message.time.unix_timestamp_nanos()),

@@ -2,10 +2,10 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use async_nats::{Request, RequestErrorKind, connection::State};
+use async_nats::{Request, RequestErrorKind, connection::State, header::NATS_STREAM};
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{StreamExt, future::ready};
 
 use super::JetStream;
 use crate::bus::{
@@ -29,12 +29,7 @@ impl Wire for JetStream {
             Some(group) => self.client.queue_subscribe(subject, group.to_owned()).await?,
             None => self.client.subscribe(subject).await?,
         };
-        let heard = subscriber.map(|message| Heard {
-            subject: message.subject.to_string(),
-            reply: message.reply.map(|reply| reply.to_string()),
-            headers: message.headers.unwrap_or_default(),
-            payload: message.payload,
-        });
+        let heard = subscriber.filter_map(|message| ready(heard(message)));
         Ok(heard.boxed())
     }
 
@@ -67,4 +62,15 @@ impl Wire for JetStream {
             tracing::debug!(%error, "nats was closed already");
         }
     }
+}
+
+/// None where the server copied a stored message here, which is nobody's word: see [`kairo_events::copies`].
+fn heard(message: async_nats::Message) -> Option<Heard> {
+    let headers = message.headers.unwrap_or_default();
+    headers.get(NATS_STREAM).is_none().then(|| Heard {
+        subject: message.subject.to_string(),
+        reply: message.reply.map(|reply| reply.to_string()),
+        headers,
+        payload: message.payload,
+    })
 }

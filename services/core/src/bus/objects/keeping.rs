@@ -6,16 +6,20 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use async_nats::jetstream::{
-    consumer::{DeliverPolicy, pull::OrderedConfig},
-    context::PublishErrorKind,
-    message::PublishMessage,
-    object_store::ObjectInfo,
-    stream::{LastRawMessageErrorKind, Stream as NatsStream},
+use async_nats::{
+    HeaderMap,
+    header::NATS_STREAM,
+    jetstream::{
+        consumer::{DeliverPolicy, pull::OrderedConfig},
+        context::PublishErrorKind,
+        message::PublishMessage,
+        object_store::ObjectInfo,
+        stream::{LastRawMessageErrorKind, Stream as NatsStream},
+    },
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE};
 use bytes::Bytes;
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt, future::ready};
 use jiff::Timestamp;
 use tokio::time::timeout;
 
@@ -144,8 +148,8 @@ impl Objects {
         Ok(removed)
     }
 
-    /// What is kept, and from then on what changes; how many come before that.
-    pub async fn follow(&self) -> Result<(u64, impl Stream<Item = Result<Kept, BusError>> + use<>), BusError> {
+    /// What is kept, and from then on what changes, none where a description is damaged; how many come before that.
+    pub async fn follow(&self) -> Result<(u64, impl Stream<Item = Result<Option<Kept>, BusError>> + use<>), BusError> {
         const FOLLOWING: &str = "following the object store";
         let config = OrderedConfig {
             deliver_policy: DeliverPolicy::LastPerSubject,
@@ -160,8 +164,8 @@ impl Objects {
             let message = message.map_err(|error| unavailable(FOLLOWING, error))?;
             let place = message.info().map_err(|source| BusError::Unavailable { doing: FOLLOWING, source })?;
             let (sequence, at) = (place.stream_sequence, server_time(place.published.unix_timestamp_nanos()));
-            let info = serde_json::from_slice(&message.payload).map_err(|error| unavailable(FOLLOWING, error))?;
-            Ok(Kept::of(info, sequence, at))
+            let info = description(message.headers.as_ref(), &message.payload);
+            Ok(info.map(|info| Kept::of(info, sequence, at)))
         });
         Ok((there, kept))
     }
@@ -171,19 +175,19 @@ impl Objects {
         let (there, kept) = self.follow().await?;
         let patience = self.bus.nats()?.request_timeout.saturating_mul(READ_PATIENCE);
         let there = usize::try_from(there).unwrap_or(usize::MAX);
-        let read = timeout(patience, kept.take(there).try_collect()).await;
+        let intact = kept.take(there).try_filter_map(|kept| ready(Ok(kept)));
+        let read = timeout(patience, intact.try_collect()).await;
         read.map_err(|error| unavailable("reading what the object store keeps", error))?
     }
 
-    /// What the leader has of an object.
+    /// What the leader has of an object; none where its description is damaged, so that it can be stored again.
     async fn described(&self, digest: &str) -> Result<Option<(ObjectInfo, Kept)>, BusError> {
         const LOOKING: &str = "looking an object up";
         match self.stream().await?.get_last_raw_message_by_subject(&description_of(digest)).await {
             Ok(message) => {
-                let info: ObjectInfo =
-                    serde_json::from_slice(&message.payload).map_err(|error| unavailable(LOOKING, error))?;
                 let at = server_time(message.time.unix_timestamp_nanos());
-                Ok(Some((info.clone(), Kept::of(info, message.sequence, at))))
+                let info = description(Some(&message.headers), &message.payload);
+                Ok(info.map(|info| (info.clone(), Kept::of(info, message.sequence, at))))
             }
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(unavailable(LOOKING, error)),
@@ -238,4 +242,9 @@ fn description_of(digest: &str) -> String {
 /// Where its pieces are.
 fn pieces_at(pieces: &str) -> String {
     format!("$O.{OBJECTS_BUCKET}.C.{pieces}")
+}
+/// What a message says of an object; none where it is damaged or a copy ([`kairo_events::copies`]).
+fn description(headers: Option<&HeaderMap>, payload: &[u8]) -> Option<ObjectInfo> {
+    let is_copy = headers.is_some_and(|headers| headers.get(NATS_STREAM).is_some());
+    serde_json::from_slice(payload).ok().filter(|_| !is_copy)
 }

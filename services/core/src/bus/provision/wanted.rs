@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{EPOCH, LOG_ID, PARTITIONS, TRIMMED, TRIMMING};
 use crate::{
-    bus::{BusConfig, NatsConfig, congestion},
+    bus::{BusConfig, NatsConfig, congestion, data_keys::MOST_ENTRIES},
     subjects::{
         CONGESTION_BUCKET, Consumer, DATA_KEYS_BUCKET, DLQ_STREAM, EVENTS_STREAM, EVENTS_SUBJECTS, HOOKS_BUCKET,
         KEYS_BUCKET, MEMBERS_BUCKET, OBJECTS_BUCKET, OWNERS_BUCKET, SIGN_INS_BUCKET, SNAPSHOTS_BUCKET, TASK_DUE,
@@ -29,18 +29,16 @@ use crate::{
 const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
 /// Within this window the same event id is written once.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// What stands under the key of a data key, and what stood there before, until that is written over.
-const REPLACED: i64 = 2;
 /// How long the mark stays that the server leaves where an entry of a bucket expired.
 const EXPIRY_MARK: Duration = Duration::from_secs(60);
-/// What is kept of each API key: who was given it, and that it was revoked.
+/// What is kept of each API key: who was given it, and that it was revoked; the rest is room for what the gateway removes.
 const KEYS_HISTORY: i64 = 8;
 /// Room for tickets, of which each takes some 300 bytes.
 const TICKETS_BYTES: i64 = 64 * 1024 * 1024;
 /// Dead letters kept.
 const DEAD_LETTERS: i64 = 100_000;
 /// What of a stream's configuration is compared, by the server's names; the rest is for operators to choose.
-const COMPARED: [&str; 20] = [
+const COMPARED: [&str; 21] = [
     "storage",
     "retention",
     "num_replicas",
@@ -49,6 +47,7 @@ const COMPARED: [&str; 20] = [
     "max_bytes",
     "max_age",
     "discard",
+    "discard_new_per_subject",
     "allow_direct",
     "deny_delete",
     "deny_purge",
@@ -104,16 +103,20 @@ impl Wanted {
             stream::Config { max_age: congestion::LIFETIME, ..self.bucket(CONGESTION_BUCKET) },
             // Entries of tasks that are over expire.
             expiring(stream::Config { storage: StorageType::File, ..self.bucket(HOOKS_BUCKET) }),
-            // What is destroyed is written over, for which it has to be there still when something else stands in its place.
+            // What is destroyed is written over, for which it has to be there still when something else stands in its place. What was
+            // written first stays, whatever else is written.
             stream::Config {
                 storage: StorageType::File,
                 deny_delete: false,
-                max_messages_per_subject: REPLACED,
+                max_messages_per_subject: MOST_ENTRIES as i64,
+                discard_new_per_subject: true,
                 ..self.bucket(DATA_KEYS_BUCKET)
             },
             stream::Config {
                 storage: StorageType::File,
+                deny_delete: false,
                 max_messages_per_subject: KEYS_HISTORY,
+                discard_new_per_subject: true,
                 ..self.bucket(KEYS_BUCKET)
             },
             // Entries expire by themselves.
@@ -282,6 +285,13 @@ pub fn mended(wanted: &stream::Config, there: &Value, settings: &[String]) -> Op
         };
     }
     (mended != *there).then_some(mended)
+}
+
+/// The configuration that is there, so that further entries of a key are refused rather than that the first is dropped; none where that
+/// is so already, or is not wanted. Whoever cannot read the bucket could write there until nothing else is left.
+pub fn keeping_first(wanted: &stream::Config, there: &Value) -> Option<Value> {
+    let settings = ["max_msgs_per_subject", "discard_new_per_subject"].map(str::to_owned);
+    mended(wanted, there, &settings).filter(|_| wanted.discard_new_per_subject)
 }
 
 /// What trims the log.

@@ -1,0 +1,65 @@
+//! Bytes that are sealed with data keys outside of the log, such as snapshots and images.
+
+use kairo_events::{
+    personal::{DataKey, Known},
+    sealing,
+};
+
+use super::{Holder, READING};
+use crate::{
+    bus::{Bus, BusError},
+    ids,
+};
+
+/// How far generations that are numbered by the time may be ahead of it, in seconds.
+const AHEAD_S: u32 = 86_400;
+
+impl Bus {
+    /// Bytes sealed with the data key of a holder, for a place of that name; none where nothing is sealed.
+    pub async fn seal(&self, holder: Holder<'_>, place: &str, bytes: &[u8]) -> Result<Option<Vec<u8>>, BusError> {
+        if !self.may_seal().await? {
+            return Ok(None);
+        }
+        let Some(key) = self.data_key(holder).await? else { return Ok(None) };
+        sealed_with(&key, holder, place, bytes).map(Some)
+    }
+
+    /// The same, with a data key that is made for these bytes alone; its generation, too, which is the time in seconds or above the
+    /// newest, so that those of long ago need leave no mark ([`Bus::drop_data_keys`]).
+    pub async fn seal_anew(
+        &self,
+        holder: Holder<'_>,
+        place: &str,
+        bytes: &[u8],
+    ) -> Result<Option<(u32, Vec<u8>)>, BusError> {
+        let Some(keys) = &self.data_keys else { return Ok(None) };
+        if !self.may_seal().await? {
+            return Ok(None);
+        }
+        // A number that was there before would be destroyed by whoever still has to do with that one.
+        keys.forget(holder);
+        let known = keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))?;
+        let now = u32::try_from(self.now().as_second()).unwrap_or_default();
+        // A number far ahead of the time is nobody's that makes them by the time.
+        let newest = known.keys().filter(|number| **number < now.saturating_add(AHEAD_S)).next_back();
+        let from = now.max(newest.map_or(0, |newest| newest.saturating_add(1)));
+        let key = self.make_free_generation(keys, holder, from, &known).await?;
+        keys.forget(holder);
+        Ok(Some((key.generation, sealed_with(&key, holder, place, bytes)?)))
+    }
+
+    /// What was sealed so; none where the key is destroyed, or the bytes are none that were.
+    pub async fn open(&self, holder: Holder<'_>, place: &str, sealed: &[u8]) -> Result<Option<Vec<u8>>, BusError> {
+        let Some((generation, sealed)) = sealed.split_first_chunk() else { return Ok(None) };
+        let known = self.known_data_key(holder, u32::from_be_bytes(*generation)).await?;
+        let Known::Key(key) = known else { return Ok(None) };
+        let place = ids::named("sealed-for", &[&holder.to_string(), place]);
+        Ok(sealing::open_at(&key, place, sealed).ok())
+    }
+}
+
+fn sealed_with(key: &DataKey, holder: Holder<'_>, place: &str, bytes: &[u8]) -> Result<Vec<u8>, BusError> {
+    let place = ids::named("sealed-for", &[&holder.to_string(), place]);
+    let sealed = sealing::seal_at(&key.key, place, bytes).map_err(BusError::unavailable("sealing"))?;
+    Ok([&key.generation.to_be_bytes()[..], &sealed].concat())
+}

@@ -1,0 +1,99 @@
+//! Destroying data keys: their bytes are written over in the server's files, and a mark is left in their place.
+
+use kairo_events::{copies::COPY_OF, personal::Known};
+
+use super::{Holder, NO_MASTER_KEY, READING, Stored, standing::MOST_ENTRIES, stored_as, stream};
+use crate::{
+    bus::{Bus, BusError},
+    record::Raw,
+    subjects::DATA_KEYS_BUCKET,
+};
+
+const DESTROYING: &str = "destroying a data key";
+
+/// What stands of a generation, for whoever changes it.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    pub number: u32,
+    pub is_destroyed: bool,
+    /// Its key in the bucket.
+    key: String,
+}
+
+impl Bus {
+    /// Every generation of a holder's data keys, the oldest first. Damaged ones are left out.
+    ///
+    /// # Errors
+    /// [`BusError::Refused`] without a master key.
+    pub async fn generations(&self, holder: Holder<'_>) -> Result<Vec<Generation>, BusError> {
+        let Some(keys) = &self.data_keys else { return Err(BusError::Refused(NO_MASTER_KEY.to_owned())) };
+        keys.forget(holder);
+        let known = keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))?;
+        let generation = |(number, known)| Generation {
+            number,
+            is_destroyed: matches!(known, Known::Destroyed),
+            key: format!("{holder}.{number}"),
+        };
+        Ok(known.into_iter().map(generation).collect())
+    }
+
+    /// Destroys a data key.
+    pub async fn destroy_data_key(&self, generation: &Generation) -> Result<(), BusError> {
+        let entries = self.entries_of(&generation.key).await?;
+        if !entries.last().is_some_and(is_mark) {
+            // There has to be room for the mark: whatever else was written over the key goes first.
+            let excess = entries.len().saturating_sub(MOST_ENTRIES - 1);
+            for entry in entries.iter().skip(1).take(excess) {
+                self.erase_entry(entry).await?;
+            }
+            let mark = serde_json::to_vec(&Stored::Destroyed).map_err(BusError::unavailable(DESTROYING))?;
+            // The mark before the key is erased: a key that is nowhere is nobody's to make again.
+            self.put_value(DATA_KEYS_BUCKET, &generation.key, mark.into()).await?;
+        }
+        // Whoever left a mark before may have come no further.
+        let entries = self.entries_of(&generation.key).await?;
+        let Some(mark) = entries.iter().rposition(is_mark) else {
+            return Err(BusError::unavailable(DESTROYING)("the mark is not there yet"));
+        };
+        for entry in entries.iter().take(mark) {
+            self.erase_entry(entry).await?;
+        }
+        Ok(())
+    }
+
+    /// Destroys the generations of a holder up to this one.
+    pub async fn destroy_data_keys(&self, holder: Holder<'_>, newest: u32) -> Result<(), BusError> {
+        for generation in self.generations(holder).await?.iter().filter(|generation| generation.number <= newest) {
+            self.destroy_data_key(generation).await?;
+        }
+        self.forget_data_keys(holder);
+        Ok(())
+    }
+
+    /// Drops the marks of generations that were destroyed, up to this one: nobody comes back to what was sealed with them.
+    pub async fn drop_data_keys(&self, holder: Holder<'_>, newest: u32) -> Result<(), BusError> {
+        if self.data_keys.is_none() {
+            return Ok(());
+        }
+        let destroyed = |it: &&Generation| it.is_destroyed && it.number <= newest;
+        for generation in self.generations(holder).await?.iter().filter(destroyed) {
+            for entry in self.entries_of(&generation.key).await? {
+                self.erase_entry(&entry).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn entries_of(&self, key: &str) -> Result<Vec<Raw>, BusError> {
+        Ok(self.read_in(&stream(), &stored_as(key), 0).await?.messages)
+    }
+
+    async fn erase_entry(&self, entry: &Raw) -> Result<(), BusError> {
+        let erased = self.port.erase(&stream(), entry.sequence).await;
+        erased.map(drop).map_err(BusError::unavailable("writing over a data key"))
+    }
+}
+
+fn is_mark(entry: &Raw) -> bool {
+    entry.header(COPY_OF).is_none() && matches!(serde_json::from_slice(&entry.payload), Ok(Stored::Destroyed))
+}

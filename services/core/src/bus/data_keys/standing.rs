@@ -1,0 +1,124 @@
+//! Which entry of a generation counts. Services that may write data keys may also write over each other's, and the server's answers may
+//! be written there by anybody who asks it ([`kairo_events::copies`]). So no entry is believed because it is the newest:
+//!
+//! * A key is written once: of several that open, the oldest counts. The bucket refuses further entries where it would drop that one.
+//! * The mark of a destroyed key counts where no key opens any more. Whoever destroys one leaves the mark first and then erases the key.
+//! * What is neither is damaged, and as good as not there.
+//!
+//! An entry under a master key that is not configured is damaged if the configured one is proven to be right: it opens the key that the
+//! gateway has made for [`Holder::Installation`]. Otherwise the replica may be the one that is wrong, and waits.
+
+use std::sync::atomic::Ordering;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use kairo_events::{
+    copies::COPY_OF,
+    personal::Known,
+    sealing::{self, Key},
+};
+
+use super::{DataKeys, Holder, Stored, other_master, place, stored_as, stream};
+use crate::{
+    bus::port::{Cause, Port},
+    record::Raw,
+};
+
+/// Entries of one generation that the bucket keeps. More are refused.
+pub const MOST_ENTRIES: usize = 8;
+/// The generation of the installation's key.
+pub(super) const INSTALLATION: u32 = 1;
+/// What the server checks before it stores a message: the sequence of the message before it on its subject, 0 for none.
+const GUARD: &str = "Nats-Expected-Last-Subject-Sequence";
+
+/// What one entry says.
+#[derive(Debug)]
+pub(super) enum Entry {
+    Key(Key),
+    Destroyed,
+    /// A key that is kept under another master key, with this digest.
+    OtherMaster(String),
+    Damaged,
+}
+
+impl DataKeys {
+    /// What stands of a generation whose newest entry this is; none where all of it is damaged.
+    ///
+    /// # Errors
+    /// Where its key is kept under another master key, and this replica may be wrong about its own.
+    pub(super) async fn standing(
+        &self,
+        port: &dyn Port,
+        name: &str,
+        generation: u32,
+        newest: &Raw,
+    ) -> Result<Option<Known>, Cause> {
+        if let (Entry::Key(key), Some("0")) = (self.entry(name, generation, newest), newest.header(GUARD)) {
+            // The server has made sure that nothing stood there before.
+            return Ok(Some(Known::Key(key)));
+        }
+        let entries = self.entries(port, name, generation).await?;
+        if let Some(key) = entries.iter().find_map(key_of) {
+            return Ok(Some(Known::Key(key)));
+        }
+        let other = entries.iter().find_map(|entry| match entry {
+            Entry::OtherMaster(digest) => Some(digest),
+            _ => None,
+        });
+        if let Some(digest) = other
+            && !self.has_right_master(port).await?
+        {
+            return Err(other_master(name, generation, digest).into());
+        }
+        let is_destroyed = entries.iter().any(|entry| matches!(entry, Entry::Destroyed));
+        if !is_destroyed {
+            tracing::warn!(name, generation, "the entry of a data key is damaged, and is passed over");
+        }
+        Ok(is_destroyed.then_some(Known::Destroyed))
+    }
+
+    /// Whether one of the configured master keys is the installation's.
+    pub(super) async fn has_right_master(&self, port: &dyn Port) -> Result<bool, Cause> {
+        if self.is_right.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let name = Holder::Installation.to_string();
+        let is_right = self.entries(port, &name, INSTALLATION).await?.iter().any(|entry| key_of(entry).is_some());
+        self.is_right.store(is_right, Ordering::Relaxed);
+        Ok(is_right)
+    }
+
+    /// All entries of a generation, the oldest first.
+    async fn entries(&self, port: &dyn Port, name: &str, generation: u32) -> Result<Vec<Entry>, Cause> {
+        let subject = stored_as(&format!("{name}.{generation}"));
+        let page = port.page(&stream(), &subject, 0, MOST_ENTRIES).await?;
+        Ok(page.messages.iter().map(|raw| self.entry(name, generation, raw)).collect())
+    }
+
+    pub(super) fn entry(&self, name: &str, generation: u32, raw: &Raw) -> Entry {
+        match raw.header(COPY_OF) {
+            Some(_) => Entry::Damaged,
+            None => self.read_entry(name, generation, &raw.payload),
+        }
+    }
+
+    pub(super) fn read_entry(&self, name: &str, generation: u32, stored: &[u8]) -> Entry {
+        let (master, key) = match serde_json::from_slice(stored) {
+            Ok(Stored::Wrapped { master, key }) => (master, key),
+            Ok(Stored::Destroyed) => return Entry::Destroyed,
+            Err(_) => return Entry::Damaged,
+        };
+        let Some((_, under)) = self.masters.iter().find(|(digest, _)| *digest == master) else {
+            return Entry::OtherMaster(master);
+        };
+        let sealed = BASE64_STANDARD.decode(key).ok();
+        let opened = sealed.and_then(|sealed| sealing::open_at(under, place(name, generation), &sealed).ok());
+        opened.and_then(|opened| Key::try_from(opened).ok()).map_or(Entry::Damaged, Entry::Key)
+    }
+}
+
+fn key_of(entry: &Entry) -> Option<Key> {
+    match entry {
+        Entry::Key(key) => Some(*key),
+        _ => None,
+    }
+}

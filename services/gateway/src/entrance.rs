@@ -1,0 +1,185 @@
+//! The entrance for other systems. They publish on `kairo.system.<source>.<verb>` in an account of their own on NATS. There that is a
+//! request to gateways, one of which checks it, writes it into the log, and answers as JetStream would.
+//!
+//! It has a connection of its own, since the client library gives a connection up where a header is malformed: whoever sends one holds up
+//! other systems for a moment, and nothing else. No message that the client library cannot read gets into a stream, where it would break the
+//! connection of everybody who comes to it, for good.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kairo_core::{
+    bus::{
+        Bus, BusError,
+        port::{Headers, Heard, StoreError},
+    },
+    subjects::{self, ENTRANCE, EVENTS_STREAM, Service},
+};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::{config::Config, state::Gateway};
+
+/// Messages that are written at once. More are refused, and to be sent again.
+const MOST: usize = 64;
+/// Headers of one message, and their bytes.
+const MAX_HEADERS: usize = 64;
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// Headers that tell NATS or Kairo something, which another system has no say in.
+const RESERVED: [&str; 2] = ["Nats-", "Kairo-"];
+const MESSAGE_ID: &str = "Nats-Msg-Id";
+/// Codes of refusals, as those of HTTP.
+const INVALID: u16 = 400;
+const BUSY: u16 = 429;
+const UNAVAILABLE: u16 = 503;
+
+/// Why a message is not written.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    code: u16,
+    description: String,
+}
+
+/// Takes in what other systems publish, until the gateway stops.
+pub async fn run(gateway: Gateway, entrance: Bus) {
+    let permits = Arc::new(Semaphore::new(MOST));
+    let listening = async {
+        let subscribe = || entrance.subscribe_in_turn(ENTRANCE);
+        let mut heard = entrance.in_time("other systems cannot be heard yet", subscribe).await;
+        while let Some(heard) = heard.next().await {
+            let Ok(permit) = permits.clone().try_acquire_owned() else {
+                let description = format!("{MOST} messages are being written: publish it again");
+                answer(&entrance, &heard, Err(Refusal { code: BUSY, description })).await;
+                continue;
+            };
+            let (gateway, entrance) = (gateway.clone(), entrance.clone());
+            tokio::spawn(async move {
+                let written = take(&gateway.bus, &heard).await;
+                answer(&entrance, &heard, written).await;
+                drop(permit);
+            });
+        }
+    };
+    gateway.shutdown.run_until_cancelled(listening).await;
+    entrance.close().await;
+}
+
+/// Writes a message into the log; its sequence, and whether it was written before.
+async fn take(bus: &Bus, heard: &Heard) -> Result<(u64, bool), Refusal> {
+    let invalid = |description| Refusal { code: INVALID, description };
+    let subject = subject(&heard.subject).map_err(invalid)?;
+    let most = bus.limits.max_body_bytes;
+    if heard.payload.len() > most {
+        let size = heard.payload.len();
+        return Err(invalid(format!("body: expected at most {most} bytes (bus.max_body_bytes), found {size}")));
+    }
+    let headers = headers(&heard.headers).map_err(invalid)?;
+    // An id of its own space: another system may not say first what Kairo has yet to say.
+    let id = heard.headers.get(MESSAGE_ID).map(|id| format!("{subject} {id}"));
+    let written = bus.store_event_of_other_system(&subject, headers, heard.payload.clone(), id).await;
+    written.map(|written| (written.sequence, written.duplicate)).map_err(|error| match error {
+        StoreError::TooLarge => invalid("body: it is larger than the server takes".to_owned()),
+        error => Refusal { code: UNAVAILABLE, description: error.to_string() },
+    })
+}
+
+/// The subject in the log.
+fn subject(entered: &str) -> Result<String, String> {
+    let subject = subjects::entered(entered).unwrap_or_default();
+    let source = subject.split('.').nth(2).unwrap_or_default();
+    let is_own = Service::ALL.iter().any(|service| service.name() == source) || subjects::is_announcement(&subject);
+    match subjects::outside(&subject) {
+        Some(_) if !is_own => Ok(subject),
+        Some(_) => Err(format!("subject: {subject} is for Kairo itself: choose another source or verb")),
+        None => Err("subject: expected kairo.system.<source>.<verb>, both of 1 to 64 of a-z 0-9 _ -".to_owned()),
+    }
+}
+
+/// The headers as they are written.
+fn headers(sent: &Headers) -> Result<Headers, String> {
+    let mut kept = Headers::new();
+    let (mut count, mut bytes) = (0, 0);
+    for (name, values) in sent.iter() {
+        let text: &str = name.as_ref();
+        if RESERVED
+            .iter()
+            .any(|reserved| text.get(..reserved.len()).is_some_and(|it| it.eq_ignore_ascii_case(reserved)))
+        {
+            continue;
+        }
+        for value in values {
+            count += 1;
+            bytes += text.len() + value.as_str().len();
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    match count <= MAX_HEADERS && bytes <= MAX_HEADER_BYTES {
+        true => Ok(kept),
+        false => Err(format!(
+            "headers: expected at most {MAX_HEADERS} with {MAX_HEADER_BYTES} bytes, found {count} with {bytes}"
+        )),
+    }
+}
+
+/// Answers whoever waits for it.
+async fn answer(entrance: &Bus, heard: &Heard, written: Result<(u64, bool), Refusal>) {
+    if let Err(Refusal { code, description }) = &written {
+        tracing::info!(subject = heard.subject, code, description, "refused what another system published");
+    }
+    let Some(reply) = &heard.reply else { return };
+    if let Err(error) = entrance.say(reply, acknowledgement(written).to_string()).await {
+        tracing::debug!(%error, "another system was not answered");
+    }
+}
+
+/// As JetStream says it.
+fn acknowledgement(written: Result<(u64, bool), Refusal>) -> Value {
+    match written {
+        Ok((sequence, false)) => json!({ "stream": EVENTS_STREAM, "seq": sequence }),
+        Ok((sequence, true)) => json!({ "stream": EVENTS_STREAM, "seq": sequence, "duplicate": true }),
+        Err(Refusal { code, description }) => {
+            json!({ "error": { "code": code, "err_code": code, "description": description }, "stream": "", "seq": 0 })
+        }
+    }
+}
+
+/// The connection of the entrance.
+pub async fn connect(bus: &Bus, config: &Config) -> Result<Bus, BusError> {
+    Bus::connect(Service::Gateway, bus.instance.clone(), &config.nats, &config.bus).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_no_word_of_kairo_is_let_in() {
+        assert_eq!(subject("kairo.entrance.github.push").as_deref(), Ok("kairo.system.github.push"));
+        for refused in ["router.push", "github.catalogue", "GitHub.push", "a.b.c", "a", ""] {
+            assert!(subject(&format!("kairo.entrance.{refused}")).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn reserved_headers_are_left_out_and_the_rest_is_bounded() {
+        let mut sent = Headers::new();
+        for (name, value) in [("ce-id", "1"), ("nats-ttl", "1s"), ("Nats-Stream", "X"), ("KAIRO-Copy-Of", "X")] {
+            sent.insert(name, value);
+        }
+        let kept = headers(&sent).unwrap();
+        assert_eq!((kept.len(), kept.get("ce-id").map(|id| id.as_str())), (1, Some("1")));
+        (0..MAX_HEADERS).for_each(|number| sent.append("x", number.to_string()));
+        assert!(headers(&sent).unwrap_err().contains("at most 64"));
+    }
+
+    #[test]
+    fn a_refusal_is_an_error_to_a_client_of_jetstream() {
+        use async_nats::jetstream::{publish::PublishAck, response::Response};
+        let read = |answer: Value| serde_json::from_value::<Response<PublishAck>>(answer).unwrap();
+        assert!(
+            matches!(read(acknowledgement(Ok((7, true)))), Response::Ok(ack) if ack.sequence == 7 && ack.duplicate)
+        );
+        let refusal = Refusal { code: BUSY, description: "later".to_owned() };
+        assert!(matches!(read(acknowledgement(Err(refusal))), Response::Err { error } if error.code() == 429));
+    }
+}
