@@ -46,14 +46,15 @@ pub async fn get(
     Ok(Sse::new(shown).keep_alive(heartbeat).into_response())
 }
 
-/// Shows a caller what it wishes, in the form that `frame` gives it, until it has gone, its key ends or the gateway stops.
+/// Shows a caller what it wishes, in the form that `frame` gives it, until it has gone, its key ends, its place is taken back or
+/// the gateway stops.
 pub async fn open<T: Send + 'static>(
     gateway: &Gateway,
     caller: Caller,
     wish: Wish,
     frame: impl Fn(Shown<'_>) -> T + Clone + Send + 'static,
 ) -> Result<mpsc::Receiver<T>, Problem> {
-    let permit = gateway.stream_permit(&caller)?;
+    let permit = gateway.stream_permit(&caller, None)?;
     let watch = Watch::begin(gateway, &caller, wish, frame).await?;
     let (client, shown) = mpsc::channel(gateway.config.stream_buffer);
     let shutdown = gateway.shutdown.clone();
@@ -61,6 +62,7 @@ pub async fn open<T: Send + 'static>(
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = caller.ended() => {}
+            () = permit.revoked() => {}
             () = watch.forward(client) => {}
         }
         // The stream counts for as long as it lives.
