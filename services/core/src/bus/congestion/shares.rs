@@ -54,14 +54,14 @@ mod tests {
         assert_eq!(over_of(1_000, 0, &[("ann", 750)]), []);
         assert_eq!(over_of(1_000, 0, &[("ann", 751)]), only("ann", 750));
         // More came in before it was refused: others have their shares all the same.
-        assert_eq!(over_of(1_000, 0, &[("ann", 5_000), ("bob", 333)]), only("ann", 750));
+        assert_eq!(over_of(1_000, 0, &[("ann", 5_000), ("bob", 333)]), only("ann", 501));
         assert_eq!(over_of(1_000, 0, &[("ann", 5_000), ("bob", 334)]).len(), 2);
         assert_eq!(over_of(1_000, 900, &[("ann", 500), ("bob", 1)]), only("ann", 333));
     }
 
     #[test]
     fn everybody_is_refused_where_there_is_not_one_for_each() {
-        assert_eq!(over_of(2, 0, &[("ann", 1), ("bob", 1)]), [(None, 2)]);
+        assert_eq!(over_of(2, 0, &[("ann", 1), ("bob", 1), ("joe", 1)]), [(None, 2)]);
         assert_eq!(over_of(2, 0, &[("ann", 1)]), []);
     }
 

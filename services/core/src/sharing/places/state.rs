@@ -73,6 +73,24 @@ impl Place {
     }
 }
 
+/// What a holder has, and how much of it at most.
+struct Standing {
+    /// What their group holds, is owed, and may hold.
+    group: usize,
+    owed_to_group: usize,
+    allowed: usize,
+    /// What they hold of it, are owed, and may hold.
+    own: usize,
+    owed_to_member: usize,
+    most: usize,
+}
+
+impl Standing {
+    fn may_grow(&self) -> bool {
+        self.group < self.allowed && self.own < self.most
+    }
+}
+
 impl Group {
     fn is_idle(&self) -> bool {
         self.members.is_empty()
@@ -115,20 +133,21 @@ impl State {
         group.held + places <= allowed && (member == 0 || member + places <= group.part_of(&name, allowed))
     }
 
-    /// A place at once. Where there is none, and the holder has less than their equal share, one is taken back.
+    /// A place at once. Who has less than their equal share needs to keep to no part of places that can be taken back, and where
+    /// there is none is given one that is.
     pub fn take(&mut self, holder: &Holder, revoked: Option<CancellationToken>) -> Result<Place, NoPlace> {
-        let held = self.groups.get(holder.group()).map_or(0, |group| group.held);
-        if self.free() > 0 && self.is_within_part(holder, 1) {
+        let standing = self.standing(holder);
+        if self.free() > 0 && (self.is_within_part(holder, 1) || revoked.is_some() && standing.may_grow()) {
             return Ok(self.give(holder, 1, revoked));
         }
-        if let Some(taken_back) = self.to_take_back(holder) {
+        if let Some(taken_back) = self.to_take_back(holder, &standing) {
             self.give_back(&taken_back);
             if let Some(revoked) = &taken_back.revoked {
                 revoked.cancel();
             }
             return Ok(self.give(holder, 1, revoked));
         }
-        Err(if self.free() > 0 || held >= self.each { NoPlace::Own } else { NoPlace::All })
+        Err(if self.free() > 0 || standing.group >= self.each { NoPlace::Own } else { NoPlace::All })
     }
 
     /// The same place, held by somebody else from here on. Where they may have none, it stays as it is.
@@ -140,22 +159,35 @@ impl State {
         self.take(holder, place.revoked.clone()).inspect_err(|_| self.keep(place))
     }
 
-    /// What is taken back for the sake of a holder who is owed a place: of whoever within their group holds most, if the group has
-    /// all that it may, else of whichever group holds most. The newest of it.
-    fn to_take_back(&self, holder: &Holder) -> Option<Place> {
+    /// How a holder stands, and what they are owed.
+    fn standing(&self, holder: &Holder) -> Standing {
         let group = self.groups.get(holder.group());
         let held = group.map_or(0, |group| group.held);
         let groups = self.groups.len() + usize::from(group.is_none());
-        if held < owed(self.all, groups).min(self.each) {
+        let owed_to_group = owed_among(self.all, groups).min(self.each);
+        let allowed = part(self.all, self.used - held).max(owed_to_group).min(self.each);
+        let name = holder.member_name().cloned();
+        let own = group.and_then(|group| group.members.get(&name)).map_or(0, |member| member.held);
+        let members = group.map_or(1, |it| it.members.len() + usize::from(!it.members.contains_key(&name)));
+        let owed_to_member = if name.is_some() { owed_among(allowed, members) } else { allowed };
+        let part_of_member = if name.is_some() { part(allowed, held - own) } else { allowed };
+        Standing { group: held, owed_to_group, allowed, own, owed_to_member, most: owed_to_member.max(part_of_member) }
+    }
+
+    /// What is taken back for the sake of a holder who is owed a place: of whichever group holds most or, where their own has all that
+    /// it is owed, of whoever within it holds most. The newest of it.
+    fn to_take_back(&self, holder: &Holder, standing: &Standing) -> Option<Place> {
+        let Standing { group: held, owed_to_group, own, owed_to_member, most, .. } = *standing;
+        if own >= most {
+            return None;
+        }
+        if held < owed_to_group {
             let others = self.groups.iter().filter(|(name, other)| *name != holder.group() && other.held > held + 1);
             let newest = others.filter_map(|(_, other)| Some((other.held, newest(other, 0)?)));
             return newest.max_by_key(|(held, _)| *held).map(|(_, place)| place);
         }
-        let group = group.filter(|_| holder.member_name().is_some())?;
-        let name = holder.member_name().cloned();
-        let own = group.members.get(&name).map_or(0, |member| member.held);
-        let members = group.members.len() + usize::from(!group.members.contains_key(&name));
-        (own < owed(held, members)).then(|| newest(group, own + 1))?
+        let group = self.groups.get(holder.group()).filter(|_| own < owed_to_member)?;
+        newest(group, own + 1)
     }
 
     fn give(&mut self, holder: &Holder, places: usize, revoked: Option<CancellationToken>) -> Place {
@@ -254,6 +286,11 @@ impl State {
         });
         waiting.min_by_key(|(order, _)| *order).map(|(_, next)| next)
     }
+}
+
+/// An equal share; none of somebody alone, who keeps to their part for the sake of whoever comes next.
+fn owed_among(capacity: usize, holders: usize) -> usize {
+    if holders > 1 { owed(capacity, holders) } else { 0 }
 }
 
 /// The newest place that may be taken back of whichever member holds most of those that hold more than so many.
