@@ -106,7 +106,7 @@ impl Queue {
     fn parse(subject: &str) -> Option<Self> {
         let parts = subject.strip_prefix("$KV.")?.strip_prefix(CONGESTION_BUCKET)?.strip_prefix('.')?;
         let parts: Vec<&str> = parts.split('.').collect();
-        let (agent, of) = match parts[..] {
+        let (agent, of) = match *parts.as_slice() {
             [agent] => (agent, Of::Everybody),
             [agent, user] => (agent, Of::Line(Name::parse(user).ok()?)),
             [agent, user, SHARE] => (agent, Of::Share(Name::parse(user).ok()?)),
