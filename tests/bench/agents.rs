@@ -18,8 +18,6 @@ use crate::Outcome;
 
 /// The only kind of event worth reading: a reply is one.
 const ACTION: &str = v1::AgentAction::TYPE;
-/// Who says what nobody else is named for.
-const USER: &str = "bench";
 /// Before a message is sent again that the gateway would not take now.
 pub const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -152,9 +150,9 @@ async fn hand_out(
 }
 
 impl Sender {
-    /// Says something once.
+    /// Says something once, as a user of its own, who is called as the agent is: users have shares.
     pub async fn try_say(&self, text: &str) -> Outcome<Said> {
-        self.say_as(USER, text).await
+        self.say_as(&self.agent, text).await
     }
 
     /// The same for another user.
@@ -172,7 +170,7 @@ impl Sender {
 
     /// Says something until it is taken.
     pub async fn say(&self, text: &str) -> Outcome<Uuid> {
-        self.say_until_taken(USER, text).await
+        self.say_until_taken(&self.agent, text).await
     }
 
     /// The same for another user.

@@ -220,6 +220,9 @@ pub struct Fair {
     /// Seconds that the others are measured alone, and at most while the one is flooded
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: u64,
+    /// Seconds that others are measured alone, and as long beside a flood, for each of what else is shared; 0 leaves it out
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    pub share_seconds: u64,
     /// Replicas of agent-runtime and of router
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub replicas: u8,

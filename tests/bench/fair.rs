@@ -1,6 +1,9 @@
-//! Whether one agent that is flooded makes others wait: their reply times alone, and while the flood lasts.
+//! Whether one agent that is flooded makes others wait: their reply times alone, and while the flood lasts. And whether one who takes
+//! all that they can shuts others out ([`shares`]).
 
 mod report;
+mod shares;
+mod shares_report;
 mod stages;
 
 use std::{
@@ -97,7 +100,11 @@ pub async fn measure(wanted: &Fair) -> Outcome<Report> {
     drop(listening);
     let stages = stages::read(&connect(&machine.nats.operator()).await?, FLOODED, since).await?;
     machine.stop().await?;
-    Ok(Report::new(wanted, &alone, &during, flood, stages))
+    let shares = match wanted.share_seconds {
+        0 => Vec::new(),
+        seconds => shares::measure(Duration::from_secs(seconds)).await?,
+    };
+    Ok(Report::new(wanted, &alone, &during, flood, stages, shares))
 }
 
 /// Sends an agent so many messages, and reads its replies, until all are answered or it is over. Says when it is over.

@@ -25,7 +25,8 @@ pub async fn measure(wanted: &Scale) -> Outcome<Report> {
     }
     if wanted.only.contains(&Part::Neighbours) {
         let Scale { flood, seconds, json, .. } = *wanted;
-        report.neighbours = Some(fair::measure(&Fair { flood, agents: NEIGHBOURS, seconds, replicas: 1, json }).await?);
+        let beside = Fair { flood, agents: NEIGHBOURS, seconds, share_seconds: 0, replicas: 1, json };
+        report.neighbours = Some(fair::measure(&beside).await?);
     }
     Ok(report)
 }

@@ -80,6 +80,21 @@ async fn steady_load_is_measured_with_more_replicas_and_counts_add_up() {
     assert!(report["idle"].is_null() && report["neighbours"].is_null(), "{report:#}");
 }
 
+/// Of everything that is shared, whoever keeps below their share is refused nothing.
+#[tokio::test]
+async fn nobody_below_their_share_is_refused_anything_beside_a_flood() {
+    let sizes = ["--flood", "50", "--agents", "2", "--seconds", "1", "--share-seconds", "2"];
+    let report = bench(&[["fair"].as_slice(), &sizes].concat()).await;
+    let shares = report["shares"].as_array().unwrap();
+    assert_eq!(shares.len(), 8, "{report:#}");
+    for share in shares {
+        for side in ["alone", "beside"] {
+            assert_eq!(share[side]["refused"], 0, "{share:#}");
+            assert!(number(share, &format!("/{side}/requests")) > 0.0, "{share:#}");
+        }
+    }
+}
+
 /// What `wake` and `fair` measure as well, which are these parts alone.
 #[tokio::test]
 async fn idle_agents_are_made_and_woken_and_others_are_measured_beside_a_flood() {

@@ -157,7 +157,7 @@ async fn congestion_outlives_a_gateway_and_its_bucket_a_restart_of_the_server() 
 async fn a_user_with_too_much_on_its_way_to_an_agent_is_told_and_nobody_else() {
     let world = Wanted::new(USUAL).env(Service::Router, "KAIRO_ROUTER__PENDING_MESSAGES", "4").start().await;
     world.define(BUSY).await;
-    let queue = Queue { agent: agent(BUSY), user: Some(agent("ann")) };
+    let queue = Queue::line(&agent(BUSY), &agent("ann"));
     let subject = format!("$KV.{CONGESTION_BUCKET}.{BUSY}.ann");
     let mut announced = world.bus.nats().unwrap().client.subscribe(subject).await.unwrap();
     // Everything that was sent meanwhile is read at once.

@@ -42,6 +42,7 @@ mod environment;
 mod etag;
 mod exporting;
 mod failures;
+mod fair;
 mod faults;
 mod fleet;
 mod forgetting;

@@ -59,12 +59,12 @@ pub struct AgentRuntimeConfig {
     /// What agents may take of this replica's memory, in bytes, about: three times what is written down of each, and 2 KiB. Those
     /// that rest longest are forgotten when it is more, and nothing is read while agents are written down. Default 268435456.
     pub cached_bytes: usize,
-    /// Decisions that are made at once, over all agents; more wait, first come, first served. Default 256.
+    /// Decisions that are made at once, over all agents, of which each user has a share; more wait. Default 256.
     pub decisions_at_once: usize,
     /// Decisions of agents at work in the background that are being prepared at once, beside those; more wait. Default 256.
     pub work_at_once: usize,
-    /// What may wait for one agent before the gateway takes no more messages for it (429); it does again when half of
-    /// that is left. Default 1000.
+    /// What may wait for one agent, of which each user has a share. The gateway takes no more messages for it (429) of whoever has
+    /// more, and does again when half of that is left. Default 1000.
     pub pending_inputs: usize,
     /// Agents that are loaded into memory at once. Default 64.
     pub loads_at_once: usize,
@@ -76,8 +76,8 @@ pub struct AgentRuntimeConfig {
     /// Times one decision is begun again because another message came, for agents that want that; what comes after
     /// waits for its turn. Default 3.
     pub restarts: u32,
-    /// Images and audio that are held in memory at once while models are sent them, in bytes, as they are stored; on its
-    /// way each byte takes about three more. What does not fit waits. Default 134217728.
+    /// Images and audio that are held in memory at once while models are sent them, in bytes, as they are stored, of which each user
+    /// has a share; on its way each byte takes about three more. What does not fit waits. Default 134217728.
     pub max_loaded_bytes: u64,
     /// Key under which secrets that agents are told are kept in their memory: 64 hexadecimal digits, or base64 of 32
     /// bytes. Empty: secrets are not kept. Whoever has it can read them with `kairo memories reveal`. Default empty.
@@ -130,8 +130,8 @@ pub struct ModelConfig {
     /// Whether its answers begin within a `<think>` block that its prompt template has opened: up to `</think>` they are
     /// reasoning. Default false.
     pub thinks_first: bool,
-    /// Calls this replica makes at once; more wait. So many again are made for what agents work on in the background. Default
-    /// 256.
+    /// Calls this replica makes at once, of which each user has a share; more wait. So many again are made for what agents work on in
+    /// the background. Default 256.
     pub max_in_flight: usize,
     /// Whether it is sent images; in their place it is told of them. One that refuses a request with images or audio is
     /// asked once more without. Default true.

@@ -14,19 +14,22 @@ use std::{sync::Arc, time::Duration};
 use async_openai::{Client, config::OpenAIConfig};
 use futures::{FutureExt, future::BoxFuture};
 use kairo_completion::error::{ErrorKind, ModelError};
-use kairo_core::metrics::{
-    Metrics,
-    table::{MODEL_IN_FLIGHT, MODEL_LIMIT},
+use kairo_core::{
+    metrics::{
+        Metrics,
+        table::{MODEL_IN_FLIGHT, MODEL_LIMIT},
+    },
+    sharing::{
+        Holder,
+        places::{Permit, Places},
+    },
 };
 use kairo_mind::{
     chat_completions::Shown,
     request::{ModelRequest, short_digest},
 };
 use kairo_proto::v1::{Completion, CompletionError, RefusedToolRow};
-use tokio::{
-    sync::{Semaphore, SemaphorePermit},
-    time::Instant,
-};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 pub use self::stored::{Found, NoParts, Parts, Stored};
@@ -72,8 +75,7 @@ pub struct Models {
     tool_sets: ToolSets,
     metrics: Metrics,
     /// Room for images and audio while they are being sent, in kilobytes.
-    room: Semaphore,
-    room_kb: u32,
+    room: Places,
 }
 
 struct Model {
@@ -84,9 +86,10 @@ struct Model {
     learned: Learned,
     /// Those that are asked in its place.
     fallbacks: Vec<Model>,
-    permits: Semaphore,
+    /// Places for calls, of which each user has a share.
+    places: Places,
     /// So many again for what is worked on in the background, which takes none from users.
-    work_permits: Semaphore,
+    work_places: Places,
 }
 
 impl Models {
@@ -94,7 +97,6 @@ impl Models {
     /// in bytes.
     pub fn new(config: &ModelsConfig, parts: Arc<dyn Parts>, room: u64) -> Self {
         let model = |config: &Option<ModelConfig>| config.as_ref().map(Model::new);
-        let room_kb = kilobytes(room);
         Self {
             heavy: Model::new(&config.heavy),
             fast: model(&config.fast),
@@ -102,8 +104,7 @@ impl Models {
             parts,
             tool_sets: ToolSets::default(),
             metrics: Metrics::default(),
-            room: Semaphore::new(usize::try_from(room_kb).unwrap_or(Semaphore::MAX_PERMITS)),
-            room_kb,
+            room: Places::shared(kilobytes(room)),
         }
     }
 
@@ -196,7 +197,7 @@ impl Models {
         request: &ModelRequest,
         config: &ModelConfig,
         takes_parts: bool,
-    ) -> Result<(Vec<Shown>, Option<SemaphorePermit<'_>>), ModelError> {
+    ) -> Result<(Vec<Shown>, Option<Permit>), ModelError> {
         let mut chosen = parts::chosen(request.parts(), config);
         if !takes_parts {
             chosen.iter_mut().for_each(|(_, why_not)| *why_not = why_not.or(Some("you are not shown such")));
@@ -205,7 +206,7 @@ impl Models {
         let room = match bytes {
             0 => None,
             // One that is larger than all the room there is takes all of it.
-            bytes => self.room.acquire_many(kilobytes(bytes).min(self.room_kb)).await.ok(),
+            bytes => Some(self.room.wait_for(&holder(request), kilobytes(bytes)).await),
         };
         let mut shown = Vec::with_capacity(chosen.len());
         for (part, why_not) in chosen {
@@ -246,8 +247,13 @@ fn sent(model: &str, shown: &[Shown]) -> u64 {
 }
 
 /// Rounded up: something takes room, however small.
-fn kilobytes(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
+fn kilobytes(bytes: u64) -> usize {
+    usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX)
+}
+
+/// Who has a share of the calls: the user, or whatever is done on nobody's behalf.
+fn holder(request: &ModelRequest) -> Holder {
+    Holder::on_behalf(Some(&request.user), "")
 }
 
 impl Model {
@@ -259,20 +265,20 @@ impl Model {
             learned: Learned::default(),
             fallbacks: config.fallbacks.iter().map(Model::new).collect(),
             config: config.clone(),
-            permits: Semaphore::new(config.max_in_flight),
-            work_permits: Semaphore::new(config.max_in_flight),
+            places: Places::shared(config.max_in_flight),
+            work_places: Places::shared(config.max_in_flight),
         }
     }
 
-    fn permits(&self, lane: Lane) -> &Semaphore {
+    fn places(&self, lane: Lane) -> &Places {
         match lane {
-            Lane::Foreground => &self.permits,
-            Lane::Work => &self.work_permits,
+            Lane::Foreground => &self.places,
+            Lane::Work => &self.work_places,
         }
     }
 
     fn in_flight(&self, lane: Lane) -> usize {
-        self.limit(lane).saturating_sub(self.permits(lane).available_permits())
+        self.places(lane).held()
     }
 
     fn limit(&self, _: Lane) -> usize {
@@ -289,7 +295,8 @@ impl Model {
         // What arrived of another model's answer is none of this one's.
         received.note(&SoFar::default());
         let asked = Instant::now();
-        let _permit = self.permits(if request.is_work { Lane::Work } else { Lane::Foreground }).acquire().await;
+        let lane = if request.is_work { Lane::Work } else { Lane::Foreground };
+        let _permit = self.places(lane).wait(&holder(request)).await;
         let started = Instant::now();
         let tool_set = models.tool_sets.of(&request.tools);
         let span = spans::chat(&self.config, request.tier);

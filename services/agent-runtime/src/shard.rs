@@ -383,13 +383,13 @@ impl Shard {
         self.tell_of_parked();
     }
 
-    /// Says which agents have more waiting than they take on, so that the boundary takes no more messages for them. What is
+    /// Says which users, or which agents, have more waiting than is taken on, so that the boundary takes no more messages. What is
     /// stored is decided on all the same.
     fn tell_of_pressure(&mut self) {
-        let waiting = |agent: &Name| self.agents.get_awake(agent).map_or(0, Resident::waiting);
-        let over = self.agents.awake().filter(|resident| self.pressure.is_over(resident.waiting()));
-        let over: Vec<_> = over.map(|resident| (Queue::of(&resident.name), resident.waiting())).collect();
-        for (queue, congestion) in self.pressure.look(over, |queue| waiting(&queue.agent), Instant::now()) {
+        let waiting = |queue: &Queue| self.agents.get_awake(&queue.agent).map_or(0, |it| it.waiting_in(queue));
+        let limit = self.pressure.limit();
+        let over: Vec<_> = self.agents.awake().flat_map(|resident| resident.over(limit)).collect();
+        for (queue, congestion) in self.pressure.look(over, waiting, Instant::now()) {
             let bus = self.shards.bus.clone();
             self.spawn(async move { congestion::announce(&bus, &queue, congestion).await });
         }

@@ -11,7 +11,9 @@ use kairo_core::{
     hash_chain::Content,
     ids::Name,
     ownership::lease::Lease,
+    personal::Whose,
     record::Record,
+    sharing::{Holder, places::Places},
     subjects::{AGENT_DECISION, Service},
     synthetic,
     vocabulary::{ANSWERS, HASH_CHAINS, REASONING_DETAILS},
@@ -27,7 +29,6 @@ use kairo_mind::{
     state::{AgentState, Profile},
 };
 use kairo_proto::v1::{AgentDecision, Completion, CompletionError, DecisionBasis};
-use tokio::sync::Semaphore;
 
 use crate::{
     catalogue::CatalogueInForce,
@@ -53,9 +54,9 @@ pub struct Thinker {
     limits: Limits,
     retry_pause: Duration,
     /// Decisions that are being made at once.
-    room: Semaphore,
+    room: Places,
     /// Those that are being prepared: what is worked on takes no room from users.
-    work_room: Semaphore,
+    work_room: Places,
 }
 
 /// What thinking about an input came to.
@@ -98,8 +99,8 @@ impl Thinker {
             fence: Fence::default(),
             limits: Limits { secret_key: own.secret_key_bytes(), ..basis::limits(basis) },
             retry_pause: Duration::from_millis(own.retry_pause_ms),
-            room: Semaphore::new(own.decisions_at_once),
-            work_room: Semaphore::new(own.work_at_once),
+            room: Places::shared(own.decisions_at_once),
+            work_room: Places::shared(own.work_at_once),
         }
     }
 
@@ -109,8 +110,7 @@ impl Thinker {
         Self { fence, ..self }
     }
 
-    /// Decides on an input in this state. Waits for room first, in the order in which it was asked, and says when it has
-    /// begun.
+    /// Decides on an input in this state. Waits for room first, in the order of users' shares, and says when it has begun.
     pub async fn think(
         &self,
         agent: &Name,
@@ -121,7 +121,7 @@ impl Thinker {
         turn: &Turn,
     ) -> Thought {
         let room = if turn.stage == Stage::Prepare { &self.work_room } else { &self.room };
-        let Ok(_room) = room.acquire().await else { return Thought::Nothing };
+        let _room = room.wait(&holder(agent, &state, input)).await;
         turn.begin();
         let catalogue = match self.catalogue.current().await {
             Ok(catalogue) => catalogue,
@@ -276,6 +276,16 @@ impl Thinker {
         let Outgoing { subject, envelope, body } = event;
         Ok((Record { sequence: written.sequence, subject, envelope, body }, content))
     }
+}
+
+/// Who has a share of the decisions that are made at once: the user whose turn it is, or who says something; else the agent.
+fn holder(agent: &Name, state: &AgentState, input: &Input) -> Holder {
+    let of_turn = state.due(input.record.sequence).map(|(_, turn)| turn.user.clone());
+    let user = of_turn.or_else(|| match Whose::of(&input.record.body) {
+        Whose::Of(user) => Some(user),
+        Whose::Nobodys | Whose::Each(_) => None,
+    });
+    Holder::on_behalf(user.as_deref(), agent.as_str())
 }
 
 /// The envelope of an input, with the id of an event that clients can get: a decision is none.

@@ -15,6 +15,7 @@ pub mod ownership;
 pub mod privacy;
 pub mod record;
 pub mod service;
+pub mod sharing;
 pub mod signing;
 pub mod telemetry;
 pub mod tls;

@@ -1,14 +1,13 @@
 //! Who asks: API keys and tokens, what they allow, and the caller of a request.
 //!
 //! A key says what its holder may do ([`Scope`]), and may be limited to some agents and to one user. Keys are kept
-//! hashed in a bucket that every gateway watches ([`store`]); how often they are used is limited ([`limits`]), and how
-//! much at once ([`shares`]). Where a browser cannot send one, a ticket stands for it ([`tickets`]).
+//! hashed in a bucket that every gateway watches ([`store`]); whose use of them is counted together, and how often they are used, is in
+//! [`limits`]. Where a browser cannot send one, a ticket stands for it ([`tickets`]).
 //! Tokens are those of issuers that are configured ([`oidc`]).
 
 pub mod limits;
 pub mod oidc;
 pub mod secret;
-pub mod shares;
 pub mod store;
 pub mod tickets;
 

@@ -56,13 +56,15 @@ pub struct GatewayConfig {
     pub admin_key: Secret,
     /// Issuers whose tokens are taken, beside API keys (OpenID Connect); see `docs/security.md`. Default none.
     pub oidc: Vec<OidcConfig>,
-    /// Requests a second of one API key, and of one address that brings none where one is required. Default 200.
+    /// Requests a second of one API key, of which each user whom they name has a share, and of one address that brings none where one
+    /// is required. Default 200.
     pub rate_per_s: u32,
     /// Requests that may come at once before that counts. Default 400.
     pub rate_burst: u32,
-    /// Connections open at once; more are closed. Each takes a file descriptor. Default 4096.
+    /// Connections open at once, of which one address has three quarters of what others leave; more are closed. Each takes a file
+    /// descriptor. Default 4096.
     pub max_connections: usize,
-    /// Of them, those of one address (of IPv6, of one /64 network). Behind a proxy all are of its address. Default 1024.
+    /// Of them, those of one address at most (of IPv6, of one /64 network). Behind a proxy all are of its address. Default 1024.
     pub max_connections_per_peer: usize,
     /// How long a connection may take until the head of its first request has come, in milliseconds. Default 10000.
     pub header_timeout_ms: u64,
@@ -76,9 +78,9 @@ pub struct GatewayConfig {
     /// How long a connection may do nothing: no request is dealt with, and nothing of an answer is taken; in
     /// milliseconds. More than `heartbeat_ms`. Default 75000.
     pub idle_timeout_ms: u64,
-    /// Requests dealt with at once; more are refused. Default 2000.
+    /// Requests dealt with at once, of which each key, and each user of a key for many, has a share; more are refused. Default 2000.
     pub max_requests: usize,
-    /// Of them, those of one API key. Default 500.
+    /// Of them, those of one API key at most. Default 500.
     pub max_requests_per_key: usize,
     /// Requests at once to what is open to everybody: gRPC's health checks and reflection, `/healthz`, descriptions. More
     /// are refused. Default 64.
@@ -113,9 +115,9 @@ pub struct GatewayConfig {
     pub max_part_bytes: usize,
     /// Images, pieces of audio and videos of one message. Default 8.
     pub max_parts: usize,
-    /// Images and pieces of audio on their way to and from clients at once; more are refused. Default 32.
+    /// Images and pieces of audio on their way to and from clients at once, of which each key has a share; more are refused. Default 32.
     pub max_transfers: usize,
-    /// Of them, those of one API key. Default 16.
+    /// Of them, those of one API key at most. Default 16.
     pub max_transfers_per_key: usize,
     /// Longest part of the log that is read to answer with what is made again from it, such as an agent's state, in bytes as it is
     /// stored, and longest incident file with images, audio and video: it is held in memory. Default 67108864.
@@ -157,16 +159,17 @@ pub struct GatewayConfig {
     pub default_limit: u32,
     /// Rows of an answer at most. Default 1000.
     pub max_limit: u32,
-    /// Event streams and WebSocket connections open at once; more are refused. Default 1000.
+    /// Event streams, chats that are answered, WebSocket connections and their subscriptions at once, of which each key has a share;
+    /// more are refused. Default 1000.
     pub max_streams: usize,
-    /// Of them, those of one API key. Default 500.
+    /// Of them, those of one API key at most. Default 500.
     pub max_streams_per_key: usize,
     /// Events and live pieces that wait for the client of one stream, and messages asked of the log at once. Default 64.
     pub stream_buffer: usize,
     /// Live pieces of one stream that came before the log told whose they are, where its key is limited to a user: they are kept
     /// until it does, and of more the newest. Default 256.
     pub early_pieces: usize,
-    /// Subscriptions of one WebSocket connection at once. Default 16.
+    /// Subscriptions of one WebSocket connection at once; each is one of `max_streams`. Default 16.
     pub ws_subscriptions: usize,
     /// How long supervisors may take to tell who has just begun to listen what an agent's processes wrote so far, in
     /// milliseconds. Default 1000.

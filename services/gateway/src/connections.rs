@@ -20,6 +20,7 @@ use hyper_util::{
     server::conn::auto::Builder,
     service::TowerToHyperService,
 };
+use kairo_core::sharing::places::{Permit, Places};
 use tokio::{
     net::{TcpListener, TcpStream},
     time::sleep,
@@ -27,13 +28,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::{Service, ServiceExt, service_fn};
 
-use crate::{
-    auth::{
-        limits::Whose,
-        shares::{Permit, Shares},
-    },
-    config::GatewayConfig,
-};
+use crate::{auth::limits, config::GatewayConfig};
 use activity::{Activity, Watched};
 
 /// Pause before connections are taken again when there is no room for one more in the system.
@@ -58,7 +53,7 @@ pub struct Leaving {
 /// Serves every connection until it takes no more, and then to the end of what was begun. From when it is told to leave on,
 /// connections of HTTP/1 end with their next answer, so that none is closed under a request.
 pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, leaving: Leaving) {
-    let shares = Shares::new(config.max_connections, config.max_connections_per_peer);
+    let places = Places::new(config.max_connections, config.max_connections_per_peer);
     let patience = Patience {
         header: Duration::from_millis(config.header_timeout_ms),
         idle: Duration::from_millis(config.idle_timeout_ms),
@@ -73,7 +68,7 @@ pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, l
             }
         };
         // Nothing is said: whoever opens so many connections does not listen, and an answer would take time.
-        let Ok(permit) = shares.take(Some(Whose::peer(peer.ip()))) else {
+        let Ok(permit) = places.take(&limits::peer(peer.ip())) else {
             tracing::debug!(%peer, "no more connections are taken from there, or at all");
             continue;
         };

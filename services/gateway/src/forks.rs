@@ -20,6 +20,7 @@ use kairo_agent_runtime::ModelsConfig;
 use kairo_core::ids::Name;
 use kairo_fork::{Fork, ForkError, Keep, Settings, mocks::Mocks};
 use kairo_replay::cut::Parts;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -30,11 +31,7 @@ use self::{
     questions::Questions,
     told::Telling,
 };
-use crate::{
-    auth::shares::{Permit, Shares},
-    config::GatewayConfig,
-    problem::Problem,
-};
+use crate::{config::GatewayConfig, problem::Problem};
 
 /// Who talks where nobody has yet, as in `kairo fork`.
 const NOBODY: &str = "you";
@@ -46,7 +43,7 @@ type Open = Arc<Mutex<BTreeMap<Uuid, Arc<Hosted>>>>;
 /// All that are open.
 pub struct Forks {
     open: Open,
-    seats: Shares,
+    seats: Arc<Semaphore>,
     /// How many there may be.
     max: usize,
     limits: Limits,
@@ -71,7 +68,7 @@ impl Forks {
         let priced = || Priced { models: models.clone(), prices: prices.clone(), currency: currency.clone() };
         Self {
             open: Open::default(),
-            seats: Shares::new(*max_forks, *max_forks),
+            seats: Arc::new(Semaphore::new(*max_forks)),
             max: *max_forks,
             limits: Limits::of(config),
             models: config.fork_models.then(priced),
@@ -80,8 +77,8 @@ impl Forks {
     }
 
     /// A place for one more.
-    pub fn seat(&self) -> Result<Permit, Problem> {
-        self.seats.take(None).map_err(|_| Problem::too_many_at_once(&self.no_seat()))
+    pub fn seat(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.seats.clone().try_acquire_owned().map_err(|_| Problem::too_many_at_once(&self.no_seat()))
     }
 
     /// Why there is no place, and who has them.
@@ -112,7 +109,7 @@ impl Forks {
     /// Lets an agent go on from the cut.
     pub async fn begin(
         &self,
-        seat: Permit,
+        seat: OwnedSemaphorePermit,
         agent: Name,
         (parts, holds): (Parts, BTreeSet<String>),
         wish: Wish,

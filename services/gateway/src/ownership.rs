@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use kairo_core::event_json::EventJson;
+use kairo_core::{event_json::EventJson, sharing::Holder};
 use kairo_read_model::{Kind, Owners, Snapshot};
 use tokio::{sync::Notify, task::yield_now, time::sleep};
 use uuid::Uuid;
@@ -76,7 +76,7 @@ impl Own {
 
     async fn find_out(&self, sequence: u64, missing: &[Happened]) -> Result<(), Problem> {
         let wait = Duration::from_millis(self.gateway.config.freshness_wait_ms);
-        let snapshot = at_least(&self.gateway, sequence, wait).await?;
+        let snapshot = at_least(&self.gateway, &Holder::user(&self.user), sequence, wait).await?;
         let found = query::answered(&self.gateway, find(&snapshot, missing)).await?;
         let mut known = self.known();
         for (at, owners) in missing.iter().zip(found) {
@@ -106,7 +106,8 @@ impl Own {
 
     /// Asks the read model whom it concerns. What is not answered at once, the log will tell.
     pub async fn ask(&self, places: &[Happened]) {
-        let asked = async { find(&self.gateway.read_model.snapshot().await?, places).await };
+        let model = self.gateway.read_model.for_holder(Holder::user(&self.user));
+        let asked = async { find(&model.snapshot().await?, places).await };
         let found = query::at_once(&self.gateway, asked).await.unwrap_or_default();
         let mut known = self.known();
         for (at, owners) in places.iter().zip(found) {
@@ -190,15 +191,15 @@ pub enum About {
 }
 
 /// The read model, once it has all that is in the log now.
-async fn up_to_now(gateway: &Gateway) -> Result<Snapshot, Problem> {
+async fn up_to_now(gateway: &Gateway, user: &str) -> Result<Snapshot, Problem> {
     let newest = end_of_log(&gateway.bus).await?;
-    at_least(gateway, newest, Duration::from_millis(gateway.config.freshness_wait_ms)).await
+    at_least(gateway, &Holder::user(user), newest, Duration::from_millis(gateway.config.freshness_wait_ms)).await
 }
 
 /// Refuses what is about something that is not the user's own. Whether it is somebody else's or nobody's is not told
 /// apart, so that nobody finds out by its id that it is there.
 pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> Result<(), Problem> {
-    let snapshot = up_to_now(gateway).await?;
+    let snapshot = up_to_now(gateway, user).await?;
     let (field, found, theirs) = match about {
         About::Thread(field, thread) => {
             let owner = query::answered(gateway, snapshot.owner_of_thread(agent, thread)).await?;
@@ -237,7 +238,7 @@ pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> 
 /// who was asked, the agent is left to refuse it.
 pub async fn hold_to_asked(gateway: &Gateway, user: &str, agent: &str, kind: Kind, id: Uuid) -> Result<(), Problem> {
     let asked = async {
-        let snapshot = up_to_now(gateway).await?;
+        let snapshot = up_to_now(gateway, user).await?;
         query::answered(gateway, snapshot.owners(kind, &[id])).await
     };
     let Ok(owners) = asked.await else { return Ok(()) };

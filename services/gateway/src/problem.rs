@@ -9,7 +9,7 @@ use axum::{
 use kairo_core::{
     bus::{
         BusError,
-        congestion::{Congestion, Queue},
+        congestion::{Congestion, Of, Queue},
     },
     media,
 };
@@ -160,12 +160,12 @@ impl Problem {
 
     /// More waits in a queue than is taken on.
     pub fn congested(queue: &Queue, Congestion { pending, limit }: Congestion) -> Self {
-        let Queue { agent, user } = queue;
-        let waiting = match user {
-            Some(user) => {
+        let Queue { agent, of } = queue;
+        let waiting = match of {
+            Of::Line(user) | Of::Share(user) => {
                 format!("{pending} messages of {user} wait for the agent {agent}, which takes no more of them")
             }
-            None => format!("{pending} inputs wait for the agent {agent}, which takes no messages"),
+            Of::Everybody => format!("{pending} inputs wait for the agent {agent}, which takes no messages"),
         };
         let detail = format!(
             "{waiting} while more than {limit} do; send the message again after the seconds that the header retry-after \

@@ -5,14 +5,15 @@ use std::{sync::Arc, time::Duration};
 use kairo_core::{
     bus::{Bus, commands::DeclaredCommands, congestion::Congested, objects::Objects},
     service::{Context, ServiceError},
+    sharing::places::Places,
     signing::Signatures,
 };
 use kairo_read_model::{ReadModel, search::Search};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    auth::{limits::Limits, oidc::Oidc, shares::Shares, store::Keys, tickets::Tickets},
+    auth::{limits::Limits, oidc::Oidc, store::Keys, tickets::Tickets},
     caps::{fencing, spending::Spending},
     config::{Config, GatewayConfig},
     connections,
@@ -46,7 +47,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let address = listener.local_addr().unwrap_or(listen);
     let drain = Duration::from_millis(config.bus.drain_ms);
     let settings = Arc::new(config.gateway.clone());
-    let streams = Shares::new(settings.max_streams, settings.max_streams_per_key);
+    let streams = Places::new(settings.max_streams, settings.max_streams_per_key);
     let signatures = Signatures::new(&config.signing);
     let open = || Keys::open(&context.bus, &config.gateway, &signatures, ending.clone());
     let keys = context.bus.in_time("the API keys cannot be read yet", open);
@@ -88,11 +89,11 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
         tickets: Tickets::new(&context.bus, &config.gateway, &signatures),
         objects,
         inventory,
-        transfers: Shares::new(settings.max_transfers, settings.max_transfers_per_key),
-        replays: Shares::new(settings.max_replays, settings.max_replays),
+        transfers: Places::new(settings.max_transfers, settings.max_transfers_per_key),
+        replays: Arc::new(Semaphore::new(settings.max_replays)),
         forks: Forks::new(&settings, &config.models, ending.clone()),
-        requests: Shares::new(settings.max_requests, settings.max_requests_per_key),
-        open: Shares::new(settings.open_requests, settings.open_requests_per_peer),
+        requests: Places::new(settings.max_requests, settings.max_requests_per_key),
+        open: Places::new(settings.open_requests, settings.open_requests_per_peer),
         bus: context.bus,
         read_model,
         search,

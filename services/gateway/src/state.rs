@@ -2,16 +2,19 @@
 
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 
-use kairo_core::bus::{Bus, commands::DeclaredCommands, congestion::Congested, objects::Objects};
+use kairo_core::{
+    bus::{Bus, commands::DeclaredCommands, congestion::Congested, objects::Objects},
+    sharing::places::{NoPlace, Permit, Places},
+};
 use kairo_read_model::{ReadModel, search::Search};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::{
         Caller,
-        limits::{Limits, Whose},
+        limits::{self, Limits, holder},
         oidc::Oidc,
-        shares::{NoPermit, Permit, Shares},
         store::Keys,
         tickets::Tickets,
     },
@@ -65,17 +68,17 @@ pub struct Parts {
     pub objects: Objects,
     pub inventory: Inventory,
     /// A permit for each of them that is on its way to or from a client.
-    pub transfers: Shares,
+    pub transfers: Places,
     /// A permit for each answer that takes reading an agent's whole part of the log.
-    pub replays: Shares,
+    pub replays: Arc<Semaphore>,
     /// Agents that go on apart from the log.
     pub forks: Forks,
-    /// A permit for each event stream and each WebSocket connection.
-    pub streams: Shares,
+    /// A permit for each event stream, each WebSocket connection and each of its subscriptions.
+    pub streams: Places,
     /// A permit for each request that needs a key where keys are required, until its answer begins.
-    pub requests: Shares,
+    pub requests: Places,
     /// A permit for each request to what is open to everybody.
-    pub open: Shares,
+    pub open: Places,
     /// Event streams and connections end when it is cancelled.
     pub shutdown: CancellationToken,
 }
@@ -97,52 +100,65 @@ impl From<Parts> for Gateway {
 impl Gateway {
     /// For as long as a whole object is in memory.
     pub fn transfer_permit(&self, caller: &Caller) -> Result<Permit, Problem> {
-        self.transfers.take(Whose::of(caller)).map_err(|no| match no {
-            NoPermit::All => {
+        self.transfers.take_revocable(&holder(caller, None)).map_err(|no| match no {
+            NoPlace::All => {
                 Problem::unavailable("gateway.max_transfers objects are on their way; try again in a moment")
             }
-            NoPermit::Own => {
-                Problem::too_many_at_once("gateway.max_transfers_per_key objects of this key are on their way")
-            }
+            NoPlace::Own => Problem::too_many_at_once(
+                "as many objects are on their way for this key as it may have of gateway.max_transfers \
+                 (gateway.max_transfers_per_key at most)",
+            ),
         })
     }
 
-    /// For as long as an agent's part of the log is in memory.
-    pub fn replay_permit(&self) -> Result<Permit, Problem> {
+    /// For as long as an agent's part of the log is in memory. Only administrators take any, and have no shares among them.
+    pub fn replay_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let busy = "gateway.max_replays states and incident files are being made; try again in a moment";
-        self.replays.take(None).map_err(|_| Problem::unavailable(busy))
+        self.replays.clone().try_acquire_owned().map_err(|_| Problem::unavailable(busy))
     }
 
-    /// For as long as a stream or connection lives.
-    pub fn stream_permit(&self, caller: &Caller) -> Result<Permit, Problem> {
-        self.streams.take(Whose::of(caller)).map_err(|no| match no {
-            NoPermit::All => {
+    /// For as long as a stream, a subscription or a connection lives, or until somebody is owed it who has fewer.
+    pub fn stream_permit(&self, caller: &Caller, user: Option<&str>) -> Result<Permit, Problem> {
+        self.streams.take_revocable(&holder(caller, user)).map_err(|no| match no {
+            NoPlace::All => {
                 Problem::unavailable("gateway.max_streams streams are open; try again when some have ended")
             }
-            NoPermit::Own => Problem::too_many_at_once("gateway.max_streams_per_key streams of this key are open"),
+            NoPlace::Own => Problem::too_many_at_once(
+                "as many streams and subscriptions of this key are open as it may have of gateway.max_streams \
+                 (gateway.max_streams_per_key at most)",
+            ),
         })
+    }
+
+    /// What the read model answers to this caller, who waits no longer for others than their share says.
+    pub fn read_model_for(&self, caller: &Caller, user: Option<&str>) -> ReadModel {
+        self.read_model.for_holder(holder(caller, user))
     }
 
     /// Until the answer to a request begins.
-    pub fn request_permit(&self, caller: &Caller) -> Result<Permit, Problem> {
-        self.requests.take(Whose::of(caller)).map_err(|no| match no {
-            NoPermit::All => {
-                Problem::unavailable("gateway.max_requests requests are dealt with; try again in a moment")
-            }
-            NoPermit::Own => {
-                Problem::too_many_at_once("gateway.max_requests_per_key requests of this key are dealt with")
-            }
-        })
+    pub fn request_permit(&self, caller: &Caller, user: Option<&str>) -> Result<Permit, Problem> {
+        self.requests.take_revocable(&holder(caller, user)).map_err(Self::no_request_permit)
+    }
+
+    pub fn no_request_permit(no: NoPlace) -> Problem {
+        match no {
+            NoPlace::All => Problem::unavailable("gateway.max_requests requests are dealt with; try again in a moment"),
+            NoPlace::Own => Problem::too_many_at_once(
+                "as many requests of this key are dealt with as it may have of gateway.max_requests \
+                 (gateway.max_requests_per_key at most)",
+            ),
+        }
     }
 
     /// For as long as a request lasts to what is open to everybody.
     pub fn open_permit(&self, peer: IpAddr) -> Result<Permit, Problem> {
-        self.open.take(Some(Whose::peer(peer))).map_err(|no| match no {
-            NoPermit::All => Problem::unavailable(
+        self.open.take(&limits::peer(peer)).map_err(|no| match no {
+            NoPlace::All => Problem::unavailable(
                 "gateway.open_requests requests to what is open go on; try again when some are over",
             ),
-            NoPermit::Own => Problem::too_many_at_once(
-                "gateway.open_requests_per_peer requests to what is open go on from this address",
+            NoPlace::Own => Problem::too_many_at_once(
+                "gateway.open_requests_per_peer requests to what is open go on from this address, or as many as it may have of \
+                 gateway.open_requests",
             ),
         })
     }

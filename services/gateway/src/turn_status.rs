@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use kairo_core::{event_json::EventJson, ids::Name};
+use kairo_core::{event_json::EventJson, ids::Name, sharing::Holder};
 use kairo_proto::{time, v1};
 use kairo_read_model::{TurnEvents, TurnProgress};
 use tokio::time::sleep;
@@ -145,7 +145,8 @@ impl Turns {
     /// How far a turn was before the message of this sequence.
     async fn find_out(&self, turn: Uuid, sequence: u64) -> Result<Option<Turn>, Problem> {
         let wait = Duration::from_millis(self.gateway.config.freshness_wait_ms);
-        let snapshot = at_least(&self.gateway, sequence, wait).await?;
+        let holder = Holder::on_behalf(self.user.as_deref(), self.agent.as_ref().map_or("", Name::as_str));
+        let snapshot = at_least(&self.gateway, &holder, sequence, wait).await?;
         let TurnEvents { mut events, .. } = query::answered(&self.gateway, snapshot.turn(turn)).await?;
         let Some(user) = events.first().and_then(|first| beginning(first, false)).flatten() else { return Ok(None) };
         events.retain(|event| event.sequence < sequence && self.watches(event));

@@ -352,7 +352,8 @@ impl<'a> Deliberation<'a> {
 
     fn ask(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
         let is_work = self.decision.work_input != 0;
-        let mut request = ModelRequest { is_work, ..request };
+        let user = self.turn(turn).map(|turn| turn.user.clone()).unwrap_or_default();
+        let mut request = ModelRequest { is_work, user, ..request };
         self.fit_to_model(&mut request);
         // Whoever watches sees the answer to the input, not those of tasks that run at the same time.
         let answers = || self.mind.due(self.input.sequence).is_some_and(|(id, _)| *id == turn);

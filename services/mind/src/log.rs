@@ -15,11 +15,11 @@ mod overtaking;
 mod working;
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
-use kairo_events::{hash_chain::HashChain, record::Record};
+use kairo_events::{hash_chain::HashChain, personal::Whose, record::Record};
 use kairo_proto::{
     About, Body,
     about::{Process, Tool},
@@ -71,6 +71,8 @@ struct Ahead {
     sequence: u64,
     /// None for what is to be read when it is needed.
     record: Option<Record>,
+    /// The user whose it is, where that is known: of what a snapshot says is ahead, it is not.
+    user: Option<Arc<str>>,
 }
 
 impl Ahead {
@@ -183,7 +185,7 @@ impl Log {
             read: snapshot.through,
             last: snapshot.last,
             observed: snapshot.observed,
-            ahead: snapshot.ahead.into_iter().map(|sequence| Ahead { sequence, record: None }).collect(),
+            ahead: snapshot.ahead.into_iter().map(|sequence| Ahead { sequence, record: None, user: None }).collect(),
             held: None,
             base: None,
             overtaken: 0,
@@ -296,8 +298,9 @@ impl Log {
         // Orders may overtake what is before them, so they are at hand wherever they stand.
         let orders = || self.ahead.iter().filter(|ahead| ahead.order().is_some()).count();
         let has_room = |held| self.ahead.len() < held || is_order && orders() < held;
+        let user = user_of(&record);
         let record = self.held.is_none_or(has_room).then_some(record);
-        self.put(Ahead { sequence, record });
+        self.put(Ahead { sequence, record, user });
     }
 
     /// Where what stands at this sequence is among what is ahead.
@@ -419,7 +422,10 @@ impl Log {
     pub fn supply(&mut self, sequence: u64, record: Option<Record>) {
         if let Some(at) = self.at(sequence) {
             match (record, self.ahead.get_mut(at)) {
-                (Some(record), Some(ahead)) => ahead.record = Some(record),
+                (Some(record), Some(ahead)) => {
+                    ahead.user = user_of(&record);
+                    ahead.record = Some(record);
+                }
                 _ => _ = self.ahead.remove(at),
             }
         }
@@ -434,6 +440,23 @@ impl Log {
     /// How much was read that no decision has passed.
     pub fn waiting(&self) -> usize {
         self.ahead.len()
+    }
+
+    /// The same by user, as far as it is known whose it is.
+    pub fn waiting_by_user(&self) -> BTreeMap<Arc<str>, usize> {
+        let mut waiting = BTreeMap::new();
+        for user in self.ahead.iter().filter_map(|ahead| ahead.user.as_ref()) {
+            *waiting.entry(user.clone()).or_default() += 1;
+        }
+        waiting
+    }
+}
+
+/// The user who says something, or of whom it is.
+fn user_of(record: &Record) -> Option<Arc<str>> {
+    match Whose::of(&record.body) {
+        Whose::Of(user) => Some(user.into()),
+        Whose::Nobodys | Whose::Each(_) => None,
     }
 }
 

@@ -46,6 +46,9 @@ pub struct ModelRequest {
     /// Whether it is made for what is worked on in the background, which keeps no user waiting.
     #[serde(skip)]
     pub is_work: bool,
+    /// The user on whose behalf it is made; empty for nobody's. It is no part of what the model is asked.
+    #[serde(skip)]
+    pub user: String,
 }
 
 /// Which tools a model may call.

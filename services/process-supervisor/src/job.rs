@@ -8,9 +8,9 @@ use kairo_core::{
     event_json::invocation_id,
     ids::Name,
     record::Record,
+    sharing::{Holder, places::Permit},
     subjects::{PROCESS_EXITED, PROCESS_SPAWNED, Service},
 };
-use tokio::sync::SemaphorePermit;
 use uuid::Uuid;
 
 use crate::{
@@ -30,7 +30,7 @@ pub struct Job<'a> {
     /// The replica that works on it.
     pub bus: &'a Bus,
     /// Room for one process, for whichever action takes it.
-    room: Mutex<Option<SemaphorePermit<'a>>>,
+    room: Mutex<Option<Permit>>,
 }
 
 impl<'a> Job<'a> {
@@ -38,11 +38,16 @@ impl<'a> Job<'a> {
         Self { agent, invoke, since, bus, room: Mutex::default() }
     }
 
-    pub fn give_room(&mut self, room: SemaphorePermit<'a>) {
+    /// Who has a share of the processes that run at once.
+    pub fn holder(&self, asked: &Asked) -> Holder {
+        Holder::on_behalf(asked.user.as_deref(), self.agent.as_str())
+    }
+
+    pub fn give_room(&mut self, room: Permit) {
         self.room = Mutex::new(Some(room));
     }
 
-    pub fn take_room(&self) -> Option<SemaphorePermit<'a>> {
+    pub fn take_room(&self) -> Option<Permit> {
         self.room.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -1,14 +1,16 @@
-//! Room for processes: how many may run here at once, and who waits.
+//! Room for processes: how many may run here at once, of which each user has a share, and who waits.
 
 use std::time::Duration;
 
-use kairo_core::ids::Name;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use kairo_core::sharing::{
+    Holder,
+    places::{Permit, Places},
+};
 use tokio_util::sync::CancellationToken;
 
 /// What is left of `limits.concurrent`.
 pub struct Room {
-    permits: Semaphore,
+    places: Places,
     concurrent: usize,
     patience: Duration,
     /// Cancelled when nothing more shall be begun.
@@ -18,25 +20,25 @@ pub struct Room {
 impl Room {
     /// Room for `concurrent` processes, which an invoke waits for no longer than `patience`.
     pub fn new(concurrent: usize, patience: Duration, shutdown: CancellationToken) -> Self {
-        Self { permits: Semaphore::new(concurrent), concurrent, patience, shutdown }
+        Self { places: Places::shared(concurrent), concurrent, patience, shutdown }
     }
 
     /// Room for one process of an invoke of which nothing has begun here. `None` when it is for others to run: nothing
     /// more shall be begun here, or it has waited so long that another replica may well have room by now.
-    pub async fn for_first(&self, agent: &Name) -> Option<SemaphorePermit<'_>> {
-        if self.permits.available_permits() == 0 {
+    pub async fn for_first(&self, holder: &Holder) -> Option<Permit> {
+        if self.places.free() == 0 {
             let concurrent = self.concurrent;
-            tracing::warn!(%agent, concurrent, "no room for another process, it waits (limits.concurrent)");
+            tracing::warn!(?holder, concurrent, "no room for another process, it waits (limits.concurrent)");
         }
-        tokio::time::timeout(self.patience, self.for_more()).await.unwrap_or_default()
+        tokio::time::timeout(self.patience, self.for_more(holder)).await.unwrap_or_default()
     }
 
     /// Room for one process of an invoke that stays here. `None` when nothing more shall be begun.
-    pub async fn for_more(&self) -> Option<SemaphorePermit<'_>> {
+    pub async fn for_more(&self, holder: &Holder) -> Option<Permit> {
         tokio::select! {
             biased;
             () = self.shutdown.cancelled() => None,
-            permit = self.permits.acquire() => permit.ok(),
+            permit = self.places.wait(holder) => Some(permit),
         }
     }
 }
@@ -45,14 +47,14 @@ impl Room {
 mod tests {
     use super::*;
 
-    fn agent() -> Name {
-        Name::parse("ann").unwrap()
+    fn ann() -> Holder {
+        Holder::user("ann")
     }
 
     #[tokio::test]
     async fn whoever_waits_gets_what_becomes_free() {
         let room = Room::new(1, Duration::from_secs(60), CancellationToken::new());
-        let agent = agent();
+        let agent = ann();
         let first = room.for_first(&agent).await.expect("room");
         let (second, ()) = tokio::join!(room.for_first(&agent), async { drop(first) });
         assert!(second.is_some());
@@ -61,9 +63,20 @@ mod tests {
     #[tokio::test]
     async fn without_room_it_is_for_others() {
         let room = Room::new(1, Duration::ZERO, CancellationToken::new());
-        let agent = agent();
+        let agent = ann();
         let _first = room.for_first(&agent).await.expect("room");
         assert!(room.for_first(&agent).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn one_user_leaves_room_to_the_others() {
+        let room = Room::new(4, Duration::ZERO, CancellationToken::new());
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(room.for_first(&Holder::user("flood")).await.expect("room"));
+        }
+        assert!(room.for_first(&Holder::user("flood")).await.is_none());
+        assert!(room.for_first(&ann()).await.is_some());
     }
 
     #[tokio::test]
@@ -71,7 +84,7 @@ mod tests {
         let shutdown = CancellationToken::new();
         let room = Room::new(1, Duration::from_secs(60), shutdown.clone());
         shutdown.cancel();
-        assert!(room.for_first(&agent()).await.is_none());
-        assert!(room.for_more().await.is_none());
+        assert!(room.for_first(&ann()).await.is_none());
+        assert!(room.for_more(&ann()).await.is_none());
     }
 }

@@ -87,9 +87,9 @@ impl Handler for Supervisor {
         let actions: Vec<Uuid> = asked.iter().map(|asked| asked.action).collect();
         // Only an invoke that was delivered before can have been begun.
         let known = if delivery.redelivered() { self.known(&job, &actions).await? } else { Known::default() };
-        let begins = |action| Actions::decide(&known, action, job.invoke.envelope.time) == Disposition::Begin;
-        if actions.iter().any(begins) {
-            let Some(room) = self.room.for_first(&job.agent).await else {
+        let begins = |action: Uuid| Actions::decide(&known, &action, job.invoke.envelope.time) == Disposition::Begin;
+        if let Some(first) = asked.iter().find(|asked| begins(asked.action)) {
+            let Some(room) = self.room.for_first(&job.holder(first)).await else {
                 return Ok(Settled::Later(Duration::ZERO));
             };
             job.give_room(room);
@@ -230,7 +230,7 @@ impl Supervisor {
         let _held = self.liveness.hold(asked.action);
         let room = match job.take_room() {
             Some(room) => Some(room),
-            None => self.room.for_more().await,
+            None => self.room.for_more(&job.holder(asked)).await,
         };
         let Some(_room) = room else {
             // Nothing was begun: for another replica, at once.

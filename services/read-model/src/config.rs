@@ -21,9 +21,10 @@ pub struct PostgresConfig {
     ///
     /// projector needs sessions of its own (its lock lives in one), so a pooler in front must not share sessions.
     pub url: Secret,
-    /// Connections one replica uses at most for queries. Default 8.
+    /// Connections one replica uses at most for queries, of which each caller has a share; others wait. Default 8.
     pub max_connections: u32,
-    /// Longest wait for a connection, in milliseconds, Postgres being away included. Default 3000.
+    /// Longest wait for a connection within one's share, and as long again for Postgres where it is away, in milliseconds. Default
+    /// 3000.
     pub acquire_timeout_ms: u64,
     /// Longest time a statement may take, in milliseconds. Default 10000.
     pub statement_timeout_ms: u64,

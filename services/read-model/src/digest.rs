@@ -46,8 +46,8 @@ impl ReadModel {
     /// The digests of a generation as it is, none if there is no such generation of the tables. It reads every row, so
     /// it takes as long as that.
     pub async fn digests(&self, generation: i64) -> Result<Option<Digests>, ReadError> {
-        let mut connection = self.pool().acquire().await?;
-        Ok(digests(&mut connection, generation).await?)
+        let mut held = self.connection().await?;
+        Ok(digests(&mut held.connection, generation).await?)
     }
 }
 

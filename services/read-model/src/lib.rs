@@ -17,13 +17,22 @@ mod snapshot;
 mod standing;
 pub mod stored;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use kairo_core::sharing::{
+    Holder,
+    places::{Permit, Places},
+};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool,
+    AssertSqlSafe, ConnectOptions, Connection as _, Executor, PgPool, Postgres,
     migrate::{Migrate, Migrator},
+    pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+use tokio::time::timeout;
 use uuid::Uuid;
 
 pub use config::PostgresConfig;
@@ -66,10 +75,23 @@ pub const MAX_ROWS: u32 = 1_000;
 /// A place in the log: the sequence of a message, and the position of an event within it.
 pub type Place = (u64, u32);
 
+/// A connection, and the place that it takes: given back in this order.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub connection: PoolConnection<Postgres>,
+    _permit: Permit,
+}
+
 /// Answers queries. Cheap to clone; clones share their connections.
 #[derive(Clone, Debug)]
 pub struct ReadModel {
     pool: PgPool,
+    /// One for each connection of the pool.
+    places: Places,
+    /// How long one is waited for.
+    wait: Duration,
+    /// For whom it is asked.
+    holder: Holder,
     moves: freshness::Moves,
     /// The log that it is to be of; any, as long as that is not said.
     log: Arc<OnceLock<Uuid>>,
@@ -91,7 +113,27 @@ impl ReadModel {
                 Box::pin(async move { connection.execute(AssertSqlSafe(alike)).await.map(|_| ()) })
             })
             .connect_lazy_with(config.query_options()?);
-        Ok(Self { pool, moves: freshness::Moves::new(config.connect_options()?, READ_MODEL), log: Arc::default() })
+        Ok(Self {
+            pool,
+            places: Places::shared(usize::try_from(config.max_connections).unwrap_or(usize::MAX)),
+            wait: config.acquire_timeout(),
+            holder: Holder::of("service"),
+            moves: freshness::Moves::new(config.connect_options()?, READ_MODEL),
+            log: Arc::default(),
+        })
+    }
+
+    /// The same, asked for somebody who has a share of the connections: who holds most of them waits for the others.
+    #[must_use]
+    pub fn for_holder(&self, holder: Holder) -> Self {
+        Self { holder, ..self.clone() }
+    }
+
+    /// A connection, within the holder's share.
+    pub(crate) async fn connection(&self) -> Result<Connection, ReadError> {
+        let permit = timeout(self.wait, self.places.wait(&self.holder)).await;
+        let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        Ok(Connection { connection: self.pool.acquire().await?, _permit: permit })
     }
 
     /// From here on nothing is answered from tables that were made from another log: one that was restored from a backup is
@@ -112,7 +154,7 @@ impl ReadModel {
         self.pool.connect_options().get_username().to_owned()
     }
 
-    /// The pool, for what is not a query of this crate.
+    /// The pool, for what is not a query of this crate: it waits for whoever comes first.
     pub fn pool(&self) -> &PgPool {
         &self.pool
     }

@@ -19,6 +19,7 @@ mod words;
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::civil::Date;
+use kairo_core::sharing::Holder;
 use kairo_proto::v1::{SearchFacets, SearchResponse};
 use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
@@ -93,6 +94,12 @@ impl Search {
         let moves = Moves::new(postgres.connect_options()?, SEARCH);
         let engine = Engine::open(config).map_err(ReadError::other)?;
         Ok(Self { model, engine, config: config.clone(), moves })
+    }
+
+    /// The same, asked for somebody who has a share of the connections.
+    #[must_use]
+    pub fn for_holder(&self, holder: Holder) -> Self {
+        Self { model: self.model.for_holder(holder), ..self.clone() }
     }
 
     /// The answer, whose position is at least this sequence; that is waited for no longer than `limit`. Asking comes on
@@ -170,7 +177,7 @@ impl Search {
             self.model.of_log("generations")
         );
         let live = sqlx::query_as(AssertSqlSafe(live)).bind(SEARCH.name).bind(SEARCH.version);
-        let live: Option<(i64, i64)> = live.fetch_optional(self.model.pool()).await?;
+        let live: Option<(i64, i64)> = live.fetch_optional(&mut *self.model.connection().await?.connection).await?;
         Ok(live.map(|(generation, sequence)| (generation, u64::try_from(sequence).unwrap_or(0))))
     }
 }

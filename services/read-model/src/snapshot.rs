@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use sqlx::{AssertSqlSafe, Executor, Postgres, Row, pool::PoolConnection, raw_sql};
 use tokio::{
-    sync::{Mutex, MutexGuard},
+    sync::{MappedMutexGuard, Mutex, MutexGuard},
     time::timeout,
 };
 
-use crate::{READ_MODEL, ReadError, ReadModel};
+use crate::{Connection, READ_MODEL, ReadError, ReadModel};
 
 /// What ends a transaction, whether or not it went well.
 const END: &str = "COMMIT";
@@ -19,14 +19,14 @@ const ENDING: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Snapshot {
     position: u64,
-    connection: Arc<Mutex<PoolConnection<Postgres>>>,
+    connection: Arc<Mutex<Connection>>,
 }
 
 impl ReadModel {
     /// The read model as it is.
     pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
         // It exists before its transaction does, so that this ends however far it came.
-        let connection = Arc::new(Mutex::new(self.pool.acquire().await?));
+        let connection = Arc::new(Mutex::new(self.connection().await?));
         let snapshot = Snapshot { position: 0, connection };
         // What is live is chosen once, so that all rows are of one generation; and whoever removes one waits for those
         // who look, by a lock that is taken before the moment is chosen.
@@ -51,8 +51,8 @@ impl Snapshot {
     }
 
     /// What its rows are read on, one query at a time.
-    pub(crate) async fn connection(&self) -> MutexGuard<'_, PoolConnection<Postgres>> {
-        self.connection.lock().await
+    pub(crate) async fn connection(&self) -> MappedMutexGuard<'_, PoolConnection<Postgres>> {
+        MutexGuard::map(self.connection.lock().await, |it| &mut it.connection)
     }
 
     fn at(mut self, position: u64) -> Self {
@@ -66,7 +66,8 @@ impl Drop for Snapshot {
     fn drop(&mut self) {
         let connection = self.connection.clone();
         tokio::spawn(async move {
-            let mut connection = connection.lock().await;
+            let mut held = connection.lock().await;
+            let connection = &mut held.connection;
             if !matches!(timeout(ENDING, connection.execute(END)).await, Ok(Ok(_))) {
                 connection.close_on_drop();
             }

@@ -27,8 +27,9 @@ const RATES: &str = "
 impl ReadModel {
     /// How the projecting goes.
     pub async fn standing(&self) -> Result<Standing, ReadError> {
-        let set_aside: i64 = query_scalar(SET_ASIDE).fetch_one(self.pool()).await?;
-        let rates: Vec<(i64, f64)> = query_as(RATES).fetch_all(self.pool()).await?;
+        let mut held = self.connection().await?;
+        let set_aside: i64 = query_scalar(SET_ASIDE).fetch_one(&mut *held.connection).await?;
+        let rates: Vec<(i64, f64)> = query_as(RATES).fetch_all(&mut *held.connection).await?;
         Ok(Standing { set_aside: u64::try_from(set_aside).unwrap_or(0), rates: rates.into_iter().collect() })
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use kairo_core::{
-    bus::congestion::Queue,
+    bus::congestion::{Of, Queue, pressure::Over},
     ids::Name,
     record::{Raw, Record, Unreadable},
 };
@@ -110,23 +110,22 @@ impl Lines {
     }
 
     /// Lines to agents in which more waits than this.
-    pub fn longer_than(&self, limit: usize) -> impl Iterator<Item = (Queue, usize)> {
+    pub fn longer_than(&self, limit: usize) -> impl Iterator<Item = Over> {
         let long = self.lines.iter().filter(move |(_, waits)| waits.len() > limit);
-        long.filter_map(|((user, agent), waits)| Some((queue(user, agent.as_ref()?), waits.len())))
+        long.filter_map(move |((user, agent), waits)| Some((Queue::line(agent.as_ref()?, user), waits.len(), limit)))
     }
 
     /// How many wait in the line of a queue.
-    pub fn waiting(&self, Queue { agent, user }: &Queue) -> usize {
-        user.as_ref().map_or(0, |user| self.length(&(user.clone(), Some(agent.clone()))))
+    pub fn waiting(&self, Queue { agent, of }: &Queue) -> usize {
+        match of {
+            Of::Line(user) => self.length(&(user.clone(), Some(agent.clone()))),
+            Of::Everybody | Of::Share(_) => 0,
+        }
     }
 
     pub fn length(&self, line: &Line) -> usize {
         self.lines.get(line).map_or(0, VecDeque::len)
     }
-}
-
-fn queue(user: &Name, agent: &Name) -> Queue {
-    Queue { agent: agent.clone(), user: Some(user.clone()) }
 }
 
 #[cfg(test)]
@@ -176,8 +175,8 @@ mod tests {
             lines.push(line.clone(), said(sequence, 1));
             lines.push((name("ann"), None), said(10 + sequence, 1));
         }
-        let long = queue(&name("ann"), &name("cook"));
-        assert_eq!(lines.longer_than(2).collect::<Vec<_>>(), [(long.clone(), 3)]);
+        let long = Queue::line(&name("cook"), &name("ann"));
+        assert_eq!(lines.longer_than(2).collect::<Vec<_>>(), [(long.clone(), 3, 2)]);
         assert_eq!(lines.longer_than(3).count(), 0);
         assert_eq!((lines.waiting(&long), lines.waiting(&Queue::of(&name("cook")))), (3, 0));
         lines.cut();

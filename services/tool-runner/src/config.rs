@@ -49,7 +49,7 @@ pub struct ToolsConfig {
     pub cancel_grace_ms: u64,
     /// How late the answer of a call may be that is in doubt.
     pub late_answers: LateAnswersConfig,
-    /// Calls running at once; more wait. Default 16.
+    /// Calls running at once, of which each user has a share; more wait, and those of control tools have so many again. Default 16.
     pub parallel: usize,
     /// Largest result of a call, in bytes of JSON. Default 262 144.
     pub max_result_bytes: usize,

@@ -3,10 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use kairo_core::outside;
+use kairo_core::{
+    outside,
+    sharing::{
+        Holder,
+        places::{Permit, Places},
+    },
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::outcome::Exchange;
@@ -20,7 +25,7 @@ pub struct LateAnswersConfig {
     /// How long an answer is waited for after its call's result said `in_doubt`, in milliseconds; 0 for not at all.
     /// Default 600 000.
     pub wait_ms: u64,
-    /// Answers that one replica waits for at once; further calls stay in doubt. Default 256.
+    /// Answers that one replica waits for at once, of which each user has a share; further calls stay in doubt. Default 256.
     pub most: usize,
 }
 
@@ -34,7 +39,7 @@ impl Default for LateAnswersConfig {
 #[derive(Debug)]
 pub struct LateAnswers {
     patience: Duration,
-    places: Arc<Semaphore>,
+    places: Places,
 }
 
 /// A call that goes on after its result.
@@ -43,6 +48,8 @@ pub struct Running {
     /// Has the call end when nobody waits any more.
     pub stop: CancellationToken,
     pub exchange: Exchange,
+    /// Who has a share of the answers that are waited for.
+    pub holder: Holder,
     pub tool: Arc<dyn Tool>,
     pub arguments: Value,
 }
@@ -53,13 +60,12 @@ pub struct LateAnswer {
     patience: Duration,
     grace: Duration,
     max_result_bytes: usize,
-    _place: OwnedSemaphorePermit,
+    _place: Permit,
 }
 
 impl LateAnswers {
     pub fn new(config: &LateAnswersConfig) -> Self {
-        let places = config.most.min(Semaphore::MAX_PERMITS);
-        Self { patience: Duration::from_millis(config.wait_ms), places: Arc::new(Semaphore::new(places)) }
+        Self { patience: Duration::from_millis(config.wait_ms), places: Places::shared(config.most) }
     }
 
     /// Keeps a call going for its answer, which may take so many bytes; when nobody waits any more, the call has `grace` to
@@ -69,9 +75,12 @@ impl LateAnswers {
         if patience.is_zero() {
             return None;
         }
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+        let Ok(place) = self.places.take(&running.holder) else {
             let tool = &running.tool.spec().name;
-            tracing::warn!(tool, "its late answer is not waited for: late_answers.most are waited for already");
+            tracing::warn!(
+                tool,
+                "its late answer is not waited for: as many are as its user may have of late_answers.most"
+            );
             return None;
         };
         Some(LateAnswer { running, patience, grace, max_result_bytes, _place: place })
@@ -82,7 +91,7 @@ impl LateAnswer {
     /// What the answer says, and where content in it comes from that nobody here wrote. None where no answer came in time,
     /// or one that says as little as before.
     pub async fn come(self) -> Option<(CallResult, Vec<String>)> {
-        let Running { mut call, stop, exchange, tool, arguments } = self.running;
+        let Running { mut call, stop, exchange, tool, arguments, .. } = self.running;
         let answer = match tokio::time::timeout(self.patience, &mut call).await {
             Ok(answer) => answer,
             Err(_) => {

@@ -37,6 +37,7 @@ use kairo_core::{
     ids::{self, Name},
     keyed_locks::KeyedLocks,
     record::Record,
+    sharing::Holder,
     subjects::{self, Service, TOOL_INVOKE},
 };
 use kairo_proto::{
@@ -95,7 +96,7 @@ struct Job<'a> {
 struct Turn<'a> {
     call: &'a Call,
     /// An error is what the call fails with.
-    room: Option<Result<Admission<'a>, ToolError>>,
+    room: Option<Result<Admission, ToolError>>,
 }
 
 impl Handler for Runner {
@@ -120,7 +121,7 @@ impl Handler for Runner {
         let (mut first, mut waiting) = (Vec::new(), Vec::new());
         for call in &job.calls {
             let needs_room = needs_room(call, Actions::decide(&known, call, decision.envelope.time));
-            match needs_room.then(|| self.room(&call.asked).now_or_never()) {
+            match needs_room.then(|| self.room(&job.agent, &call.asked).now_or_never()) {
                 Some(None) => waiting.push(call),
                 room => first.push(Turn { call, room: room.flatten() }),
             }
@@ -161,10 +162,11 @@ impl Runner {
     }
 
     /// Waits until a call could begin.
-    async fn room(&self, asked: &Asked) -> Result<Admission<'_>, ToolError> {
+    async fn room(&self, agent: &Name, asked: &Asked) -> Result<Admission, ToolError> {
         let arguments = serde_json::from_str(&asked.arguments)
             .map_err(|error| ToolError::invalid_arguments(format!("the arguments are not JSON: {error}")))?;
-        self.toolbox.admit(&asked.tool, arguments).await
+        let holder = Holder::on_behalf(asked.user.as_deref(), agent.as_str());
+        self.toolbox.admit(&holder, &asked.tool, arguments).await
     }
 
     /// Begins a call when there is room for it. Until then nobody has begun it, and anybody may: another replica, or
@@ -173,7 +175,7 @@ impl Runner {
         let room = tokio::select! {
             biased;
             () = self.shutdown.cancelled() => return Ok(Settled::Later(Duration::ZERO)),
-            room = self.room(&call.asked) => room,
+            room = self.room(&job.agent, &call.asked) => room,
         };
         let known = self.known_at_first(job).await?;
         self.take_turn(job, vec![Turn { call, room: Some(room) }], known).await
@@ -352,7 +354,7 @@ impl Runner {
         }
     }
 
-    async fn run(&self, job: &Job<'_>, asked: &Asked, room: Admission<'_>, stop: CancellationToken) -> Outcome {
+    async fn run(&self, job: &Job<'_>, asked: &Asked, room: Admission, stop: CancellationToken) -> Outcome {
         let (progress, reports, mut questions) = ProgressReporter::watched_with_questions();
         let context = self.context(job, asked, stop, progress);
         let telling = Telling {

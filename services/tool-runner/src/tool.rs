@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use kairo_core::sharing::Holder;
 use kairo_proto::v1::{self, ToolArgument};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -124,6 +125,13 @@ pub struct CallContext {
     pub progress: ProgressReporter,
     /// Where the tool says what has left and what was answered, and hears that its time limit passed.
     pub exchange: Exchange,
+}
+
+impl CallContext {
+    /// Who has a share of the calls that run at once.
+    pub fn holder(&self) -> Holder {
+        Holder::on_behalf(self.user.as_deref(), &self.agent)
+    }
 }
 
 /// How far a call is.

@@ -12,9 +12,13 @@ use kairo_core::{
         table::{TOOLS_IN_FLIGHT, TOOLS_LIMIT},
     },
     outside,
+    sharing::{
+        Holder,
+        places::{Permit, Places},
+    },
 };
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::builtin::{date_calc::DateCalc, http_get::HttpGet, now::Now, web_search::WebSearch, workspace};
@@ -49,8 +53,8 @@ pub struct Toolbox {
     registry: Arc<Registry>,
     /// Calls that run at once at most.
     parallel: usize,
-    permits: Semaphore,
-    control_permits: Semaphore,
+    places: Places,
+    control_places: Places,
     cancel_grace: Duration,
     stop_timeout: Duration,
     max_result_bytes: usize,
@@ -61,10 +65,10 @@ pub struct Toolbox {
 
 /// What a call needs to begin: its tool, arguments that fit, and a place among the calls that run. Taken before a call is
 /// entered in the ledger as begun, so that what only waits is not in doubt when this process dies.
-pub struct Admission<'t> {
+pub struct Admission {
     tool: Arc<dyn Tool>,
     args: Value,
-    _place: SemaphorePermit<'t>,
+    _place: Permit,
 }
 
 /// What came of a call.
@@ -90,7 +94,7 @@ impl From<CallResult> for Outcome {
     }
 }
 
-impl Admission<'_> {
+impl Admission {
     /// Where words come from that it says while it runs and that nobody here wrote.
     pub fn outside(&self) -> Vec<String> {
         outside::bounded(self.tool.outside(&self.args, &Ok(Value::Null)).iter().map(String::as_str))
@@ -141,8 +145,8 @@ impl Toolbox {
         Self {
             registry: Arc::new(Registry::new(tools, config.catalogue_limits())),
             parallel: config.parallel,
-            permits: Semaphore::new(config.parallel),
-            control_permits: Semaphore::new(config.parallel),
+            places: Places::shared(config.parallel),
+            control_places: Places::shared(config.parallel),
             cancel_grace: Duration::from_millis(config.cancel_grace_ms),
             stop_timeout: Duration::from_millis(config.mcp_lifecycle.stop_timeout_ms),
             max_result_bytes: config.max_result_bytes,
@@ -157,7 +161,7 @@ impl Toolbox {
         let toolbox = Arc::downgrade(self);
         metrics.observe(&TOOLS_IN_FLIGHT, move |say| {
             if let Some(toolbox) = toolbox.upgrade() {
-                say(toolbox.parallel.saturating_sub(toolbox.permits.available_permits()) as f64, &[]);
+                say(toolbox.places.held() as f64, &[]);
             }
         });
         let parallel = self.parallel;
@@ -205,16 +209,15 @@ impl Toolbox {
         self.servers.iter().map(|server| (server.name().to_owned(), server.sign_ins()))
     }
 
-    /// Checks the arguments, and waits for a free place, first come first served, and for what the tool itself waits for.
-    /// Calls of control tools have places of their own.
+    /// Checks the arguments, and waits for a place within the holder's share, and for what the tool itself waits for. Calls of control
+    /// tools have places of their own.
     ///
     /// # Errors
     /// When the call fails without anything having begun.
-    pub async fn admit(&self, name: &str, args: Value) -> Result<Admission<'_>, ToolError> {
+    pub async fn admit(&self, holder: &Holder, name: &str, args: Value) -> Result<Admission, ToolError> {
         let tool = self.registry.find(name, &args)?;
-        let places = if tool.is_control() { &self.control_permits } else { &self.permits };
-        let place = places.acquire().await;
-        let _place = place.map_err(|_| ToolError::unavailable("this runner takes no more calls"))?;
+        let places = if tool.is_control() { &self.control_places } else { &self.places };
+        let _place = places.wait(holder).await;
         let limit = tool.spec().timeout;
         tokio::time::timeout(limit, tool.ready()).await.unwrap_or_else(|_| Err(too_slow(limit)))?;
         Ok(Admission { tool, args, _place })
@@ -222,7 +225,7 @@ impl Toolbox {
 
     /// Carries out a call that was admitted: keeps the time limit and the size limit. Always comes back with exactly one
     /// outcome, also when the tool panics.
-    pub async fn carry_out(&self, admission: Admission<'_>, ctx: CallContext) -> Outcome {
+    pub async fn carry_out(&self, admission: Admission, ctx: CallContext) -> Outcome {
         let Admission { tool, args, _place } = admission;
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::canceled(NOT_BEGUN)).into();
@@ -251,8 +254,9 @@ impl Toolbox {
     fn hear(&self, tool: &Arc<dyn Tool>, arguments: Value, mut ctx: CallContext) -> Option<LateAnswer> {
         let (stop, exchange) = (CancellationToken::new(), Exchange::default());
         (ctx.cancel, ctx.exchange) = (stop.clone(), exchange.clone());
+        let holder = ctx.holder();
         let call = Arc::clone(tool).rejoin(ctx)?;
-        self.expect(Running { call, stop, exchange, tool: Arc::clone(tool), arguments })
+        self.expect(Running { call, stop, exchange, holder, tool: Arc::clone(tool), arguments })
     }
 
     fn expect(&self, running: Running) -> Option<LateAnswer> {
@@ -264,7 +268,7 @@ impl Toolbox {
     /// # Errors
     /// Each kind of [`ToolError`].
     pub async fn call(&self, name: &str, args: Value, ctx: CallContext) -> CallResult {
-        let admission = ctx.cancel.run_until_cancelled(self.admit(name, args)).await;
+        let admission = ctx.cancel.run_until_cancelled(self.admit(&ctx.holder(), name, args)).await;
         let canceled = || Err(ToolError::canceled(NOT_BEGUN));
         self.carry_out(admission.unwrap_or_else(canceled)?, ctx).await.result
     }
@@ -279,7 +283,7 @@ impl Toolbox {
         mut ctx: CallContext,
     ) -> (CallResult, Option<LateAnswer>) {
         let (canceled, exchange, limit) = (ctx.cancel.clone(), ctx.exchange.clone(), tool.spec().timeout);
-        let (stop, waiting) = (canceled.child_token(), ctx.progress.waiting().clone());
+        let (stop, waiting, holder) = (canceled.child_token(), ctx.progress.waiting().clone(), ctx.holder());
         ctx.cancel = stop.clone();
         let mut call = begun(Arc::clone(tool), arguments.clone(), ctx);
         let missing = tokio::select! {
@@ -301,7 +305,8 @@ impl Toolbox {
             Ok(Err(error)) => (Err(last_word(error, &missing, is_repeatable, &exchange)), None),
             Err(_) if is_repeatable || !exchange.may_have_left() => (Err(without()), None),
             Err(_) => {
-                let running = Running { call, stop, exchange: exchange.clone(), tool: Arc::clone(tool), arguments };
+                let running =
+                    Running { call, stop, exchange: exchange.clone(), holder, tool: Arc::clone(tool), arguments };
                 (Err(without()), self.expect(running))
             }
         }

@@ -252,7 +252,7 @@ async fn what_others_write_is_marked_and_what_writes_acts_outside() {
     let url = format!("http://127.0.0.1:{port}/missing");
     for (method, acts_outside) in [("GET", false), ("HEAD", false), ("POST", true), ("DELETE", true)] {
         let toolbox = offering(tool(method, url.clone())).await;
-        let admission = toolbox.admit("shop.it", json!({})).await.unwrap();
+        let admission = toolbox.admit(&context().holder(), "shop.it", json!({})).await.unwrap();
         let outcome = toolbox.carry_out(admission, context()).await;
         assert_eq!(outcome.outside, [format!("web:http://127.0.0.1:{port}")], "also where it failed");
         let catalogue = toolbox.catalogue();
@@ -260,7 +260,7 @@ async fn what_others_write_is_marked_and_what_writes_acts_outside() {
         assert_eq!((spec.acts_outside, spec.idempotent), (acts_outside, !acts_outside), "{method}");
     }
     let toolbox = offering(HttpToolConfig { trust_content: true, ..tool("GET", url) }).await;
-    let admission = toolbox.admit("shop.it", json!({})).await.unwrap();
+    let admission = toolbox.admit(&context().holder(), "shop.it", json!({})).await.unwrap();
     assert!(toolbox.carry_out(admission, context()).await.outside.is_empty());
 }
 

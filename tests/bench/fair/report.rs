@@ -4,7 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Flood, stages::Stage};
+use super::{
+    Flood,
+    shares_report::{Head, Share},
+    stages::Stage,
+};
 use crate::{
     arguments::Fair,
     load::{Waits, percentile},
@@ -24,6 +28,8 @@ pub struct Report {
     /// Of the flooded ones.
     stages: Vec<Stage>,
     flood: Flood,
+    /// What else is shared.
+    shares: Vec<Share>,
 }
 
 #[derive(Debug, Serialize)]
@@ -38,10 +44,17 @@ struct Figures {
 }
 
 impl Report {
-    pub fn new(wanted: &Fair, alone: &Waits, flooded: &Waits, flood: Flood, stages: Vec<Stage>) -> Self {
+    pub fn new(
+        wanted: &Fair,
+        alone: &Waits,
+        flooded: &Waits,
+        flood: Flood,
+        stages: Vec<Stage>,
+        shares: Vec<Share>,
+    ) -> Self {
         let (alone, flooded) = (Figures::of(alone), Figures::of(flooded));
         let p99_ratio = flooded.p99_ms / alone.p99_ms;
-        Self { agents: wanted.agents, replicas: wanted.replicas, alone, flooded, p99_ratio, stages, flood }
+        Self { agents: wanted.agents, replicas: wanted.replicas, alone, flooded, p99_ratio, stages, flood, shares }
     }
 }
 
@@ -81,6 +94,10 @@ impl fmt::Display for Report {
             f,
             "the flood: {accepted} of {wanted} accepted, {refused} times refused with 429, {answered} answered, in \
              {seconds:.1} s"
-        )
+        )?;
+        if !self.shares.is_empty() {
+            write!(f, "{Head}")?;
+        }
+        self.shares.iter().try_for_each(|share| write!(f, "{share}"))
     }
 }

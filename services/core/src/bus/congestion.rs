@@ -1,10 +1,12 @@
 //! Queues with more waiting than is taken on: whoever works on one announces it, and whoever lets messages in holds back.
-//! An agent's queue is what it has to decide on; a user's queue at an agent is what is still to be handed on to it.
+//! An agent's queue is what it has to decide on, of which each user has a share; a user's line to an agent is what is still to be
+//! handed on to it.
 //!
 //! Hints, not facts: they stand in a bucket in memory, hold for [`LIFETIME`] and are refreshed while it lasts. A hint
 //! that is lost lets messages through, which are decided on like all that is stored.
 
 pub mod pressure;
+pub mod shares;
 
 use std::{
     collections::HashMap,
@@ -35,12 +37,26 @@ const MAX_QUEUES: usize = 10_000;
 const OPERATION: &str = "KV-Operation";
 const DELETED: &str = "DEL";
 
-/// What waits for an agent: to be decided on or, of a user, to be handed on.
+/// What waits for an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Queue {
     pub agent: Name,
-    pub user: Option<Name>,
+    pub of: Of,
 }
+
+/// Whose it is, and for what it waits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Of {
+    /// To be decided on, whoever said it.
+    Everybody,
+    /// To be handed on, of a user.
+    Line(Name),
+    /// To be decided on, of a user.
+    Share(Name),
+}
+
+/// Behind the user, in the subject of their share.
+const SHARE: &str = "share";
 
 /// How much of a queue waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,23 +82,38 @@ pub async fn announce(bus: &Bus, queue: &Queue, congestion: Option<Congestion>) 
 
 impl Queue {
     pub fn of(agent: &Name) -> Self {
-        Self { agent: agent.clone(), user: None }
+        Self { agent: agent.clone(), of: Of::Everybody }
+    }
+
+    /// What a user has said to an agent and is to be handed on.
+    pub fn line(agent: &Name, user: &Name) -> Self {
+        Self { agent: agent.clone(), of: Of::Line(user.clone()) }
+    }
+
+    /// What an agent has to decide on of a user.
+    pub fn share(agent: &Name, user: &Name) -> Self {
+        Self { agent: agent.clone(), of: Of::Share(user.clone()) }
     }
 
     fn subject(&self) -> String {
-        let Self { agent, user } = self;
-        match user {
-            Some(user) => format!("$KV.{CONGESTION_BUCKET}.{agent}.{user}"),
-            None => format!("$KV.{CONGESTION_BUCKET}.{agent}"),
+        let Self { agent, of } = self;
+        match of {
+            Of::Everybody => format!("$KV.{CONGESTION_BUCKET}.{agent}"),
+            Of::Line(user) => format!("$KV.{CONGESTION_BUCKET}.{agent}.{user}"),
+            Of::Share(user) => format!("$KV.{CONGESTION_BUCKET}.{agent}.{user}.{SHARE}"),
         }
     }
 
     fn parse(subject: &str) -> Option<Self> {
-        let mut names =
-            subject.strip_prefix("$KV.")?.strip_prefix(CONGESTION_BUCKET)?.split('.').skip(1).map(Name::parse);
-        let agent = names.next()?.ok()?;
-        let user = names.next().transpose().ok()?;
-        names.next().is_none().then_some(Self { agent, user })
+        let parts = subject.strip_prefix("$KV.")?.strip_prefix(CONGESTION_BUCKET)?.strip_prefix('.')?;
+        let parts: Vec<&str> = parts.split('.').collect();
+        let (agent, of) = match *parts.as_slice() {
+            [agent] => (agent, Of::Everybody),
+            [agent, user] => (agent, Of::Line(Name::parse(user).ok()?)),
+            [agent, user, SHARE] => (agent, Of::Share(Name::parse(user).ok()?)),
+            _ => return None,
+        };
+        Some(Self { agent: Name::parse(agent).ok()?, of })
     }
 }
 
@@ -123,7 +154,7 @@ impl Congested {
         if known.0.is_empty() {
             return None;
         }
-        let queues = [Queue::of(agent), Queue { agent: agent.clone(), user: Some(user.clone()) }];
+        let queues = [Queue::of(agent), Queue::line(agent, user), Queue::share(agent, user)];
         queues.into_iter().find_map(|queue| known.of(&queue, Instant::now()).map(|congestion| (queue, congestion)))
     }
 
@@ -216,8 +247,9 @@ mod tests {
 
     #[test]
     fn a_queue_is_told_by_its_subject() {
-        let of_user = Queue { user: Some(Name::parse("ann").unwrap()), ..agent(1) };
-        for queue in [agent(1), of_user] {
+        let ann = Name::parse("ann").unwrap();
+        let (line, share) = (Queue::line(&agent(1).agent, &ann), Queue::share(&agent(1).agent, &ann));
+        for queue in [agent(1), line, share] {
             assert_eq!(Queue::parse(&queue.subject()), Some(queue));
         }
         for subject in ["$KV.OTHER.a", "$KV.KAIRO_CONGESTION", "$KV.KAIRO_CONGESTION.a.b.c"] {

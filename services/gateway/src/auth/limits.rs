@@ -1,48 +1,47 @@
-//! How often a key may be used, and how often a machine may come without one.
+//! Whose requests, streams and transfers are counted together, and how often each of them may ask.
+//!
+//! A key, or the bearer of a token, has a share of everything; where it stands for many users, each user whom a request names
+//! has one of that (`kairo_core::sharing`). Somebody on this machine who needs no key is the user whom they name.
 
-use std::{net::IpAddr, num::NonZeroU32, time::Duration};
-
-use governor::{
-    DefaultKeyedRateLimiter, Quota, RateLimiter,
-    clock::{Clock, DefaultClock},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
+use kairo_core::sharing::{Holder, places::Permit, rate::Rates};
+
 use super::Caller;
+use crate::{problem::Problem, state::Gateway};
 
-/// Counters after which those that are full again are forgotten.
-const MANY: usize = 10_000;
+/// In the place of a user whom a body may name that was not read yet. No user has this name.
+pub const UNREAD: &str = "?";
 
-/// Whose requests are counted together.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Whose {
-    Administrator,
-    Key(String),
-    /// Whoever an issuer knows as this.
-    Bearer(String),
-    /// Of whoever brings no key that is in force; of IPv6 the network, of which one machine has all.
-    Peer(IpAddr),
-    /// Of whoever asks for what is open to everybody: what somebody there does with keys does not count.
-    Visitor(IpAddr),
+/// Who counts as one, of those who may do all that on this machine.
+pub fn holder(caller: &Caller, user: Option<&str>) -> Holder {
+    let of_many = |group: String| match caller.user() {
+        Some(_) => Holder::of(group),
+        None => Holder::of(group).member(user),
+    };
+    match caller {
+        Caller::Anyone => Holder::of(format!("local {}", user.unwrap_or_default())),
+        Caller::Administrator => of_many("administrator".to_owned()),
+        Caller::Holder(held) => of_many(format!("key {}", held.key.key_id)),
+        Caller::Bearer(token) => of_many(format!("bearer {}", token.principal().id)),
+    }
 }
 
-impl Whose {
-    /// None for somebody who may do anything on this machine in any case.
-    pub fn of(caller: &Caller) -> Option<Self> {
-        match caller {
-            Caller::Anyone => None,
-            Caller::Administrator => Some(Self::Administrator),
-            Caller::Holder(held) => Some(Self::Key(held.key.key_id.clone())),
-            Caller::Bearer(token) => Some(Self::Bearer(token.principal().id)),
-        }
-    }
+/// Whoever brings no key that is in force; of IPv6 the network, of which one machine has all.
+pub fn peer(address: IpAddr) -> Holder {
+    Holder::of(format!("peer {}", machine(address)))
+}
 
-    pub fn peer(address: IpAddr) -> Self {
-        Self::Peer(machine(address))
-    }
-
-    pub fn visitor(address: IpAddr) -> Self {
-        Self::Visitor(machine(address))
-    }
+/// Whoever asks for what is open to everybody: what somebody there does with keys does not count.
+pub fn visitor(address: IpAddr) -> Holder {
+    Holder::of(format!("visitor {}", machine(address)))
 }
 
 fn machine(address: IpAddr) -> IpAddr {
@@ -55,26 +54,79 @@ fn machine(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A bucket of requests for each of them, refilled evenly.
-pub struct Limits {
-    buckets: DefaultKeyedRateLimiter<Whose>,
-    clock: DefaultClock,
-}
+/// So many requests a second of each key, of which each user has a share.
+pub struct Limits(Rates);
 
 impl Limits {
     pub fn new(per_second: u32, burst: u32) -> Self {
-        // The configuration has neither at 0.
-        let [per_second, burst] = [per_second, burst].map(|count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN));
-        let quota = Quota::per_second(per_second).allow_burst(burst);
-        Self { buckets: RateLimiter::keyed(quota), clock: DefaultClock::default() }
+        Self(Rates::new(per_second, burst))
     }
 
     /// Counts a request; the error is the wait for the next that is allowed.
-    pub fn count(&self, whose: Whose) -> Result<(), Duration> {
-        if self.buckets.len() > MANY {
-            self.buckets.retain_recent();
+    pub fn count(&self, holder: &Holder) -> Result<(), Duration> {
+        self.0.count(holder, Instant::now())
+    }
+
+    /// The same of a caller, and whom they speak for. Somebody who may do anything on this machine in any case is not counted.
+    pub fn count_caller(&self, caller: &Caller, user: Option<&str>) -> Result<(), Problem> {
+        match caller {
+            Caller::Anyone => Ok(()),
+            caller => self.count(&holder(caller, user)).map_err(Problem::too_many_requests),
         }
-        self.buckets.check_key(&whose).map_err(|until| until.wait_time_from(self.clock.now()))
+    }
+
+    /// Counts what was counted for one user of a key as another's.
+    fn pass_on(&self, caller: &Caller, from: &str, to: Option<&str>) -> Result<(), Problem> {
+        let (from, to) = (holder(caller, Some(from)), holder(caller, to));
+        match caller {
+            Caller::Anyone => Ok(()),
+            _ => self.0.pass_on(&from, &to, Instant::now()).map_err(Problem::too_many_requests),
+        }
+    }
+}
+
+/// A request that is dealt with. Where its body may say whom it speaks for, it is counted as somebody's who is not known yet, and as
+/// theirs when that was read.
+#[derive(Clone)]
+pub struct Dealing(Arc<Dealt>);
+
+struct Dealt {
+    gateway: Gateway,
+    caller: Caller,
+    is_named: AtomicBool,
+    /// Until it was answered.
+    permit: Mutex<Option<Permit>>,
+}
+
+impl Dealing {
+    pub fn new(gateway: &Gateway, caller: &Caller, is_named: bool, permit: Permit) -> Self {
+        let (gateway, caller, permit) = (gateway.clone(), caller.clone(), Mutex::new(Some(permit)));
+        Self(Arc::new(Dealt { gateway, caller, is_named: is_named.into(), permit }))
+    }
+
+    /// Counts it as this user's, if it was somebody's who was not known.
+    ///
+    /// # Errors
+    /// When they have used their share.
+    pub fn count(&self, user: Option<&str>) -> Result<(), Problem> {
+        let Dealt { gateway, caller, is_named, .. } = &*self.0;
+        if is_named.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        gateway.limits.pass_on(caller, UNREAD, user)?;
+        match self.permit().as_mut() {
+            Some(permit) => permit.pass_on(&holder(caller, user)).map_err(Gateway::no_request_permit),
+            None => Ok(()),
+        }
+    }
+
+    /// It was answered.
+    pub fn end(&self) {
+        drop(self.permit().take());
+    }
+
+    fn permit(&self) -> MutexGuard<'_, Option<Permit>> {
+        self.0.permit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -85,15 +137,15 @@ mod tests {
     #[test]
     fn everybody_has_a_bucket_of_their_own() {
         let limits = Limits::new(1, 2);
-        let key = |id: &str| Whose::Key(id.to_owned());
-        assert_eq!([limits.count(key("a")), limits.count(key("a")), limits.count(key("b"))], [Ok(()); 3]);
-        let wait = limits.count(key("a")).unwrap_err();
+        let key = Holder::of;
+        assert_eq!([limits.count(&key("a")), limits.count(&key("a")), limits.count(&key("b"))], [Ok(()); 3]);
+        let wait = limits.count(&key("a")).unwrap_err();
         assert!(wait > Duration::ZERO && wait <= Duration::from_secs(1), "{wait:?}");
     }
 
     #[test]
     fn one_machine_has_many_addresses_of_its_network() {
-        let peer = |text: &str| Whose::peer(text.parse().unwrap());
+        let peer = |text: &str| peer(text.parse().unwrap());
         assert_eq!(peer("2001:db8::1"), peer("2001:db8::2"));
         assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
         assert_eq!(peer("::ffff:192.0.2.1"), peer("192.0.2.1"));

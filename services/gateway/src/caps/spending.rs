@@ -7,6 +7,7 @@ use std::{
 };
 
 use jiff::{Timestamp, civil::Date};
+use kairo_core::sharing::Holder;
 use kairo_read_model::{ModelUsage, UsageQuery};
 use tokio::sync::Mutex;
 
@@ -61,10 +62,12 @@ impl Spending {
         let before = known.take().filter(|it| it.day == day).and_then(|it| it.before);
         let at = Instant::now();
         let before = match before {
-            None if total => Some(asked(gateway, UsageQuery { to: day.yesterday().ok(), ..owner.usage() }).await?),
+            None if total => {
+                Some(asked(gateway, owner, UsageQuery { to: day.yesterday().ok(), ..owner.usage() }).await?)
+            }
             known => known,
         };
-        let today = asked(gateway, UsageQuery { from: Some(day), ..owner.usage() }).await?;
+        let today = asked(gateway, owner, UsageQuery { from: Some(day), ..owner.usage() }).await?;
         let reading = Reading { at, day, before, today };
         let spent = reading.spent();
         *known = Some(reading);
@@ -87,8 +90,9 @@ impl Reading {
     }
 }
 
-async fn asked(gateway: &Gateway, wanted: UsageQuery) -> Result<Taken, Problem> {
-    let usage = async { gateway.read_model.snapshot().await?.usage(&wanted).await };
+async fn asked(gateway: &Gateway, owner: &Owner, wanted: UsageQuery) -> Result<Taken, Problem> {
+    let model = gateway.read_model.for_holder(Holder::of(format!("spending {owner:?}")));
+    let usage = async { model.snapshot().await?.usage(&wanted).await };
     let usage: Vec<ModelUsage> = query::answered(gateway, usage).await?;
     Ok(Taken::of(&usage, &gateway.config.prices, gateway.config.fallback_price))
 }

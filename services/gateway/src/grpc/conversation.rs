@@ -18,11 +18,12 @@ use axum::{
 };
 use futures::StreamExt;
 use http_body::Frame;
+use kairo_core::sharing::places::Permit;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use tonic::Status;
 
 use super::status::status;
-use crate::{auth::shares::Permit, http::Gateway};
+use crate::http::Gateway;
 
 const OVER: &str = "gateway.open_request_ms are over; ask again";
 

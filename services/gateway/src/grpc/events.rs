@@ -10,6 +10,7 @@ use futures::{
 use kairo_proto::v1::{self, KeepAlive, Live, StreamRequest, StreamResponse, stream_response};
 use serde_json::Value;
 use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
 use super::{
@@ -26,6 +27,8 @@ use crate::{
 
 const STOPPING: &str = "the gateway is stopping; ask again after the last place that was seen";
 
+const CROWDED: &str = "others are owed one of gateway.max_streams who have fewer";
+
 type Told = Result<StreamResponse, Status>;
 
 #[tonic::async_trait]
@@ -37,7 +40,9 @@ impl Events for Endpoints {
             Ok((caller, wish)) => http::open(&self.gateway, caller, wish, message).await,
             Err(problem) => Err(problem),
         };
-        shown.map(|shown| Response::new(told(&self.gateway, shown))).map_err(|problem| status(&problem))
+        shown
+            .map(|(shown, revoked)| Response::new(told(&self.gateway, shown, revoked)))
+            .map_err(|problem| status(&problem))
     }
 }
 
@@ -52,17 +57,18 @@ async fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Res
 }
 
 /// What is shown, signs of life while there is nothing, and at its end why it ends.
-fn told(gateway: &Gateway, shown: mpsc::Receiver<Told>) -> BoxStream<'static, Told> {
+fn told(gateway: &Gateway, shown: mpsc::Receiver<Told>, revoked: CancellationToken) -> BoxStream<'static, Told> {
     let heartbeat = Duration::from_millis(gateway.config.heartbeat_ms);
     let shutdown = gateway.shutdown.clone();
     let next = move |shown: Option<mpsc::Receiver<Told>>| {
-        let shutdown = shutdown.clone();
+        let (shutdown, revoked) = (shutdown.clone(), revoked.clone());
         async move {
             let mut shown = shown?;
             let told = match timeout(heartbeat, shown.recv()).await {
                 Err(_) => Ok(response(stream_response::Shown::KeepAlive(KeepAlive {}))),
                 Ok(Some(told)) => told,
                 Ok(None) if shutdown.is_cancelled() => Err(status(&Problem::unavailable(STOPPING))),
+                Ok(None) if revoked.is_cancelled() => Err(status(&Problem::too_many_at_once(CROWDED))),
                 Ok(None) => Err(status(&Problem::unauthorized())),
             };
             let rest = told.is_ok().then_some(shown);

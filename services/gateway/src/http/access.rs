@@ -14,13 +14,19 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use jiff::Timestamp;
+use kairo_core::sharing::places::NoPlace;
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    Gateway, endpoints, openai,
+    Gateway, body, endpoints, openai,
     tickets::{Shown, WEBSOCKET},
 };
 use crate::{
-    auth::{Caller, Scope, limits::Whose, secret},
+    auth::{
+        Caller, Scope,
+        limits::{self, Dealing, UNREAD},
+        secret,
+    },
     problem::Problem,
 };
 use naming::Whom;
@@ -138,18 +144,45 @@ pub async fn check(
     let permitted = admitted.and_then(|(caller, stay)| {
         let permit = match is_open(route, &request) {
             true => gateway.open_permit(peer.ip())?,
-            false => gateway.request_permit(&caller)?,
+            false => gateway.request_permit(&caller, named_user(&caller, route, &request).as_deref())?,
         };
         Ok((caller, stay, permit))
     });
     match permitted {
-        Ok((caller, stay, _permit)) => {
+        Ok((caller, stay, permit)) => {
+            let revoked = permit.revocation();
+            let user = named_user(&caller, route, &request);
+            let dealing = Dealing::new(&gateway, &caller, user.as_deref() != Some(UNREAD), permit);
+            request.extensions_mut().insert(limits::holder(&caller, user.as_deref()));
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(stay);
-            next.run(request).await
+            request.extensions_mut().insert(dealing.clone());
+            dealt_with(next.run(request), &revoked, &dealing).await
         }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// What a request is answered, unless its place is taken back for somebody who has fewer.
+async fn dealt_with(
+    answer: impl Future<Output = Response>,
+    revoked: &CancellationToken,
+    dealing: &Dealing,
+) -> Response {
+    let answer = tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = revoked.cancelled() => Gateway::no_request_permit(NoPlace::Own).into_response(),
+    };
+    dealing.end();
+    answer
+}
+
+/// The user whom a request speaks for: whom the path or the query names first, or somebody whom its body may name.
+fn named_user(caller: &Caller, route: Option<&str>, request: &Request) -> Option<String> {
+    let named = naming::in_request(Whom::User, route.unwrap_or_default(), request.uri()).into_iter().next();
+    let may_name = || caller.user().is_none() && body::is_json(request.headers());
+    named.or_else(|| may_name().then(|| UNREAD.to_owned()))
 }
 
 /// Lets in whoever asks for what is open to everybody and has no row, such as the console's files, within the same bounds.
@@ -168,7 +201,7 @@ pub async fn check_open(
 /// Where keys are required, those who bring none come so often and no more.
 fn count_visit(gateway: &Gateway, peer: SocketAddr) -> Result<(), Problem> {
     match gateway.config.requires_key() {
-        true => gateway.limits.count(Whose::visitor(peer.ip())).map_err(Problem::too_many_requests),
+        true => gateway.limits.count(&limits::visitor(peer.ip())).map_err(Problem::too_many_requests),
         false => Ok(()),
     }
 }
@@ -207,9 +240,9 @@ pub fn admitted(
         return Ok(Caller::Anyone);
     }
     let caller = brought.as_ref().ok().and_then(Option::as_ref);
-    let whose = caller.map_or_else(|| Some(Whose::peer(peer.ip())), Whose::of);
-    if let Some(whose) = whose {
-        gateway.limits.count(whose).map_err(Problem::too_many_requests)?;
+    match caller {
+        None => gateway.limits.count(&limits::peer(peer.ip())).map_err(Problem::too_many_requests)?,
+        Some(caller) => gateway.limits.count_caller(caller, named_user(caller, route, request).as_deref())?,
     }
     let caller = brought?.ok_or_else(Problem::unauthorized)?;
     may(&caller, route, request)?;

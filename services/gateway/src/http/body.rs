@@ -57,7 +57,7 @@ fn too_large(limit: usize, setting: &str) -> Problem {
 }
 
 /// Besides being right, it keeps web pages out: a browser asks before it sends another site JSON, and is told no.
-fn is_json(headers: &HeaderMap) -> bool {
+pub fn is_json(headers: &HeaderMap) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
     media_type.eq_ignore_ascii_case("application/json")

@@ -33,7 +33,7 @@ pub async fn get(
         // All that was said until now is in it.
         None => {
             let (wanted, wait) = asked.wanted();
-            at_least(&gateway, wanted.max(end_of_log(&gateway.bus).await?), wait).await?
+            at_least(&gateway, asked.holder(), wanted.max(end_of_log(&gateway.bus).await?), wait).await?
         }
     };
     let forgotten_through = forgetting::done(&gateway.bus, &user).await?.map(|done| done.through);

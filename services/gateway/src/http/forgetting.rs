@@ -15,7 +15,7 @@ use kairo_proto::{
 
 use super::{Gateway, answer::Told, at_least, body::JsonBody, query};
 use crate::{
-    auth::Caller,
+    auth::{Caller, limits},
     fields::{Fields, NAME, flag},
     follow::end_of_log,
     forgetting::{self, Kept},
@@ -36,7 +36,8 @@ pub async fn post(
         return Err(unsealed());
     }
     let end = end_of_log(&gateway.bus).await?;
-    let snapshot = at_least(&gateway, end, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
+    let wait = Duration::from_millis(gateway.config.freshness_wait_ms);
+    let snapshot = at_least(&gateway, &limits::holder(&caller, None), end, wait).await?;
     let held = query::answered(&gateway, snapshot.held_of(user.as_str())).await?;
     drop(snapshot);
     let told = ForgetUserResponse { user: user.to_string(), order_id: String::new(), held, sealed };

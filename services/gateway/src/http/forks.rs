@@ -204,11 +204,11 @@ pub async fn events(
     let last = headers.get("last-event-id").map(|id| id.to_str().unwrap_or("unreadable"));
     let place = read_place(query.as_deref(), last)?;
     let fork = find(&gateway, path)?;
-    let permit = gateway.stream_permit(&caller)?;
+    let permit = gateway.stream_permit(&caller, None)?;
     let shutdown = gateway.shutdown.clone();
     let gone = async move {
-        let _counted = permit;
         tokio::select! {
+            () = permit.revoked() => {}
             () = shutdown.cancelled() => {}
             () = caller.ended() => {}
         }

@@ -16,6 +16,7 @@ use kairo_core::{
     },
     envelope::{Envelope, FORGOTTEN, Modality, Origin},
     ids::{self, Name},
+    sharing::Holder,
     subjects::{Route, Service},
 };
 use kairo_proto::Body;
@@ -99,14 +100,15 @@ pub trait Ingest: Clone + Sized + Send + Sync {
     /// window. The read model knows what was said longer ago; that it cannot say stops nobody.
     fn known(&self, gateway: &Gateway, id: &str) -> impl Future<Output = Option<(Uuid, u64)>> + Send {
         let event_id = event_id::<Self>(self.user(), id);
-        async move { Some((event_id, sequence_of(gateway, event_id).await?)) }
+        async move { Some((event_id, sequence_of(gateway, self.user(), event_id).await?)) }
     }
 }
 
 /// Where the event that entered with this id stands, as far as the read model knows.
-async fn sequence_of(gateway: &Gateway, event_id: Uuid) -> Option<u64> {
+async fn sequence_of(gateway: &Gateway, user: &Name, event_id: Uuid) -> Option<u64> {
     let query = EventsQuery { correlation: Some(event_id), limit: 1, ..EventsQuery::default() };
-    let events = async { gateway.read_model.snapshot().await?.events(&query).await };
+    let model = gateway.read_model.for_holder(Holder::user(user.as_str()));
+    let events = async { model.snapshot().await?.events(&query).await };
     let first = query::at_once(gateway, events).await?.into_iter().next()?;
     (first.event_id == event_id).then_some(first.sequence)
 }

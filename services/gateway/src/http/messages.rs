@@ -9,6 +9,7 @@ use kairo_core::{
     envelope::Modality,
     ids::Name,
     media,
+    sharing::Holder,
     subjects::{Route, USER_MESSAGE},
     vocabulary::{ENVIRONMENT, STATES},
 };
@@ -204,7 +205,8 @@ impl Ingest for Message {
             Found::Never => return None,
             Found::Unknown => {}
         }
-        let known = gateway.read_model.message(self.user.as_str(), id);
+        let model = gateway.read_model.for_holder(Holder::user(self.user.as_str()));
+        let known = model.message(self.user.as_str(), id);
         query::at_once(gateway, known).await.flatten().map(|known| (known.event_id, known.sequence))
     }
 }

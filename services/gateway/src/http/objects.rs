@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use kairo_core::media;
+use kairo_core::{media, sharing::places::Permit};
 use kairo_proto::v1::Part;
 use serde::Serialize;
 
@@ -41,10 +41,22 @@ pub async fn post(
     request: Request,
 ) -> Result<(StatusCode, Json<Stored>), Problem> {
     let media_type = media_type(request.headers()).ok_or_else(Problem::unsupported_part_type)?;
-    let _permit = gateway.transfer_permit(&caller)?;
-    let bytes = body::read(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
-    let part = store(&gateway, &caller, caller.user(), media_type, &bytes, "body").await?;
+    let permit = gateway.transfer_permit(&caller)?;
+    let storing = async {
+        let bytes = body::read(request.into_body(), gateway.config.max_part_bytes, "gateway.max_part_bytes").await?;
+        store(&gateway, &caller, caller.user(), media_type, &bytes, "body").await
+    };
+    let part = while_held(&permit, storing).await?;
     Ok((StatusCode::CREATED, Json(part.into())))
+}
+
+/// What comes of a transfer, unless its place is taken back for somebody who has fewer.
+async fn while_held<T>(permit: &Permit, transfer: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+    tokio::select! {
+        biased;
+        moved = transfer => moved,
+        () = permit.revoked() => Err(Problem::too_many_at_once("others are owed one of gateway.max_transfers who have fewer")),
+    }
 }
 
 /// Keeps bytes that `field` of a request brings, if they are what they are said to be.
@@ -78,9 +90,9 @@ pub async fn get(
     Extension(caller): Extension<Caller>,
     Path(digest): Path<String>,
 ) -> Result<Response, Problem> {
-    let _permit = gateway.transfer_permit(&caller)?;
+    let permit = gateway.transfer_permit(&caller)?;
     // It may have been stored when more was taken.
-    let found = gateway.objects.get(&digest, u64::MAX).await?;
+    let found = while_held(&permit, async { Ok(gateway.objects.get(&digest, u64::MAX).await?) }).await?;
     let (part, bytes) = found.ok_or_else(|| Problem::not_found("there is no object of this digest"))?;
     let media_type = media::known(&part.media_type).unwrap_or("application/octet-stream");
     let tag = HeaderValue::try_from(format!("\"{}\"", part.digest)).unwrap_or(HeaderValue::from_static("W/\"\""));

@@ -11,6 +11,7 @@ use axum::{
     http::{HeaderName, HeaderValue, header, request::Parts},
     response::{IntoResponse, Response},
 };
+use kairo_core::sharing::Holder;
 use kairo_read_model::{NotFresh, Snapshot};
 use serde::Serialize;
 use url::form_urlencoded;
@@ -27,6 +28,8 @@ pub const POSITION: HeaderName = HeaderName::from_static("kairo-position");
 /// The header of a request that stands for the field `at_least`.
 pub const AT_LEAST: &str = "Kairo-At-Least";
 const SEQUENCE: &str = "a sequence";
+/// Whoever asks where nobody was let in.
+const NOBODY: &str = "nobody";
 
 /// A request that is answered from the read model.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub struct Asked {
     at_least: u64,
     /// How long to wait for it.
     wait: Duration,
+    /// Who asks.
+    holder: Holder,
     /// What is wrong with these fields.
     errors: Vec<FieldError>,
 }
@@ -46,7 +51,9 @@ impl FromRequestParts<Gateway> for Asked {
 
     async fn from_request_parts(parts: &mut Parts, gateway: &Gateway) -> Result<Self, Infallible> {
         let header = parts.headers.get(AT_LEAST).map(|sequence| sequence.to_str().unwrap_or("unreadable"));
-        Ok(Self::of(parts.uri.query(), header, &gateway.config))
+        let holder = parts.extensions.get::<Holder>().cloned();
+        let asked = Self::of(parts.uri.query(), header, &gateway.config);
+        Ok(Self { holder: holder.unwrap_or(asked.holder), ..asked })
     }
 }
 
@@ -72,6 +79,7 @@ impl Asked {
             // Who names two wants both.
             at_least: at_least.max(named.flatten()).unwrap_or(0),
             wait: Duration::from_millis(wait.unwrap_or(longest)),
+            holder: Holder::of(NOBODY),
             errors: fields.complete(|| Some(())).map_or_else(|problem| problem.errors, |()| Vec::new()),
         }
     }
@@ -97,19 +105,27 @@ impl Asked {
         (self.at_least, self.wait)
     }
 
+    /// Who asks, of those who have a share of the read model's connections.
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
     /// What the answer is read from, once that is as fresh as it has to be.
     pub async fn snapshot(&self, gateway: &Gateway) -> Result<Snapshot, Problem> {
         if self.at_least == 0 {
-            return query::answered(gateway, gateway.read_model.snapshot()).await;
+            let model = gateway.read_model.for_holder(self.holder.clone());
+            return query::answered(gateway, model.snapshot()).await;
         }
-        at_least(gateway, self.at_least, self.wait).await
+        at_least(gateway, &self.holder, self.at_least, self.wait).await
     }
 }
 
-/// The read model once it takes account of the message of this sequence, which is waited for no longer than `wait`.
-pub async fn at_least(gateway: &Gateway, sequence: u64, wait: Duration) -> Result<Snapshot, Problem> {
+/// The read model, for whoever asks, once it takes account of the message of this sequence, which is waited for no longer than
+/// `wait`.
+pub async fn at_least(gateway: &Gateway, holder: &Holder, sequence: u64, wait: Duration) -> Result<Snapshot, Problem> {
     let limit = wait + Duration::from_millis(gateway.config.query_timeout_ms);
-    within(gateway, limit, gateway.read_model.at_least(sequence, wait)).await
+    let model = gateway.read_model.for_holder(holder.clone());
+    within(gateway, limit, model.at_least(sequence, wait)).await
 }
 
 /// What is answered as fresh as it was to be, if it is in time.

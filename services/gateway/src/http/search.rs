@@ -28,7 +28,8 @@ pub async fn get(State(gateway): State<Gateway>, asked: Asked) -> Result<Answer<
     let query = asked.read(read)?;
     let (sequence, wait) = asked.wanted();
     let limit = wait + Duration::from_millis(gateway.config.query_timeout_ms);
-    let answer = within(&gateway, limit, gateway.search.search(&query, sequence, wait)).await?;
+    let search = gateway.search.for_holder(asked.holder().clone());
+    let answer = within(&gateway, limit, search.search(&query, sequence, wait)).await?;
     Ok(Answer::at(answer.position, answer))
 }
 

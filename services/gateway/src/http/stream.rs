@@ -15,7 +15,7 @@ use axum::{
 use futures::{StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{Gateway, answer::Told};
 use crate::{
@@ -38,7 +38,7 @@ pub async fn get(
 ) -> Result<Response, Problem> {
     let last_event_id = headers.get("last-event-id").map(|id| id.to_str().unwrap_or("unreadable"));
     let wish = read(query.as_deref(), last_event_id)?;
-    let mut shown = open(&gateway, caller, wish, event).await?;
+    let (mut shown, _) = open(&gateway, caller, wish, event).await?;
     // Until somebody else comes back to it.
     let kept = AbortOnDropHandle::new(tokio::spawn(kept(stay)));
     let shown = stream::poll_fn(move |context| shown.poll_recv(context)).map(Ok::<_, Infallible>).take_until(kept);
@@ -46,27 +46,29 @@ pub async fn get(
     Ok(Sse::new(shown).keep_alive(heartbeat).into_response())
 }
 
-/// Shows a caller what it wishes, in the form that `frame` gives it, until it has gone, its key ends or the gateway stops.
+/// Shows a caller what it wishes, in the form that `frame` gives it, until it has gone, its key ends, its place is taken back or
+/// the gateway stops. What comes besides is cancelled when its place was taken back.
 pub async fn open<T: Send + 'static>(
     gateway: &Gateway,
     caller: Caller,
     wish: Wish,
     frame: impl Fn(Shown<'_>) -> T + Clone + Send + 'static,
-) -> Result<mpsc::Receiver<T>, Problem> {
-    let permit = gateway.stream_permit(&caller)?;
+) -> Result<(mpsc::Receiver<T>, CancellationToken), Problem> {
+    let permit = gateway.stream_permit(&caller, None)?;
     let watch = Watch::begin(gateway, &caller, wish, frame).await?;
     let (client, shown) = mpsc::channel(gateway.config.stream_buffer);
-    let shutdown = gateway.shutdown.clone();
+    let (shutdown, revoked) = (gateway.shutdown.clone(), permit.revocation());
     tokio::spawn(async move {
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = caller.ended() => {}
+            () = permit.revoked() => {}
             () = watch.forward(client) => {}
         }
         // The stream counts for as long as it lives.
         drop(permit);
     });
-    Ok(shown)
+    Ok((shown, revoked))
 }
 
 /// Keeps the ticket of a stream that was opened with one.

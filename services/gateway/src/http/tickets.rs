@@ -16,8 +16,7 @@ use url::form_urlencoded;
 use super::{Gateway, endpoints::STREAM};
 use crate::{
     auth::{
-        Caller,
-        limits::Whose,
+        Caller, limits,
         tickets::{Stay, Use},
     },
     problem::Problem,
@@ -63,7 +62,7 @@ impl Shown {
     /// Uses the ticket: who it stands for, and how its stream is kept.
     pub async fn take(self, gateway: &Gateway, peer: SocketAddr) -> Result<(Caller, Option<Stay>), Problem> {
         // Who it is of is known only when it has been looked up, which must not be had for nothing.
-        gateway.limits.count(Whose::peer(peer.ip())).map_err(Problem::too_many_requests)?;
+        gateway.limits.count(&limits::peer(peer.ip())).map_err(Problem::too_many_requests)?;
         let now = Timestamp::now();
         let taken = gateway.tickets.take(&self.ticket, &self.used, now).await?.ok_or_else(Problem::unauthorized)?;
         let caller =

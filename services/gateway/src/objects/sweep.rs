@@ -4,7 +4,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use jiff::Timestamp;
-use kairo_core::{bus::objects::Kept, ids::Name};
+use kairo_core::{bus::objects::Kept, ids::Name, sharing::Holder};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
@@ -65,7 +65,8 @@ async fn remove_unnamed(gateway: &Gateway, these: impl Fn(&Kept) -> bool) -> Res
 /// young first, and it will not be removed as it was.
 async fn unnamed<'k>(gateway: &Gateway, batch: &'k [Kept]) -> Result<Vec<&'k Kept>, Problem> {
     let end = end_of_log(&gateway.bus).await?;
-    let snapshot = at_least(gateway, end, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
+    let snapshot =
+        at_least(gateway, &Holder::of("sweep"), end, Duration::from_millis(gateway.config.freshness_wait_ms)).await?;
     let digests: Vec<String> = batch.iter().map(|kept| kept.digest.clone()).collect();
     let named = query::answered(gateway, snapshot.named_objects(&digests)).await?;
     let named: HashSet<String> = named.into_iter().collect();

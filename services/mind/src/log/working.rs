@@ -151,7 +151,7 @@ impl Log {
         }
         self.remove(&observed);
         if self.state.work_follows(decided.sequence) {
-            self.put(Ahead { sequence: decided.sequence, record: Some(decided) });
+            self.put(Ahead { sequence: decided.sequence, record: Some(decided), user: None });
         }
         Ok(())
     }

@@ -121,7 +121,8 @@ impl MemorySearch {
     async fn search(&self, args: Args, ctx: &CallContext) -> CallResult {
         let query = self.query(args, ctx)?;
         let role = self.read_model.role();
-        let snapshot = self.read_model.at_least(ctx.decision_sequence, self.wait).await;
+        let model = self.read_model.for_holder(ctx.holder());
+        let snapshot = model.at_least(ctx.decision_sequence, self.wait).await;
         let snapshot = snapshot.map_err(|error| not_fresh(error, &role))?;
         let found = snapshot.memories(&query).await.map_err(|error| unanswered(&error, &role))?;
         drop(snapshot);

@@ -107,7 +107,7 @@ async fn arguments_are_checked_before_the_call() {
 /// One call, and its late answer, if one came.
 async fn with_late(behavior: Behavior) -> (ToolErrorKind, Option<CallResult>) {
     let toolbox = toolbox(1, behavior).await;
-    let admission = toolbox.admit("s.tool", json!({})).await.unwrap();
+    let admission = toolbox.admit(&context().holder(), "s.tool", json!({})).await.unwrap();
     let outcome = toolbox.carry_out(admission, context()).await;
     let late = match outcome.late {
         Some(late) => late.come().await.map(|(answer, _)| answer),
@@ -210,4 +210,33 @@ async fn a_wrong_configuration_is_refused() {
         Toolbox::start(&config, Vec::new()).await,
         Err(ToolboxError::Configuration(mistakes)) if mistakes.len() == 1
     ));
+}
+
+/// What one user's calls leave of the places is there for another's at once.
+#[tokio::test(start_paused = true)]
+async fn calls_of_one_user_leave_places_to_the_others() {
+    let toolbox = Arc::new(
+        toolbox(4, |ctx| {
+            Box::pin(async move {
+                match ctx.user.as_deref() {
+                    Some("flood") => std::future::pending().await,
+                    _ => Ok(json!("done")),
+                }
+            })
+        })
+        .await,
+    );
+    let flood: Vec<_> = (0..20)
+        .map(|_| {
+            let (toolbox, context) = (toolbox.clone(), CallContext { user: Some("flood".to_owned()), ..context() });
+            tokio::spawn(async move { toolbox.call("s.tool", json!({}), context).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    assert_eq!(toolbox.places.held(), 3);
+    for _ in 0..4 {
+        let called = toolbox.call("s.tool", json!({}), context());
+        assert_eq!(tokio::time::timeout(Duration::from_secs(1), called).await.expect("it waits"), Ok(json!("done")));
+    }
+    flood.iter().for_each(tokio::task::JoinHandle::abort);
 }

@@ -13,9 +13,12 @@ const AGAIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Pressure {
     limit: usize,
-    /// When each was last announced as congested.
-    said: BTreeMap<Queue, Instant>,
+    /// When each was last announced as congested, and from how much on.
+    said: BTreeMap<Queue, (Instant, usize)>,
 }
+
+/// A queue that is congested: what waits in it, and how much may.
+pub type Over = (Queue, usize, usize);
 
 /// What is to be said of a queue: how congested it is, or that it is no longer.
 pub type Announcement = (Queue, Option<Congestion>);
@@ -26,27 +29,28 @@ impl Pressure {
         Self { limit, said: BTreeMap::new() }
     }
 
-    pub fn is_over(&self, waiting: usize) -> bool {
-        waiting > self.limit
+    /// How much may wait in a queue that is shared.
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
-    /// What to say now: `over` are the queues over the limit and what waits in them, `waiting` tells of any other.
+    /// What to say now: `over` are the queues over their limits, `waiting` tells what waits in any other.
     pub fn look(
         &mut self,
-        over: impl IntoIterator<Item = (Queue, usize)>,
+        over: impl IntoIterator<Item = Over>,
         waiting: impl Fn(&Queue) -> usize,
         now: Instant,
     ) -> Vec<Announcement> {
         let mut announcements = Vec::new();
-        for (queue, pending) in over {
-            let is_due = self.said.get(&queue).is_none_or(|said| now.duration_since(*said) >= AGAIN);
+        for (queue, pending, limit) in over {
+            let is_due = self.said.get(&queue).is_none_or(|(said, _)| now.duration_since(*said) >= AGAIN);
             if is_due {
-                self.said.insert(queue.clone(), now);
-                let congestion = Congestion { pending: pending as u64, limit: self.limit as u64 };
+                self.said.insert(queue.clone(), (now, limit));
+                let congestion = Congestion { pending: pending as u64, limit: limit as u64 };
                 announcements.push((queue, Some(congestion)));
             }
         }
-        let relieved = self.said.extract_if(.., |queue, _| waiting(queue) <= self.limit / 2);
+        let relieved = self.said.extract_if(.., |queue, (_, limit)| waiting(queue) <= *limit / 2);
         announcements.extend(relieved.map(|(queue, _)| (queue, None)));
         announcements
     }
@@ -59,10 +63,10 @@ mod tests {
 
     #[test]
     fn a_queue_is_announced_again_while_it_is_congested_and_withdrawn_at_half() {
-        let queue = Queue { agent: Name::parse("busy").unwrap(), user: None };
+        let queue = Queue::of(&Name::parse("busy").unwrap());
         let (mut pressure, now) = (Pressure::new(10), Instant::now());
         let mut look = |waiting: usize, at: Duration| {
-            let over = (waiting > 10).then(|| (queue.clone(), waiting));
+            let over = (waiting > 10).then(|| (queue.clone(), waiting, 10));
             let told = pressure.look(over, |_| waiting, now + at);
             told.into_iter().map(|(_, congestion)| congestion.map(|it| it.pending)).collect::<Vec<_>>()
         };

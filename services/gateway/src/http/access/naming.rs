@@ -12,7 +12,10 @@ use serde_json::value::RawValue;
 use url::form_urlencoded;
 
 use super::openai;
-use crate::{auth::Caller, problem::Problem};
+use crate::{
+    auth::{Caller, limits::Dealing},
+    problem::Problem,
+};
 
 /// What is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,23 +61,31 @@ pub fn in_request(whom: Whom, pattern: &str, uri: &Uri) -> Vec<String> {
     in_path.chain(in_query.map(|(_, value)| value.into_owned())).collect()
 }
 
-/// Holds a limited key to what a body names. One that is no JSON object, or names nobody, is for the endpoint to judge.
+/// Holds a limited key to what a body names, and counts the request as that of the user whom it names. One that is no JSON
+/// object, or names nobody, is for the endpoint to judge.
 ///
 /// # Errors
-/// Where it names somebody else.
+/// Where it names somebody else, or somebody who has asked too often.
 pub fn hold_body(extensions: &Extensions, body: &[u8]) -> Result<(), Problem> {
-    let Some(caller) = extensions.get::<Caller>().filter(|it| it.agents().is_some() || it.user().is_some()) else {
+    let caller = extensions.get::<Caller>().filter(|it| it.agents().is_some() || it.user().is_some());
+    let dealing = extensions.get::<Dealing>();
+    if caller.is_none() && dealing.is_none() {
         return Ok(());
-    };
+    }
     // What clients of OpenAI call a user is another thing, and is looked at there.
     if extensions.get::<MatchedPath>().is_some_and(|route| openai::is_theirs(route.as_str())) {
         return Ok(());
     }
     // Of a field that is given twice, the last one counts, as it does for endpoints.
     let Ok(fields) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(body) else { return Ok(()) };
-    for whom in [Whom::Agent, Whom::User] {
-        let given = fields.get(whom.field()).and_then(|value| serde_json::from_str::<String>(value.get()).ok());
-        given.map_or(Ok(()), |given| whom.hold(caller, Some(&given)))?;
+    let given = |whom: Whom| serde_json::from_str::<String>(fields.get(whom.field())?.get()).ok();
+    if let Some(dealing) = dealing {
+        dealing.count(given(Whom::User).as_deref())?;
+    }
+    for (whom, caller) in [Whom::Agent, Whom::User].into_iter().zip([caller, caller]) {
+        if let (Some(caller), Some(given)) = (caller, given(whom)) {
+            whom.hold(caller, Some(&given))?;
+        }
     }
     Ok(())
 }

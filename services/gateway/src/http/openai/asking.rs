@@ -211,7 +211,8 @@ impl Asking<'_> {
             Found::At(_) => true,
             Found::Never => false,
             Found::Unknown => {
-                let known = self.gateway.read_model.message(self.user.as_str(), message_id);
+                let model = self.gateway.read_model_for(self.caller, Some(self.user.as_str()));
+                let known = model.message(self.user.as_str(), message_id);
                 query::at_once(self.gateway, known).await.flatten().is_some()
             }
         }

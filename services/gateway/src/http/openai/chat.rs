@@ -25,12 +25,14 @@ use super::{
     request::{self, Chat},
 };
 use crate::{
-    auth::Caller,
+    auth::{Caller, limits::Dealing},
     fields::{CLIENT_ID, NAME, client_id},
     problem::Problem,
     state::Gateway,
 };
 
+/// Why an answer is no longer waited for.
+const CROWDED: &str = "others are owed one of gateway.max_streams who have fewer";
 const USER: HeaderName = HeaderName::from_static("kairo-user");
 const THREAD: HeaderName = HeaderName::from_static("kairo-thread");
 const ASIDE: HeaderName = HeaderName::from_static("kairo-aside");
@@ -52,6 +54,7 @@ pub async fn post(
     request: Request,
 ) -> Result<Response, Error> {
     let headers = request.headers().clone();
+    let dealing = request.extensions().get::<Dealing>().cloned();
     let body = body::within(request, gateway.config.openai_max_body_bytes, "gateway.openai_max_body_bytes").await?;
     let chat = request::read(&body, &gateway.config)?;
     let user = user(&headers, &chat, &caller)?;
@@ -60,7 +63,10 @@ pub async fn post(
     // Before it is said whether there is such an agent.
     caller.act_on_agent(Some(&chat.model))?;
     let (name, agent) = models::find(&gateway, &chat.model).await?;
-    let permit = gateway.stream_permit(&caller)?;
+    if let Some(dealing) = dealing {
+        dealing.count(Some(user.as_str()))?;
+    }
+    let permit = gateway.stream_permit(&caller, Some(user.as_str()))?;
     let may_bring = gateway.conversations.may_bring(&gateway.bus).await.map_err(Problem::from)?;
     if !may_bring {
         refuse_newer(&chat)?;
@@ -98,13 +104,18 @@ pub async fn post(
         tokio::spawn(async move {
             tokio::select! {
                 () = client.closed() => {}
+                () = permit.revoked() => {}
                 () = waiting.stream(&gateway, &caller, &answer, include_usage, &client) => {}
             }
             drop(permit);
         });
         Sse::new(shown(chunks)).keep_alive(KeepAlive::new().interval(heartbeat)).into_response()
     } else {
-        let reply = waiting.whole(&gateway, &caller).await?;
+        let reply = tokio::select! {
+            biased;
+            reply = waiting.whole(&gateway, &caller) => reply?,
+            () = permit.revoked() => return Err(Problem::too_many_at_once(CROWDED).into()),
+        };
         Json(answer.whole(&reply, waiting.turn.tokens())).into_response()
     };
     if let Ok(thread) = HeaderValue::from_str(&thread) {

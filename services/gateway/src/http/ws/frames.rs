@@ -37,6 +37,19 @@ pub enum Received {
     Ping,
 }
 
+impl Received {
+    /// The user whom a frame speaks for.
+    pub fn user(&self) -> Option<&str> {
+        match self {
+            Self::Message(message) => Some(message.user().as_str()),
+            Self::Choice(choice) => Some(choice.user().as_str()),
+            Self::Approval(approval) => Some(approval.user().as_str()),
+            Self::Command(command) => Some(command.user().as_str()),
+            Self::Subscribe(_) | Self::Unsubscribe | Self::Ping => None,
+        }
+    }
+}
+
 /// What the client calls that which a frame is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct About {

@@ -28,6 +28,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval_at, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Gateway,
@@ -35,7 +36,7 @@ use super::{
     span::traceparent,
 };
 use crate::{
-    auth::{Caller, Scope, limits::Whose},
+    auth::{Caller, Scope},
     problem::Problem,
     watch::Wish,
 };
@@ -54,6 +55,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const STOPPING: &str = "the gateway is stopping; connect again and subscribe after the last place that was seen";
 const REFUSED: &str = "the API key was revoked or has expired";
 const SILENT: &str = "the client did not answer pings, or does not read";
+const CROWDED: &str = "others are owed a stream who have fewer; close some, and connect again later";
 const UNREADABLE: &str = "a frame could not be read: frames are text, JSON, and at most max_frame_bytes long";
 
 pub async fn get(
@@ -64,26 +66,34 @@ pub async fn get(
 ) -> Result<Response, Problem> {
     let upgrade = upgrade
         .map_err(|rejection| Problem::malformed(format!("connect with a WebSocket: {}", rejection.body_text())))?;
-    let permit = gateway.stream_permit(&caller)?;
+    let permit = gateway.stream_permit(&caller, None)?;
     let largest = gateway.config.max_body_bytes * READ_FACTOR;
     let traceparent = traceparent(&headers);
     let upgrade = upgrade.protocols([PROTOCOL]).max_message_size(largest).max_frame_size(largest);
     Ok(upgrade.on_upgrade(async move |socket| {
-        serve(socket, gateway, caller, traceparent).await;
+        let crowded = permit.revocation().child_token();
+        serve(socket, gateway, caller, traceparent, crowded).await;
         // The connection counts for as long as it lives.
         drop(permit);
     }))
 }
 
 /// Serves one client to its end, or that of the gateway.
-async fn serve(socket: WebSocket, gateway: Gateway, caller: Caller, traceparent: Option<String>) {
+async fn serve(
+    socket: WebSocket,
+    gateway: Gateway,
+    caller: Caller,
+    traceparent: Option<String>,
+    crowded: CancellationToken,
+) {
     let (mut sink, mut source) = socket.split();
     let (client, frames) = mpsc::channel(gateway.config.stream_buffer);
     let heartbeat = Duration::from_millis(gateway.config.heartbeat_ms);
-    let subscriptions = Subscriptions::new(gateway.config.ws_subscriptions);
+    let subscriptions = Subscriptions::new(gateway.config.ws_subscriptions, crowded.clone());
     let mut connection = Connection { gateway, caller, traceparent, client, subscriptions };
     let ended = tokio::select! {
         Err(ended) = connection.listen(&mut source, heartbeat * SILENT_HEARTBEATS) => ended,
+        () = crowded.cancelled() => Ended::Crowded,
         () = write(&mut sink, frames, heartbeat) => return,
     };
     let (code, reason) = match ended {
@@ -91,6 +101,7 @@ async fn serve(socket: WebSocket, gateway: Gateway, caller: Caller, traceparent:
         Ended::Stopping => (close_code::AWAY, STOPPING),
         Ended::Refused => (close_code::POLICY, REFUSED),
         Ended::Silent => (close_code::POLICY, SILENT),
+        Ended::Crowded => (close_code::AGAIN, CROWDED),
         Ended::Unreadable => (close_code::POLICY, UNREADABLE),
     };
     let last_words =
@@ -130,6 +141,8 @@ enum Ended {
     /// The key is no longer in force.
     Refused,
     Silent,
+    /// A place of it, or of one of its subscriptions, was taken back for somebody who has fewer.
+    Crowded,
     Unreadable,
 }
 
@@ -185,8 +198,8 @@ impl Connection {
             frames::read(frame, limits)
         };
         // A frame is a request like any other.
-        let counted = Whose::of(&self.caller).map_or(Ok(()), |whose| self.gateway.limits.count(whose));
-        let received = counted.map_err(Problem::too_many_requests).and(received);
+        let user = received.as_ref().ok().and_then(Received::user);
+        let received = self.gateway.limits.count_caller(&self.caller, user).and(received);
         let id = about.id.clone().unwrap_or_default();
         let done = match received {
             Err(problem) => Err(problem),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use axum::extract::ws::Message;
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::frames::Sent;
 use crate::{
@@ -20,11 +20,13 @@ pub struct Subscriptions {
     /// How many there may be.
     most: usize,
     watches: HashMap<String, AbortOnDropHandle<()>>,
+    /// Cancelled when the place of one is taken back: all end then, with the connection.
+    crowded: CancellationToken,
 }
 
 impl Subscriptions {
-    pub fn new(most: usize) -> Self {
-        Self { most, watches: HashMap::new() }
+    pub fn new(most: usize, crowded: CancellationToken) -> Self {
+        Self { most, watches: HashMap::new(), crowded }
     }
 
     /// Begins to show what is wished for to the client, which is told first where that begins.
@@ -45,8 +47,17 @@ impl Subscriptions {
         }
         let name = id.clone();
         let frame = move |shown: Shown<'_>| Message::Text(Sent::shown(&name, shown).to_json().into());
+        // It costs what a stream does, and counts as one.
+        let permit = gateway.stream_permit(caller, None)?;
         let watch = Watch::begin(gateway, caller, wish, frame).await?;
-        self.watches.insert(id, AbortOnDropHandle::new(tokio::spawn(watch.forward(client.clone()))));
+        let (client, crowded) = (client.clone(), self.crowded.clone());
+        let forwarding = async move {
+            tokio::select! {
+                () = permit.revoked() => crowded.cancel(),
+                () = watch.forward(client) => {}
+            }
+        };
+        self.watches.insert(id, AbortOnDropHandle::new(tokio::spawn(forwarding)));
         Ok(())
     }
 

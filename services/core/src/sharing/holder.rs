@@ -1,0 +1,45 @@
+//! Whose places, requests and messages are counted together.
+
+use std::sync::Arc;
+
+/// Somebody who has a share of their own and, where they stand for many, one of those.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holder {
+    group: Arc<str>,
+    /// None where nobody within the group is told apart.
+    member: Option<Arc<str>>,
+}
+
+impl Holder {
+    /// Somebody who stands for nobody else.
+    pub fn of(group: impl Into<Arc<str>>) -> Self {
+        Self { group: group.into(), member: None }
+    }
+
+    /// One of the many that a group stands for. Those that are not named are one together.
+    #[must_use]
+    pub fn member(self, name: Option<&str>) -> Self {
+        Self { member: Some(Arc::from(name.unwrap_or_default())), ..self }
+    }
+
+    /// A user, by whatever way they come.
+    pub fn user(name: &str) -> Self {
+        Self::of(format!("user {name}"))
+    }
+
+    /// A user, on whose behalf an agent does something, or the agent where it does so on nobody's.
+    pub fn on_behalf(user: Option<&str>, agent: &str) -> Self {
+        match user.filter(|user| !user.is_empty()) {
+            Some(user) => Self::user(user),
+            None => Self::of(format!("agent {agent}")),
+        }
+    }
+
+    pub(super) fn group(&self) -> &Arc<str> {
+        &self.group
+    }
+
+    pub(super) fn member_name(&self) -> Option<&Arc<str>> {
+        self.member.as_ref()
+    }
+}

@@ -1,0 +1,308 @@
+//! Who holds which places, and who waits for some. Pure but for telling those who wait.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{NoPlace, Permit};
+use crate::sharing::{Holder, owed, part};
+
+type Name = Arc<str>;
+/// Of a group, or of one of those that it stands for.
+type MemberName = Option<Name>;
+
+#[derive(Debug)]
+pub struct State {
+    all: usize,
+    each: usize,
+    used: usize,
+    groups: HashMap<Name, Group>,
+    /// Counts up with every place that is given.
+    given: u64,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    held: usize,
+    served: u64,
+    members: HashMap<MemberName, Member>,
+}
+
+#[derive(Debug, Default)]
+struct Member {
+    held: usize,
+    /// When they were given one last.
+    served: u64,
+    waiting: VecDeque<Waiter>,
+    /// Places that may be taken back, the newest last.
+    revocable: Vec<Place>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    places: usize,
+    tell: oneshot::Sender<Permit>,
+}
+
+/// Places that were given together.
+#[derive(Clone, Debug)]
+pub struct Place {
+    number: u64,
+    holder: Holder,
+    places: usize,
+    revoked: Option<CancellationToken>,
+}
+
+/// A place for somebody who waits.
+pub struct Given {
+    pub place: Place,
+    pub tell: oneshot::Sender<Permit>,
+}
+
+impl Place {
+    pub fn revoked(&self) -> Option<&CancellationToken> {
+        self.revoked.as_ref()
+    }
+
+    fn is_revoked(&self) -> bool {
+        self.revoked.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+}
+
+/// What a holder has, and how much of it at most.
+struct Standing {
+    /// What their group holds, is owed, and may hold.
+    group: usize,
+    owed_to_group: usize,
+    allowed: usize,
+    /// What they hold of it, are owed, and may hold.
+    own: usize,
+    owed_to_member: usize,
+    most: usize,
+}
+
+impl Standing {
+    fn may_grow(&self) -> bool {
+        self.group < self.allowed && self.own < self.most
+    }
+}
+
+impl Group {
+    fn is_idle(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// How many of the group's `allowed` places a member may hold. Where nobody within is told apart, all of them.
+    fn part_of(&self, name: &MemberName, allowed: usize) -> usize {
+        let held = self.members.get(name).map_or(0, |member| member.held);
+        match name {
+            Some(_) => part(allowed, self.held - held),
+            None => allowed,
+        }
+    }
+}
+
+impl State {
+    pub fn new(all: usize, each: usize) -> Self {
+        Self { all, each, used: 0, groups: HashMap::new(), given: 0 }
+    }
+
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    pub fn free(&self) -> usize {
+        self.all.saturating_sub(self.used)
+    }
+
+    /// How many places a group may hold now.
+    fn allowed(&self, group: &Group) -> usize {
+        part(self.all, self.used - group.held).min(self.each)
+    }
+
+    /// Whether so many more are within the part of a holder. The first of somebody always are, however many that takes.
+    fn is_within_part(&self, holder: &Holder, places: usize) -> bool {
+        let Some(group) = self.groups.get(holder.group()).filter(|group| group.held > 0) else { return true };
+        let allowed = self.allowed(group);
+        let name = holder.member_name().cloned();
+        let member = group.members.get(&name).map_or(0, |member| member.held);
+        group.held + places <= allowed && (member == 0 || member + places <= group.part_of(&name, allowed))
+    }
+
+    /// A place at once. Who has less than their equal share needs to keep to no part of places that can be taken back, and where
+    /// there is none is given one that is.
+    pub fn take(&mut self, holder: &Holder, revoked: Option<CancellationToken>) -> Result<Place, NoPlace> {
+        let standing = self.standing(holder);
+        if self.free() > 0 && (self.is_within_part(holder, 1) || revoked.is_some() && standing.may_grow()) {
+            return Ok(self.give(holder, 1, revoked));
+        }
+        if let Some(taken_back) = self.to_take_back(holder, &standing) {
+            self.give_back(&taken_back);
+            if let Some(revoked) = &taken_back.revoked {
+                revoked.cancel();
+            }
+            return Ok(self.give(holder, 1, revoked));
+        }
+        Err(if self.free() > 0 || standing.group >= self.each { NoPlace::Own } else { NoPlace::All })
+    }
+
+    /// The same place, held by somebody else from here on. Where they may have none, it stays as it is.
+    pub fn pass_on(&mut self, place: &Place, holder: &Holder) -> Result<Place, NoPlace> {
+        if place.is_revoked() {
+            return Err(NoPlace::All);
+        }
+        self.give_back(place);
+        self.take(holder, place.revoked.clone()).inspect_err(|_| self.keep(place))
+    }
+
+    /// How a holder stands, and what they are owed.
+    fn standing(&self, holder: &Holder) -> Standing {
+        let group = self.groups.get(holder.group());
+        let held = group.map_or(0, |group| group.held);
+        let groups = self.groups.len() + usize::from(group.is_none());
+        let owed_to_group = owed_among(self.all, groups).min(self.each);
+        let allowed = part(self.all, self.used - held).max(owed_to_group).min(self.each);
+        let name = holder.member_name().cloned();
+        let own = group.and_then(|group| group.members.get(&name)).map_or(0, |member| member.held);
+        let members = group.map_or(1, |it| it.members.len() + usize::from(!it.members.contains_key(&name)));
+        let owed_to_member = if name.is_some() { owed_among(allowed, members) } else { allowed };
+        let part_of_member = if name.is_some() { part(allowed, held - own) } else { allowed };
+        Standing { group: held, owed_to_group, allowed, own, owed_to_member, most: owed_to_member.max(part_of_member) }
+    }
+
+    /// What is taken back for the sake of a holder who is owed a place: of whichever group holds most or, where their own has all that
+    /// it is owed, of whoever within it holds most. The newest of it.
+    fn to_take_back(&self, holder: &Holder, standing: &Standing) -> Option<Place> {
+        let Standing { group: held, owed_to_group, own, owed_to_member, most, .. } = *standing;
+        if own >= most {
+            return None;
+        }
+        if held < owed_to_group {
+            let others = self.groups.iter().filter(|(name, other)| *name != holder.group() && other.held > held + 1);
+            let newest = others.filter_map(|(_, other)| Some((other.held, newest(other, 0)?)));
+            return newest.max_by_key(|(held, _)| *held).map(|(_, place)| place);
+        }
+        let group = self.groups.get(holder.group()).filter(|_| own < owed_to_member)?;
+        newest(group, own + 1)
+    }
+
+    fn give(&mut self, holder: &Holder, places: usize, revoked: Option<CancellationToken>) -> Place {
+        self.given += 1;
+        let place = Place { number: self.given, holder: holder.clone(), places, revoked };
+        self.keep(&place);
+        place
+    }
+
+    fn keep(&mut self, place: &Place) {
+        self.used += place.places;
+        let group = self.groups.entry(place.holder.group().clone()).or_default();
+        let member = group.members.entry(place.holder.member_name().cloned()).or_default();
+        (group.served, member.served) = (place.number, place.number);
+        group.held += place.places;
+        member.held += place.places;
+        if place.revoked.is_some() {
+            member.revocable.push(place.clone());
+        }
+    }
+
+    /// What was taken back before is given back no second time.
+    pub fn give_back(&mut self, place: &Place) {
+        if place.is_revoked() {
+            return;
+        }
+        self.used -= place.places;
+        let name = place.holder.member_name().cloned();
+        if let Some(group) = self.groups.get_mut(place.holder.group()) {
+            group.held -= place.places;
+            if let Some(member) = group.members.get_mut(&name) {
+                member.held -= place.places;
+                member.revocable.retain(|other| other.number != place.number);
+            }
+        }
+        self.forget_idle(&place.holder);
+    }
+
+    fn forget_idle(&mut self, holder: &Holder) {
+        let name = holder.member_name().cloned();
+        let Some(group) = self.groups.get_mut(holder.group()) else { return };
+        if group.members.get(&name).is_some_and(|member| member.held == 0 && member.waiting.is_empty()) {
+            group.members.remove(&name);
+        }
+        if group.is_idle() {
+            self.groups.remove(holder.group());
+        }
+    }
+
+    pub fn queue(&mut self, holder: &Holder, places: usize, tell: oneshot::Sender<Permit>) {
+        let places = places.min(self.all);
+        let group = self.groups.entry(holder.group().clone()).or_default();
+        let member = group.members.entry(holder.member_name().cloned()).or_default();
+        member.waiting.push_back(Waiter { places, tell });
+    }
+
+    /// Forgets whoever of a holder waits no more.
+    pub fn leave(&mut self, holder: &Holder) {
+        let name = holder.member_name().cloned();
+        let member = self.groups.get_mut(holder.group()).and_then(|group| group.members.get_mut(&name));
+        if let Some(member) = member {
+            member.waiting.retain(|waiter| !waiter.tell.is_closed());
+        }
+        self.forget_idle(holder);
+    }
+
+    /// Gives what is free to those who wait. Who wants more than is free is waited for: who wants less does not pass.
+    pub fn serve(&mut self) -> Vec<Given> {
+        let mut served = Vec::new();
+        while let Some((holder, places)) = self.next() {
+            if places > self.free() {
+                break;
+            }
+            let name = holder.member_name().cloned();
+            let member = self.groups.get_mut(holder.group()).and_then(|group| group.members.get_mut(&name));
+            let Some(waiter) = member.and_then(|member| member.waiting.pop_front()) else { break };
+            let place = self.give(&holder, places, None);
+            served.push(Given { place, tell: waiter.tell });
+        }
+        served
+    }
+
+    /// Whose turn it is of those who wait and may have more, and how many places they want.
+    fn next(&self) -> Option<(Holder, usize)> {
+        let waiting = self.groups.iter().filter_map(|(name, group)| {
+            let members = group.members.iter().filter_map(|(member, it)| {
+                let places = it.waiting.front()?.places;
+                let holder = match member {
+                    Some(member) => Holder::of(name.clone()).member(Some(member)),
+                    None => Holder::of(name.clone()),
+                };
+                self.is_within_part(&holder, places).then_some(((it.held, it.served), (holder, places)))
+            });
+            let (_, next) = members.min_by_key(|(order, _)| *order)?;
+            Some(((group.held, group.served), next))
+        });
+        waiting.min_by_key(|(order, _)| *order).map(|(_, next)| next)
+    }
+}
+
+/// An equal share; none of somebody alone, who keeps to their part for the sake of whoever comes next.
+fn owed_among(capacity: usize, holders: usize) -> usize {
+    if holders > 1 { owed(capacity, holders) } else { 0 }
+}
+
+/// The newest place that may be taken back of whichever member holds most of those that hold more than so many.
+fn newest(group: &Group, more_than: usize) -> Option<Place> {
+    let members = group.members.values().filter(|member| member.held > more_than && !member.revocable.is_empty());
+    members.max_by_key(|member| member.held)?.revocable.last().cloned()
+}
+
+#[cfg(test)]
+impl State {
+    /// Whether nobody is remembered who neither holds nor wants anything.
+    pub fn is_forgotten(&self) -> bool {
+        self.groups.is_empty()
+    }
+}

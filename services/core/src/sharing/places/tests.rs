@@ -1,0 +1,154 @@
+use std::time::Duration;
+
+use futures::{FutureExt, future::join_all};
+
+use super::*;
+
+fn key(id: &str) -> Holder {
+    Holder::of(id)
+}
+
+fn user(key: &str, user: &str) -> Holder {
+    Holder::of(key).member(Some(user))
+}
+
+/// Takes all that the holder gets.
+fn flood(places: &Places, holder: &Holder) -> Vec<Permit> {
+    std::iter::from_fn(|| places.take_revocable(holder).ok()).collect()
+}
+
+#[test]
+fn nobody_takes_the_places_of_others() {
+    let places = Places::new(8, 8);
+    let first = flood(&places, &key("a"));
+    assert_eq!(first.len(), 6);
+    assert_eq!(places.take(&key("a")).unwrap_err(), NoPlace::Own);
+    let second = [places.take(&key("b")).unwrap(), places.take(&key("b")).unwrap()];
+    assert_eq!(places.take(&key("a")).unwrap_err(), NoPlace::All);
+    drop((first, second));
+    assert_eq!((places.held(), places.free()), (0, 8));
+    assert!(places.0.state().is_forgotten());
+}
+
+#[test]
+fn a_limit_of_each_holds_as_well() {
+    let places = Places::new(3, 2);
+    let held = [places.take(&key("a")).unwrap(), places.take(&key("a")).unwrap()];
+    assert_eq!(places.take(&key("a")).unwrap_err(), NoPlace::Own);
+    assert!(places.take(&key("b")).is_ok());
+    drop(held);
+    assert_eq!(places.held(), 0);
+}
+
+/// Whatever others hold, however many they are, who has less than their equal share is given a place.
+#[test]
+fn who_holds_less_than_their_share_is_never_refused() {
+    for floods in 1..20 {
+        let places = Places::new(100, 50);
+        let mut held: Vec<Vec<Permit>> =
+            (0..floods).map(|number| flood(&places, &key(&format!("flood {number}")))).collect();
+        let share = 100 / (floods + 1);
+        let mut own = Vec::new();
+        for number in 0..share.min(50) {
+            own.push(places.take_revocable(&key("late")).unwrap_or_else(|why| panic!("{floods} {number}: {why:?}")));
+        }
+        assert!(places.held() <= 100);
+        let revoked = held.iter().flatten().filter(|permit| permit.revoked().now_or_never().is_some()).count();
+        held.clear();
+        assert_eq!(places.held(), own.len(), "{revoked} of {floods} were given back twice or not at all");
+        assert!(own.iter().all(|permit| permit.revoked().now_or_never().is_none()));
+    }
+}
+
+#[test]
+fn users_of_one_key_have_shares_of_it() {
+    let places = Places::new(100, 40);
+    let flooded = flood(&places, &user("key", "flood"));
+    assert_eq!(flooded.len(), 30);
+    let own: Vec<Permit> = (0..20).map(|_| places.take_revocable(&user("key", "ann")).unwrap()).collect();
+    assert_eq!(places.take_revocable(&user("key", "ann")).unwrap_err(), NoPlace::Own);
+    // Another key is none the worse for it.
+    assert_eq!(flood(&places, &key("other")).len(), 40);
+    assert_eq!(flooded.iter().filter(|permit| permit.revoked().now_or_never().is_some()).count(), 10);
+    drop(own);
+}
+
+#[test]
+fn what_is_held_for_good_is_not_taken_back() {
+    let places = Places::new(2, 2);
+    let held = [places.take(&key("a")).unwrap(), places.take(&key("a")).unwrap()];
+    assert_eq!(places.take(&key("b")).unwrap_err(), NoPlace::All);
+    assert!(held.iter().all(|permit| permit.revoked().now_or_never().is_none()));
+}
+
+/// Of very many that wait for one holder, one at most goes before another holder's first.
+#[tokio::test]
+async fn holders_are_served_in_turn() {
+    let places = Places::shared(1);
+    let first = places.wait(&key("flood")).await;
+    let (order, mut served) = tokio::sync::mpsc::unbounded_channel();
+    let wait = |name: &'static str| {
+        let (places, order) = (places.clone(), order.clone());
+        async move {
+            let permit = places.wait(&key(name)).await;
+            let _ = order.send(name);
+            drop(permit);
+        }
+    };
+    let flood: Vec<_> = (0..100).map(|_| tokio::spawn(wait("flood"))).collect();
+    tokio::task::yield_now().await;
+    let late: Vec<_> = (0..2).map(|_| tokio::spawn(wait("late"))).collect();
+    tokio::task::yield_now().await;
+    drop(first);
+    join_all(flood.into_iter().chain(late)).await;
+    let served: Vec<_> = std::iter::from_fn(|| served.try_recv().ok()).collect();
+    assert_eq!(served.len(), 102);
+    assert_eq!(served[..4], ["late", "flood", "late", "flood"]);
+}
+
+/// One holder never has all of many places, so that another's first waits for nobody.
+#[tokio::test]
+async fn another_holders_first_does_not_wait() {
+    let places = Places::shared(8);
+    let own = key("flood");
+    let flood: Vec<Permit> = join_all((0..6).map(|_| places.wait(&own))).await;
+    assert!(places.wait(&key("flood")).now_or_never().is_none());
+    assert!(places.wait(&key("late")).now_or_never().is_some());
+    drop(flood);
+    assert!(places.0.state().is_forgotten());
+}
+
+#[tokio::test]
+async fn who_waits_no_more_takes_nothing() {
+    let places = Places::shared(1);
+    let held = places.wait(&key("a")).await;
+    let gone = tokio::time::timeout(Duration::from_millis(1), places.wait(&key("b"))).await;
+    assert!(gone.is_err());
+    drop(held);
+    assert!(places.wait(&key("c")).now_or_never().is_some());
+    assert!(places.0.state().is_forgotten());
+}
+
+/// Who wants many places is not passed for ever by those who want few, nor waits for more than there are.
+#[tokio::test]
+async fn many_places_are_waited_for_in_turn() {
+    let places = Places::shared(4);
+    let small = [places.wait(&key("a")).await, places.wait(&key("a")).await];
+    let other = key("b");
+    let mut large = Box::pin(places.wait_for(&other, 9));
+    assert!(futures::poll!(&mut large).is_pending());
+    assert!(places.wait(&key("a")).now_or_never().is_none());
+    drop(small);
+    assert!(large.now_or_never().is_some());
+}
+
+#[tokio::test]
+async fn it_is_known_when_all_were_given_back() {
+    let places = Places::shared(4);
+    places.returned().await;
+    let held = places.take(&key("a")).unwrap();
+    let mut returned = Box::pin(places.returned());
+    assert!(futures::poll!(&mut returned).is_pending());
+    drop(held);
+    returned.await;
+}
