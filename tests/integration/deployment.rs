@@ -200,7 +200,10 @@ fn the_configurations_of_nats_server_are_understood() {
                 false => (format!("user: {user}, password: $NATS_PASSWORD_{variable}"), "secret"),
             };
             command.env(known.split('$').next_back().unwrap(), secret);
-            assert!(users.contains(&format!("{{ {known}, permissions: $PERMISSIONS_{variable} }}")), "{folders:?}: {user}");
+            assert!(
+                users.contains(&format!("{{ {known}, permissions: $PERMISSIONS_{variable} }}")),
+                "{folders:?}: {user}"
+            );
         }
         let tested = command.output().unwrap();
         assert!(tested.status.success(), "{folders:?}: {}", String::from_utf8_lossy(&tested.stderr));
