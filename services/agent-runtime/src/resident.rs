@@ -1,19 +1,17 @@
-//! One agent in the memory of the replica that owns it; [`working`] what it works on beside its conversations.
+//! One agent in the memory of the replica that owns it; [`working`] what it works on beside its conversations,
+//! [`queueing`] who has how much waiting.
 
+mod queueing;
 mod restarting;
 mod working;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use kairo_core::{
-    bus::{
-        Bus,
-        congestion::{Of, Queue, pressure::Over, shares},
-    },
+    bus::Bus,
     hash_chain::{Content, On},
     ids::Name,
     record::{Raw, Record},
-    sharing::part,
     subjects::AGENT_DECISION,
     vocabulary::{Newer, NotUnderstood},
 };
@@ -155,26 +153,6 @@ impl Resident {
     pub fn waiting(&self) -> usize {
         let parked = self.parked.as_ref().map_or(0, |parked| parked.waiting);
         self.log.as_ref().map_or(self.held_back.len(), Log::waiting) + parked
-    }
-
-    /// What waits in a queue of this agent.
-    pub fn waiting_in(&self, queue: &Queue) -> usize {
-        match &queue.of {
-            Of::Share(user) => self.waiting_by_user().get(user.as_str()).copied().unwrap_or(0),
-            Of::Everybody | Of::Line(_) => self.waiting(),
-        }
-    }
-
-    fn waiting_by_user(&self) -> BTreeMap<Arc<str>, usize> {
-        self.log.as_ref().map(Log::waiting_by_user).unwrap_or_default()
-    }
-
-    /// Its queues that take no more, where so much may wait for it.
-    pub fn over(&self, limit: usize) -> Vec<Over> {
-        let waiting = self.waiting();
-        // Who has how many is looked at only where it may matter.
-        let by_user = if waiting > part(limit, 0) { self.waiting_by_user() } else { BTreeMap::new() };
-        shares::over(&self.name, limit, waiting, &by_user)
     }
 
     /// The first of what no snapshot can hold yet, since it was not taken in.
