@@ -30,8 +30,6 @@ use kairo_tests::login;
 use crate::{Outcome, load::Lane};
 
 pub const STREAM: &str = "FLOOR";
-/// What the subject of a turn's first message begins with.
-const FIRST: &str = "kairo.user.bench.message";
 /// How long a pull stays open, and its heartbeat, as Kairo's.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
@@ -65,12 +63,17 @@ pub async fn patterns(jetstream: &Context) -> Outcome<Vec<Pattern>> {
     for sequence in (1..=end).rev() {
         let message = log.direct_get(sequence).await?;
         patterns.push(Pattern { headers: disarmed(&message.headers), payload: message.payload });
-        if message.subject.starts_with(FIRST) {
+        if is_of_user(&message.subject) {
             break;
         }
     }
     patterns.reverse();
     Ok(patterns)
+}
+
+/// Whether it is what a user says, with which a turn begins.
+fn is_of_user(subject: &str) -> bool {
+    matches!(subject.split('.').collect::<Vec<_>>()[..], ["kairo", "user", _, "message", ..])
 }
 
 /// What a direct get tells of a message in headers that are not stored.

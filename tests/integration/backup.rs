@@ -293,7 +293,7 @@ async fn damage_is_named(world: &World, backup: &Path) {
     let manifest = backup.join("manifest.json");
     let whole = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, whole.replacen("\"first\": 1,", "\"first\": 2,", 1)).unwrap();
-    let why = refused(world, &["backup", "verify", backup.to_str().unwrap()], 1).await;
+    let why = refused(world, &["backup", "verify", backup.to_str().unwrap()], 64).await;
     assert!(why.contains("its checksum is"), "{why}");
     fs::write(&manifest, whole).unwrap();
 }

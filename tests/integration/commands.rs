@@ -216,14 +216,14 @@ async fn whoever_starts_reads_only_the_definitions_behind_those_that_are_written
 async fn permitted_as_before(world: &World) {
     let path = world.nats_folder().join("nats.conf");
     let configured = fs::read_to_string(&path).unwrap();
-    let (gateway, others) = configured.split_once("\nROUTER = {").unwrap();
+    let (gateway, others) = configured.split_once("\nPERMISSIONS_ROUTER = {").unwrap();
     let without = |text: &str, what: &str| {
         assert!(text.contains(what), "{what}");
         text.lines().filter(|line| !line.contains(what)).collect::<Vec<_>>().join("\n")
     };
     let gateway = without(gateway, "GET.KV_KAIRO_SNAPSHOTS");
     let others = without(others, "KAIRO_SNAPSHOTS.commands");
-    fs::write(&path, format!("{gateway}\nROUTER = {{{others}\n")).unwrap();
+    fs::write(&path, format!("{gateway}\nPERMISSIONS_ROUTER = {{{others}\n")).unwrap();
     let server = Pid::from_raw(world.nats.process().pid().try_into().unwrap()).unwrap();
     kill_process(server, Signal::HUP).unwrap();
     let log = world.nats_folder().join("nats.log");

@@ -293,6 +293,7 @@ async fn users_are_forgotten_one_after_the_other_and_together_whichever_server_d
     world.bus.update_value(DATA_KEYS_BUCKET, key, "{}".into(), revision).await.unwrap();
     let (status, told) = world.get("/v1/users/bob/forget").await;
     assert_eq!((status, told["step"].as_str()), (200, Some("done")), "{told}");
-    assert_eq!(world.bus.revisions(DATA_KEYS_BUCKET, key).await.unwrap().len(), 1, "it is removed");
+    let left = world.bus.revisions(DATA_KEYS_BUCKET, key).await.unwrap();
+    assert!(!left.iter().any(|raw| &raw.payload[..] == b"{}"), "it is removed");
     world.end().await;
 }

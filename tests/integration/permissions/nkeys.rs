@@ -43,10 +43,10 @@ impl Server {
         assert!(made.lines().count() == Identity::ALL.len() && made == make(folder.path()), "{made}");
         let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("deploy/nats.conf");
         let deployed = fs::read_to_string(deployed).unwrap();
-        let (before, users) = deployed.split_once("  include \"nats-permissions.conf\"\n  users: [\n").unwrap();
-        let (_, after) = users.split_once("\n  ]\n").unwrap();
+        let (before, users) = deployed.split_once("include \"nats-permissions.conf\"\n").unwrap();
+        let (_, after) = users.split_once("\n}\n").unwrap();
         let [port, monitor] = [0; 2].map(|_| free_port(None).unwrap());
-        let config = format!("{before}  include \"nats-users.conf\"\n{after}")
+        let config = format!("{before}include \"nats-users.conf\"\n{after}")
             .replace("0.0.0.0:4222", &format!("127.0.0.1:{port}"))
             .replace("0.0.0.0:8222", &format!("127.0.0.1:{monitor}"))
             .replace("/data", at("data").to_str().unwrap())

@@ -88,6 +88,13 @@ async fn publish(outside: &Stranger, body: &str) -> u64 {
     timeout(DEADLINE, acknowledged.into_future()).await.expect("no gateway answers").unwrap().sequence
 }
 
+/// The agent is there for this user, as the gateway shows it.
+async fn answers(world: &World, user: &str, text: &str) {
+    world.ask_as(user, AGENT, text).await;
+    let shown = world.shown().await;
+    assert!(shown.contains(&format!("You said: {text}")), "{shown}");
+}
+
 /// Whoever publishes says where the server's acknowledgement goes.
 #[tokio::test]
 async fn no_acknowledgement_to_another_system_gets_into_a_stream() {
@@ -118,7 +125,7 @@ async fn no_acknowledgement_to_another_system_gets_into_a_stream() {
         let last = stream.get_last_raw_message_by_subject(&subject).await;
         assert!(!last.is_ok_and(|last| acknowledged(&last.payload)), "{subject}");
     }
-    assert_eq!(world.ask_as("ann", AGENT, "are you there").await, "You said: are you there");
+    answers(&world, "ann", "are you there").await;
     world.end().await;
 }
 
@@ -147,7 +154,7 @@ async fn a_header_that_nobody_can_read_gets_no_further_than_the_entrance() {
     let all = world.bus.read(&world.bus.stored(PUSH), 0).await.unwrap().messages;
     assert_eq!(all.last().map(|raw| raw.sequence), Some(sequence));
     assert!(all.iter().all(|raw| &raw.payload[..] == b"{}"), "{all:?}");
-    assert_eq!(world.ask_as("ann", AGENT, "are you there").await, "You said: are you there");
+    answers(&world, "ann", "are you there").await;
     world.end().await;
 }
 
@@ -174,7 +181,7 @@ async fn another_system_is_told_what_is_wrong_and_cannot_make_everybody_wait() {
         plain.insert(name, headers.get(name).unwrap().clone());
     }
     jetstream.publish_with_headers(PUSH, plain, "{}".into()).await.unwrap().await.unwrap();
-    assert_eq!(world.ask_as("ann", AGENT, "are you there").await, "You said: are you there");
+    answers(&world, "ann", "are you there").await;
     // The read model has come behind it.
     world.projected().await;
     world.end().await;
@@ -288,7 +295,7 @@ async fn a_key_outlives_what_is_written_over_it() {
 async fn whatever_is_written_over_a_data_key_its_user_is_read_and_goes_on() {
     let mut world = forgetting::wanted().start().await;
     world.define(AGENT).await;
-    assert_eq!(world.ask_as("ann", AGENT, "my word is zebra").await, "You said: my word is zebra");
+    answers(&world, "ann", "my word is zebra").await;
     let jetstream = &world.bus.nats().unwrap().jetstream;
     let stream = jetstream.get_stream_no_info("KV_KAIRO_DATA_KEYS").await.unwrap();
     let first = stream.get_last_raw_message_by_subject("$KV.KAIRO_DATA_KEYS.user.ann.1").await.unwrap();
@@ -322,8 +329,8 @@ async fn whatever_is_written_over_a_data_key_its_user_is_read_and_goes_on() {
         world.stack.kill9(service, 0).await.unwrap();
         world.stack.restart(service, 0).await.unwrap();
     }
-    assert_eq!(world.ask_as("ann", AGENT, "and now").await, "You said: and now");
-    assert_eq!(world.ask_as("bob", AGENT, "I am new").await, "You said: I am new");
+    answers(&world, "ann", "and now").await;
+    answers(&world, "bob", "I am new").await;
     let shown = world.shown().await;
     for text in ["my word is zebra", "and now", "I am new"] {
         assert!(shown.contains(text), "{text} of {shown}");
@@ -385,8 +392,7 @@ async fn a_partition_stays_with_its_owner_whatever_is_copied_over_the_entry() {
     }
     stranger.client.flush().await.unwrap();
     for round in 0..3 {
-        let text = format!("round {round}");
-        assert_eq!(world.ask_as("ann", AGENT, &text).await, format!("You said: {text}"));
+        answers(&world, "ann", &format!("round {round}")).await;
     }
     world.end().await;
 }

@@ -160,7 +160,7 @@ const OPEN: &[&str] = &[
     "day", "day_ends_at", "description", "due_at", "event", "executor", "failure", "finish_reason", "fork_of", "from", "help", "holder",
     "interval", "kind", "label", "lead", "lineage",
     "media_type", "mission", "model", "module", "modules", "name", "next_at", "owner", "path", "program", "prompt", "request_digest",
-    "rrule", "runner", "since", "source_event_ids", "supervisor", "team", "tier", "time", "time_zone", "tool", "tool_choice", "tools", "trigger", "type",
+    "rrule", "runner", "signature", "since", "source_event_ids", "supervisor", "team", "tier", "time", "time_zone", "tool", "tool_choice", "tools", "trigger", "type",
     "updated_at", "user", "value",
 ];
 /// Those that are so in these messages alone.
