@@ -259,15 +259,9 @@ impl Runner {
         // What is old may be a copy that somebody published again, behind a decision that stops its calls.
         let newest = if self.is_fresh(job) { job.decision.sequence } else { job.since };
         let mut stopped = self.cancels.of(&job.agent, job.since, newest, &actions).await?;
-        stopped.extend(self.stopped_at_once(job));
+        let at_once = AgentDecision::of(&job.decision.body).into_iter().flat_map(cancels::stopped);
+        stopped.extend(at_once.filter(|call| actions.contains(call)).map(|call| (call, job.decision.sequence)));
         Ok(stopped)
-    }
-
-    /// The same of its decision alone.
-    fn stopped_at_once(&self, job: &Job<'_>) -> BTreeMap<Uuid, u64> {
-        let stopped = AgentDecision::of(&job.decision.body).into_iter().flat_map(cancels::stopped);
-        let of_job = stopped.filter(|stopped| job.calls.iter().any(|call| call.asked.action == *stopped));
-        of_job.map(|call| (call, job.decision.sequence)).collect()
     }
 
     fn is_fresh(&self, job: &Job<'_>) -> bool {

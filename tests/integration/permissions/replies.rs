@@ -170,7 +170,7 @@ async fn another_system_is_told_what_is_wrong_and_cannot_make_everybody_wait() {
     let mut headers = HeaderMap::new();
     headers.insert("ce-source", "/kairo/router");
     headers.insert("ce-specversion", "1.0");
-    headers.insert("ce-type", "kairo.system.push.v9");
+    headers.insert("ce-type", format!("{}.v9", "kairo.system.push"));
     headers.insert("ce-id", ids::entering().to_string());
     headers.insert(kairo_core::vocabulary::READER_HEADER, "999");
     headers.insert("Nats-Stream", "X");

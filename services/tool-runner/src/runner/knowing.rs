@@ -21,13 +21,6 @@ impl Runner {
             return self.known(job).await;
         }
         let mut known = Known::default();
-        // A call that runs here is looked at again when its beginning stands in the ledger. Looking twice would cost each call of a new
-        // decision a request, for the few that are stopped in between.
-        if self.is_fresh(job) && !job.calls.iter().any(|call| call.handed_over) {
-            let at_once = self.stopped_at_once(job);
-            at_once.into_keys().for_each(|action| Actions::apply(&mut known, &Fact::Canceled(action)));
-            return Ok(known);
-        }
         self.note_stopped(job, &mut known).await?;
         Ok(known)
     }

@@ -11,14 +11,14 @@ use kairo_core::{
     envelope::{Envelope, Origin},
     ids::{self, Name},
     record::{Raw, Record},
-    subjects::{AGENT_APPROVAL, AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE},
+    subjects::{AGENT_APPROVAL, AGENT_DECISION, EVENTS_STREAM, Route, Service, TOOL_INVOKE, USER_APPROVAL},
 };
 use kairo_local::{Login, NatsServer, Service as Program, Stack, Tools, Users};
 use kairo_proto::{
     Body,
     v1::{
         AgentAction, AgentApproval, AgentDecision, ApprovalRequested, DecidedEvent, ToolCall, ToolInvocation,
-        ToolInvoke, ToolResult, agent_action::Action, decided_event::Event,
+        ToolInvoke, ToolResult, UserApproval, agent_action::Action, decided_event::Event,
     },
 };
 use serde_json::{Value, json};
@@ -163,6 +163,16 @@ impl Kairo {
         let event = DecidedEvent { event_id: request.clone(), event, ..Default::default() };
         let asked_at = self.say(&AGENT_DECISION, AgentDecision { events: vec![event], ..Default::default() }).await;
         let (user, verdict) = ("ann".to_owned(), "approved".to_owned());
+        // As a gateway writes it, and as router hands it on.
+        let entered = UserApproval {
+            user: user.clone(),
+            verdict: verdict.clone(),
+            action_id: request.clone(),
+            ..Default::default()
+        };
+        let envelope = Envelope::entering(ids::entering(), Service::Gateway, Origin::User, Timestamp::now());
+        let ann = Name::parse(&user).unwrap();
+        self.bus.publish(&Outgoing::new(&USER_APPROVAL, &ann, envelope, entered)).await.unwrap();
         let approval = AgentApproval { user, verdict, action_id: request.clone(), ..Default::default() };
         self.say(&AGENT_APPROVAL, approval).await;
         (request, asked_at)
