@@ -329,7 +329,7 @@ async fn make_key(http: &reqwest::Client, gateway: &str, user: &str, limited: bo
     let wanted = json!({ "name": user, "scopes": ["read", "write"], "user": limited.then_some(user) });
     let made: Value =
         http.post(format!("{gateway}/v1/keys")).json(&wanted).send().await?.error_for_status()?.json().await?;
-    Ok(made["key"].as_str().ok_or("no key was made")?.to_owned())
+    Ok(made.get("key").and_then(Value::as_str).ok_or("no key was made")?.to_owned())
 }
 
 /// The URL of a server that takes its time.

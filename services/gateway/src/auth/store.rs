@@ -61,7 +61,7 @@ pub struct Keys {
 
 /// What an entry of the bucket says.
 enum Entry {
-    Key(Hash, Key),
+    Key(Hash, Box<Key>),
     /// Revoked, or of a gateway of another version, which may say less than the entry before.
     Ended,
     /// Not signed with a key that is configured.
@@ -248,7 +248,7 @@ impl Keys {
         let key_id = raw.subject.strip_prefix(&subject_of(KEYS_BUCKET, ""))?;
         match self.entry(key_id, raw) {
             Entry::Key(hash, key) => {
-                self.put(key, hash);
+                self.put(*key, hash);
                 return Some(key_id.to_owned());
             }
             Entry::Ended => self.forget(key_id),
@@ -277,7 +277,7 @@ impl Keys {
         }
         match self.signatures.read::<Stored>(KEYS_BUCKET, key_id, &raw.payload) {
             Content::Written(stored) if stored.key.key_id == key_id => match Hash::from_hex(&stored.hash) {
-                Some(hash) => Entry::Key(hash, stored.key),
+                Some(hash) => Entry::Key(hash, Box::new(stored.key)),
                 None => Entry::Ended,
             },
             Content::Written(_) | Content::Unknown => Entry::Ended,

@@ -41,7 +41,7 @@ impl Bus {
         let known = keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))?;
         let now = u32::try_from(self.now().as_second()).unwrap_or_default();
         // A number far ahead of the time is nobody's that makes them by the time.
-        let newest = known.keys().filter(|number| **number < now.saturating_add(AHEAD_S)).next_back();
+        let newest = known.keys().rfind(|number| **number < now.saturating_add(AHEAD_S));
         let from = now.max(newest.map_or(0, |newest| newest.saturating_add(1)));
         let key = self.make_free_generation(keys, holder, from, &known).await?;
         keys.forget(holder);
