@@ -63,8 +63,8 @@ pub struct AgentRuntimeConfig {
     pub decisions_at_once: usize,
     /// Decisions of agents at work in the background that are being prepared at once, beside those; more wait. Default 256.
     pub work_at_once: usize,
-    /// What may wait for one agent, of which each user has a share. The gateway takes no more messages for it (429) of whoever has
-    /// more, and does again when half of that is left. Default 1000.
+    /// Inputs that may wait for one agent, of which each user has a share. The gateway refuses messages (429) of a user above their
+    /// share until half of it is left. Default 1000.
     pub pending_inputs: usize,
     /// Agents that are loaded into memory at once. Default 64.
     pub loads_at_once: usize,

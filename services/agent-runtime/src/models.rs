@@ -251,7 +251,7 @@ fn kilobytes(bytes: u64) -> usize {
     usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX)
 }
 
-/// Who has a share of the calls: the user, or whatever is done on nobody's behalf.
+/// The holder whose share of calls a request counts against: its user; all requests without one share one.
 fn holder(request: &ModelRequest) -> Holder {
     Holder::on_behalf(Some(&request.user), "")
 }
@@ -278,7 +278,7 @@ impl Model {
     }
 
     fn in_flight(&self, lane: Lane) -> usize {
-        self.places(lane).held()
+        self.places(lane).in_use()
     }
 
     fn limit(&self, _: Lane) -> usize {

@@ -1,5 +1,5 @@
 //! One agent in the memory of the replica that owns it; [`working`] what it works on beside its conversations,
-//! [`queueing`] who has how much waiting.
+//! [`queueing`] its waiting inputs by user.
 
 mod queueing;
 mod restarting;

@@ -278,7 +278,7 @@ impl Thinker {
     }
 }
 
-/// Who has a share of the decisions that are made at once: the user whose turn it is, or who says something; else the agent.
+/// The holder whose share of `decisions_at_once` an input counts against: the user of the turn, or of the input; without one the agent.
 fn holder(agent: &Name, state: &AgentState, input: &Input) -> Holder {
     let of_turn = state.due(input.record.sequence).map(|(_, turn)| turn.user.clone());
     let user = of_turn.or_else(|| match Whose::of(&input.record.body) {

@@ -21,7 +21,7 @@ use kairo_core::{
 use tokio::time::sleep;
 use uuid::Uuid;
 
-pub use self::orders::{Kept, Orders, done};
+pub use self::orders::{OrderEntry, Orders, read_completion};
 
 /// Pause before an order is looked at again, or gone on with, that could not be.
 const PAUSE: Duration = Duration::from_secs(2);

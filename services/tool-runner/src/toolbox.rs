@@ -161,7 +161,7 @@ impl Toolbox {
         let toolbox = Arc::downgrade(self);
         metrics.observe(&TOOLS_IN_FLIGHT, move |say| {
             if let Some(toolbox) = toolbox.upgrade() {
-                say(toolbox.places.held() as f64, &[]);
+                say(toolbox.places.in_use() as f64, &[]);
             }
         });
         let parallel = self.parallel;

@@ -147,19 +147,19 @@ impl Lane for Other {
 impl Client {
     async fn get(&self, path: &str) -> Outcome<()> {
         let answer = self.http.get(format!("{}{path}", self.url)).bearer_auth(&self.key).send().await?;
-        taken(answer).await.map(drop)
+        read_body(answer).await.map(drop)
     }
 
     async fn say(&self, agent: &str) -> Outcome<()> {
         let message = json!({ "user": self.user, "agent": agent, "text": "What time is it?" });
         let request = self.http.post(format!("{}/v1/messages", self.url)).bearer_auth(&self.key);
-        taken(request.json(&message).send().await?).await.map(drop)
+        read_body(request.json(&message).send().await?).await.map(drop)
     }
 
     /// A stream that has begun.
     async fn stream(&self) -> Outcome<reqwest::Response> {
         let answer = self.http.get(format!("{}/v1/events/stream", self.url)).bearer_auth(&self.key).send().await?;
-        let mut stream = begun(answer).await?;
+        let mut stream = accept(answer).await?;
         stream.chunk().await?;
         Ok(stream)
     }
@@ -179,15 +179,15 @@ impl Client {
 }
 
 /// The answer, if it was none that refuses.
-async fn begun(answer: reqwest::Response) -> Outcome<reqwest::Response> {
+async fn accept(answer: reqwest::Response) -> Outcome<reqwest::Response> {
     match answer.status() {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Err(answer.text().await?.into()),
         _ => Ok(answer.error_for_status()?),
     }
 }
 
-async fn taken(answer: reqwest::Response) -> Outcome<Vec<u8>> {
-    Ok(begun(answer).await?.bytes().await?.to_vec())
+async fn read_body(answer: reqwest::Response) -> Outcome<Vec<u8>> {
+    Ok(accept(answer).await?.bytes().await?.to_vec())
 }
 
 /// Everything on a machine of its own.
@@ -286,7 +286,7 @@ impl Scene {
         for number in 0..2 * IN_FLIGHT {
             let client = self.of(kind, self.flood.clone());
             let sender = self.flooding.get(number % IN_FLIGHT).cloned();
-            flood.spawn(again(move || take(kind, client.clone(), sender.clone())));
+            flood.spawn(repeat(move || take(kind, client.clone(), sender.clone())));
         }
         flood
     }
@@ -317,7 +317,7 @@ fn take(kind: Kind, client: Client, sender: Option<Sender>) -> BoxFuture<'static
 }
 
 /// Does something again and again, with a pause where it was refused.
-async fn again<F: Future<Output = Outcome<()>>>(mut something: impl FnMut() -> F) {
+async fn repeat<F: Future<Output = Outcome<()>>>(mut something: impl FnMut() -> F) {
     loop {
         if something().await.is_err() {
             tokio::time::sleep(REFUSED).await;

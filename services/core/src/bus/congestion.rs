@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Bus, BusError,
+    kv::{DELETED, OPERATION},
     port::{Headers, Message, Subscription},
 };
 use crate::{ids::Name, subjects::CONGESTION_BUCKET};
@@ -33,18 +34,14 @@ const READ_EVERY: Duration = Duration::from_secs(10);
 /// Queues that count as congested at once. Of more, some messages come in that could have been refused.
 const MAX_QUEUES: usize = 10_000;
 
-/// What marks the end of an entry of a bucket.
-const OPERATION: &str = "KV-Operation";
-const DELETED: &str = "DEL";
-
-/// What waits for an agent.
+/// A queue of inputs in front of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Queue {
     pub agent: Name,
     pub of: Of,
 }
 
-/// Whose it is, and for what it waits.
+/// The inputs that a queue counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Of {
     /// To be decided on, whoever said it.

@@ -57,7 +57,7 @@ pub enum Holder<'h> {
     Agent(&'h str),
     /// For the bytes of one image, audio or video, by its digest: several users may have sent them.
     Object(&'h str),
-    /// Seals nothing. Whoever opens its key has the right master key.
+    /// For nobody's content: a replica that opens this key has the installation's master key.
     Installation,
 }
 
@@ -239,12 +239,17 @@ impl Bus {
     /// [`BusError::Refused`] without a master key.
     pub async fn replace_data_key(&self, holder: Holder<'_>) -> Result<Option<u32>, BusError> {
         let Some(keys) = &self.data_keys else { return Err(BusError::Refused(NO_MASTER_KEY.to_owned())) };
-        keys.forget(holder);
-        let known = keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))?;
+        let known = self.read_data_keys_anew(keys, holder).await?;
         let Some(newest) = newest_key(&known) else { return Ok(None) };
         self.make_free_generation(keys, holder, newest.generation.saturating_add(1), &known).await?;
         keys.forget(holder);
         Ok(Some(newest.generation))
+    }
+
+    /// The generations of a holder as the bucket has them now.
+    async fn read_data_keys_anew(&self, keys: &DataKeys, holder: Holder<'_>) -> Result<BTreeMap<u32, Known>, BusError> {
+        keys.forget(holder);
+        keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))
     }
 
     /// Makes the key by which replicas tell that their master key is right, unless it was made before.

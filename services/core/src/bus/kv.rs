@@ -31,7 +31,7 @@ pub struct Mark {
 
 /// What the server or a client marks an entry with that was deleted or has expired.
 pub const OPERATION: &str = "KV-Operation";
-const DELETED: &str = "DEL";
+pub(super) const DELETED: &str = "DEL";
 const EXPIRED: &str = "Nats-Marker-Reason";
 const READING: &str = "reading a bucket";
 
@@ -60,17 +60,12 @@ impl Bus {
     /// # Errors
     /// [`BusError::Conflict`] if it is not.
     pub async fn delete_value(&self, bucket: &'static str, key: &str, expected: u64) -> Result<(), BusError> {
-        let mut headers = Headers::new();
-        headers.insert(OPERATION, DELETED);
-        let message = Message::new(subject_of(bucket, key), headers, Bytes::new()).guarded(expected);
-        self.write_value(message, expected).await.map(drop)
+        self.write_value(deletion(bucket, key).guarded(expected), expected).await.map(drop)
     }
 
     /// Deletes a value, whatever there was; the mark of that stays.
     pub async fn mark_deleted(&self, bucket: &'static str, key: &str) -> Result<(), BusError> {
-        let mut headers = Headers::new();
-        headers.insert(OPERATION, DELETED);
-        self.write_value(Message::new(subject_of(bucket, key), headers, Bytes::new()), 0).await.map(drop)
+        self.write_value(deletion(bucket, key), 0).await.map(drop)
     }
 
     /// The value of a key as the leader has it.
@@ -135,6 +130,12 @@ impl Bus {
 
 fn message(bucket: &str, key: &str, value: Bytes) -> Message {
     Message::new(subject_of(bucket, key), Headers::new(), value)
+}
+
+fn deletion(bucket: &str, key: &str) -> Message {
+    let mut headers = Headers::new();
+    headers.insert(OPERATION, DELETED);
+    Message::new(subject_of(bucket, key), headers, Bytes::new())
 }
 
 fn is_value(raw: &Raw) -> bool {

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::Holder;
-use state::{Given, Place, State};
+use state::{Grant, Place, State};
 
 /// So many places, and so many of them at most for each holder. Clones are the same places.
 #[derive(Clone, Debug)]
@@ -96,15 +96,15 @@ impl Places {
         loop {
             let mut empty = std::pin::pin!(self.0.empty.notified());
             empty.as_mut().enable();
-            if self.held() == 0 {
+            if self.in_use() == 0 {
                 return;
             }
             empty.await;
         }
     }
 
-    /// Places that are held.
-    pub fn held(&self) -> usize {
+    /// Places that somebody holds.
+    pub fn in_use(&self) -> usize {
         self.0.state().used()
     }
 
@@ -122,7 +122,7 @@ impl Shared {
     /// Gives what is free to those who wait. Who has left meanwhile gives it back.
     fn serve(self: &Arc<Self>) {
         let served = self.state().serve();
-        for Given { place, tell } in served {
+        for Grant { place, tell } in served {
             // A permit that comes back is dropped here, where nothing is locked.
             drop(tell.send(Permit { places: self.clone(), place }));
         }

@@ -16,7 +16,7 @@ use kairo_proto::{
 use kairo_read_model::{Projection, READ_MODEL, SEARCH};
 use tokio::time::{Instant, sleep};
 
-use super::{Kept, Order, at_each, told_id};
+use super::{Order, OrderEntry, at_each, told_id};
 use crate::{http::mcp_login, objects::sweep, problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
@@ -97,7 +97,7 @@ async fn carry_out(gateway: &Gateway, user: &Name) -> Result<(), Stuck> {
 }
 
 /// Says that it is at it, and how far.
-async fn claim(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
+async fn claim(gateway: &Gateway, kept: &mut OrderEntry) -> Result<(), Stuck> {
     gateway.bus.instance.as_str().clone_into(&mut kept.order.by);
     kept.order.until = gateway.bus.now().saturating_add(claimed_for(gateway)).unwrap_or(Timestamp::MAX);
     match gateway.orders.keep(kept).await {
@@ -107,7 +107,7 @@ async fn claim(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
 }
 
 /// Does what is to be done at its step; the one behind it.
-async fn step(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
+async fn step(gateway: &Gateway, kept: &mut OrderEntry) -> Result<ForgettingStep, Stuck> {
     match kept.order.step() {
         ForgettingStep::Asked => replace_key(gateway, &mut kept.order).await,
         ForgettingStep::Replaced => find(gateway, kept).await,
@@ -129,7 +129,7 @@ async fn replace_key(gateway: &Gateway, order: &mut Order) -> Result<ForgettingS
 }
 
 /// Who has what of the user, once nobody seals anything with the old key any more.
-async fn find(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
+async fn find(gateway: &Gateway, kept: &mut OrderEntry) -> Result<ForgettingStep, Stuck> {
     wait(gateway, kept).await?;
     kept.order.through = gateway.bus.end().await?;
     let snapshot = gateway.read_model.at_least(kept.order.through, PATIENCE).await;
@@ -140,7 +140,7 @@ async fn find(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuc
 }
 
 /// So long until every replica has read data keys anew.
-async fn wait(gateway: &Gateway, kept: &mut Kept) -> Result<(), Stuck> {
+async fn wait(gateway: &Gateway, kept: &mut OrderEntry) -> Result<(), Stuck> {
     let mut left = gateway.bus.data_key_age() + Duration::from_secs(1);
     while !left.is_zero() {
         let now = left.min(breath(gateway));
@@ -186,7 +186,7 @@ async fn tell(gateway: &Gateway, order: &Order) -> Result<ForgettingStep, Stuck>
 }
 
 /// Snapshots that were taken before their agents were told cannot be opened any more.
-async fn reseal(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
+async fn reseal(gateway: &Gateway, kept: &mut OrderEntry) -> Result<ForgettingStep, Stuck> {
     let mut before = Vec::new();
     for agent in &kept.order.agents {
         let holder = Holder::Agent(agent.as_str());
@@ -202,7 +202,7 @@ async fn reseal(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, St
 
 /// The read models are built anew, from a log in which nothing of the user can be read; once they are built they answer queries, and
 /// those before are removed.
-async fn rebuild(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, Stuck> {
+async fn rebuild(gateway: &Gateway, kept: &mut OrderEntry) -> Result<ForgettingStep, Stuck> {
     let search = gateway.search.is_configured().then_some(SEARCH);
     // The documents of a search engine are made from the tables.
     for projection in [Some(READ_MODEL), search].into_iter().flatten() {
@@ -216,7 +216,7 @@ async fn rebuild(gateway: &Gateway, kept: &mut Kept) -> Result<ForgettingStep, S
 }
 
 /// Drops the generations before, and waits until they are gone.
-async fn alone(gateway: &Gateway, kept: &mut Kept, projection: Projection, generation: i64) -> Result<(), Stuck> {
+async fn alone(gateway: &Gateway, kept: &mut OrderEntry, projection: Projection, generation: i64) -> Result<(), Stuck> {
     let mut said = Instant::now();
     loop {
         let mut older = gateway.read_model.generations().await?;
@@ -234,7 +234,7 @@ async fn alone(gateway: &Gateway, kept: &mut Kept, projection: Projection, gener
 }
 
 /// A pause, in which it is said that somebody is at it.
-async fn look_again(gateway: &Gateway, kept: &mut Kept, said: &mut Instant) -> Result<(), Stuck> {
+async fn look_again(gateway: &Gateway, kept: &mut OrderEntry, said: &mut Instant) -> Result<(), Stuck> {
     sleep(LOOK).await;
     if said.elapsed() > breath(gateway) {
         *said = Instant::now();
@@ -244,7 +244,7 @@ async fn look_again(gateway: &Gateway, kept: &mut Kept, said: &mut Instant) -> R
 }
 
 /// The generation that is built for the order.
-async fn begun(gateway: &Gateway, kept: &mut Kept, projection: Projection) -> Result<i64, Stuck> {
+async fn begun(gateway: &Gateway, kept: &mut OrderEntry, projection: Projection) -> Result<i64, Stuck> {
     let of = generation_of(&mut kept.order, projection);
     if *of == 0 {
         let name = projection.name;
@@ -256,7 +256,12 @@ async fn begun(gateway: &Gateway, kept: &mut Kept, projection: Projection) -> Re
     Ok(*generation_of(&mut kept.order, projection))
 }
 
-async fn swapped_in(gateway: &Gateway, kept: &mut Kept, projection: Projection, generation: i64) -> Result<(), Stuck> {
+async fn swapped_in(
+    gateway: &Gateway,
+    kept: &mut OrderEntry,
+    projection: Projection,
+    generation: i64,
+) -> Result<(), Stuck> {
     let mut said = Instant::now();
     loop {
         let generations = gateway.read_model.generations().await?;

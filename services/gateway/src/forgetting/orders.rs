@@ -17,7 +17,7 @@ use kairo_proto::{
 
 /// An order, and the revision under which it is written next.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct OrderEntry {
     pub order: Order,
     pub revision: u64,
 }
@@ -35,7 +35,7 @@ impl Orders {
     }
 
     /// The order to forget a user, if there is one that is not carried out.
-    pub async fn open(&self, user: &Name) -> Result<Option<Kept>, BusError> {
+    pub async fn open(&self, user: &Name) -> Result<Option<OrderEntry>, BusError> {
         let kept = self.last(user).await?;
         Ok(kept.filter(|kept| kept.order.step() != ForgettingStep::Done))
     }
@@ -44,9 +44,9 @@ impl Orders {
     ///
     /// # Errors
     /// Also where a newer gateway has written it: a user is not to be told that nobody asked for it, nor asked for again in vain.
-    pub async fn last(&self, user: &Name) -> Result<Option<Kept>, BusError> {
+    pub async fn last(&self, user: &Name) -> Result<Option<OrderEntry>, BusError> {
         let (revision, order) = self.read(user).await?;
-        Ok(order.map(|order| Kept { order, revision }))
+        Ok(order.map(|order| OrderEntry { order, revision }))
     }
 
     /// The same, and the revision of the newest entry, which may be none of an order.
@@ -108,7 +108,7 @@ impl Orders {
     }
 
     /// Keeps how far an order is.
-    pub async fn keep(&self, kept: &mut Kept) -> Result<(), BusError> {
+    pub async fn keep(&self, kept: &mut OrderEntry) -> Result<(), BusError> {
         let (key, value) = (order_key(&kept.order.user), self.written(&kept.order)?);
         // The bucket takes few entries of a key, and would refuse this one.
         self.bus.erase_replaced(&key, kept.revision).await?;
@@ -160,8 +160,8 @@ impl Orders {
     }
 }
 
-/// What is told of the last order to forget a user that was carried out, if there was one.
-pub async fn done(bus: &Bus, user: &Name) -> Result<Option<UserForgotten>, BusError> {
+/// The event of the last order to forget a user that was carried out, if there was one.
+pub async fn read_completion(bus: &Bus, user: &Name) -> Result<Option<UserForgotten>, BusError> {
     let last = bus.last(&USER_FORGOTTEN.of(user)).await?;
     let record = last.and_then(|raw| raw.read(bus.limits.max_body_bytes).ok());
     Ok(record.and_then(|record| UserForgotten::try_from(record.body).ok()))

@@ -36,7 +36,7 @@ pub async fn get(
             at_least(&gateway, asked.holder(), wanted.max(end_of_log(&gateway.bus).await?), wait).await?
         }
     };
-    let forgotten_through = forgetting::done(&gateway.bus, &user).await?.map(|done| done.through);
+    let forgotten_through = forgetting::read_completion(&gateway.bus, &user).await?.map(|done| done.through);
     let wanted = ExportQuery { forgotten_through: forgotten_through.unwrap_or(0), ..wanted };
     let page = query::answered(&gateway, snapshot.export(&wanted)).await?;
     let next_after = page.next.map(|place| place.to_string());

@@ -18,7 +18,7 @@ use crate::{
     auth::{Caller, limits},
     fields::{Fields, NAME, flag},
     follow::end_of_log,
-    forgetting::{self, Kept},
+    forgetting::{self, OrderEntry},
     problem::{FieldError, Problem},
 };
 
@@ -64,13 +64,13 @@ pub async fn get(
 ) -> Result<Told<GetForgettingResponse>, Problem> {
     let user = user(path)?;
     Fields::from_query(query.as_deref()).complete(|| Some(()))?;
-    if let Some(Kept { order, .. }) = gateway.orders.open(&user).await? {
+    if let Some(OrderEntry { order, .. }) = gateway.orders.open(&user).await? {
         let agents = order.agents.iter().map(Name::to_string).collect();
         let (order_id, step) = (order.order_id.to_string(), order.step);
         let told = GetForgettingResponse { user: user.to_string(), order_id, step, agents, reason: order.reason };
         return Ok(Told(told));
     }
-    let done = forgetting::done(&gateway.bus, &user).await?;
+    let done = forgetting::read_completion(&gateway.bus, &user).await?;
     let done = done.ok_or_else(|| Problem::not_found(format!("nobody has asked for {user} to be forgotten")))?;
     let step = ForgettingStep::Done.as_str().to_owned();
     let (user, order_id, agents) = (done.user, done.order_id, done.agents);

@@ -233,7 +233,7 @@ async fn calls_of_one_user_leave_places_to_the_others() {
         })
         .collect();
     tokio::task::yield_now().await;
-    assert_eq!(toolbox.places.held(), 3);
+    assert_eq!(toolbox.places.in_use(), 3);
     for _ in 0..4 {
         let called = toolbox.call("s.tool", json!({}), context());
         assert_eq!(tokio::time::timeout(Duration::from_secs(1), called).await.expect("it waits"), Ok(json!("done")));

@@ -8,16 +8,23 @@ use crate::{
     sharing::{owed, part},
 };
 
-/// The queues of an agent that take no more, where `limit` inputs may wait, `waiting` do, and so many of them of each user.
+/// The queues of an agent that take no more, where `limit` inputs may wait and `waiting` do; `count_by_user` is asked how many of them
+/// are each user's only where that matters.
 ///
 /// A user is refused who has more than three quarters of what the others leave, and more than everybody's equal share, one
 /// who comes next counted: whoever has less is let in, however much the others, or what is nobody's, have waiting. Everybody is
 /// refused where there is not one for each.
-pub fn over(agent: &Name, limit: usize, waiting: usize, by_user: &BTreeMap<Arc<str>, usize>) -> Vec<Over> {
+pub fn over(
+    agent: &Name,
+    limit: usize,
+    waiting: usize,
+    count_by_user: impl FnOnce() -> BTreeMap<Arc<str>, usize>,
+) -> Vec<Over> {
     // Nobody can be over before that.
     if waiting <= part(limit, 0) {
         return Vec::new();
     }
+    let by_user = count_by_user();
     if by_user.len() >= limit {
         return vec![(Queue::of(agent), waiting, limit)];
     }
@@ -42,7 +49,7 @@ mod tests {
             super::super::Of::Share(user) => Some(user.to_string()),
             _ => None,
         };
-        over(&agent, limit, waiting, &by_user).iter().map(|(queue, _, share)| (user(queue), *share)).collect()
+        over(&agent, limit, waiting, || by_user).iter().map(|(queue, _, share)| (user(queue), *share)).collect()
     }
 
     fn only(user: &str, share: usize) -> Vec<(Option<String>, usize)> {

@@ -5,7 +5,7 @@ use kairo_events::{
     sealing,
 };
 
-use super::{Holder, READING};
+use super::Holder;
 use crate::{
     bus::{Bus, BusError},
     ids,
@@ -37,8 +37,7 @@ impl Bus {
             return Ok(None);
         }
         // A number that was there before would be destroyed by whoever still has to do with that one.
-        keys.forget(holder);
-        let known = keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))?;
+        let known = self.read_data_keys_anew(keys, holder).await?;
         let now = u32::try_from(self.now().as_second()).unwrap_or_default();
         // A number far ahead of the time is nobody's that makes them by the time.
         let newest = known.keys().rfind(|number| **number < now.saturating_add(AHEAD_S));

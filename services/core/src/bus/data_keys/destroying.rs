@@ -2,7 +2,7 @@
 
 use kairo_events::{copies::COPY_OF, personal::Known};
 
-use super::{Holder, NO_MASTER_KEY, READING, Stored, standing::MOST_ENTRIES, stored_as, stream};
+use super::{Holder, NO_MASTER_KEY, Stored, standing::MOST_ENTRIES};
 use crate::{
     bus::{Bus, BusError},
     record::Raw,
@@ -27,8 +27,7 @@ impl Bus {
     /// [`BusError::Refused`] without a master key.
     pub async fn generations(&self, holder: Holder<'_>) -> Result<Vec<Generation>, BusError> {
         let Some(keys) = &self.data_keys else { return Err(BusError::Refused(NO_MASTER_KEY.to_owned())) };
-        keys.forget(holder);
-        let known = keys.of(&*self.port, holder, None).await.map_err(BusError::unavailable(READING))?;
+        let known = self.read_data_keys_anew(keys, holder).await?;
         let generation = |(number, known)| Generation {
             number,
             is_destroyed: matches!(known, Known::Destroyed),
@@ -39,26 +38,22 @@ impl Bus {
 
     /// Destroys a data key.
     pub async fn destroy_data_key(&self, generation: &Generation) -> Result<(), BusError> {
-        let entries = self.entries_of(&generation.key).await?;
-        if !entries.last().is_some_and(is_mark) {
-            // There has to be room for the mark: whatever else was written over the key goes first.
-            let excess = entries.len().saturating_sub(MOST_ENTRIES - 1);
-            for entry in entries.iter().skip(1).take(excess) {
-                self.erase_entry(entry).await?;
+        let entries = self.revisions(DATA_KEYS_BUCKET, &generation.key).await?;
+        let mark = match entries.last().filter(|entry| is_mark(entry)) {
+            // Whoever left it may have come no further.
+            Some(mark) => mark.sequence,
+            None => {
+                // There has to be room for the mark: whatever else was written over the key goes first.
+                let excess = entries.len().saturating_sub(MOST_ENTRIES - 1);
+                for entry in entries.iter().skip(1).take(excess) {
+                    self.erase_revision(DATA_KEYS_BUCKET, entry.sequence).await?;
+                }
+                let mark = serde_json::to_vec(&Stored::Destroyed).map_err(BusError::unavailable(DESTROYING))?;
+                // The mark before the key is erased: a key that is nowhere is nobody's to make again.
+                self.put_value(DATA_KEYS_BUCKET, &generation.key, mark.into()).await?
             }
-            let mark = serde_json::to_vec(&Stored::Destroyed).map_err(BusError::unavailable(DESTROYING))?;
-            // The mark before the key is erased: a key that is nowhere is nobody's to make again.
-            self.put_value(DATA_KEYS_BUCKET, &generation.key, mark.into()).await?;
-        }
-        // Whoever left a mark before may have come no further.
-        let entries = self.entries_of(&generation.key).await?;
-        let Some(mark) = entries.iter().rposition(is_mark) else {
-            return Err(BusError::unavailable(DESTROYING)("the mark is not there yet"));
         };
-        for entry in entries.iter().take(mark) {
-            self.erase_entry(entry).await?;
-        }
-        Ok(())
+        self.erase_replaced(&generation.key, mark).await
     }
 
     /// Destroys the generations of a holder up to this one.
@@ -77,20 +72,11 @@ impl Bus {
         }
         let destroyed = |it: &&Generation| it.is_destroyed && it.number <= newest;
         for generation in self.generations(holder).await?.iter().filter(destroyed) {
-            for entry in self.entries_of(&generation.key).await? {
-                self.erase_entry(&entry).await?;
+            for entry in self.revisions(DATA_KEYS_BUCKET, &generation.key).await? {
+                self.erase_revision(DATA_KEYS_BUCKET, entry.sequence).await?;
             }
         }
         Ok(())
-    }
-
-    async fn entries_of(&self, key: &str) -> Result<Vec<Raw>, BusError> {
-        Ok(self.read_in(&stream(), &stored_as(key), 0).await?.messages)
-    }
-
-    async fn erase_entry(&self, entry: &Raw) -> Result<(), BusError> {
-        let erased = self.port.erase(&stream(), entry.sequence).await;
-        erased.map(drop).map_err(BusError::unavailable("writing over a data key"))
     }
 }
 

@@ -76,9 +76,9 @@ impl Bus {
     /// Writes over, in the server's files, whatever stood under a key of the bucket of data keys before its newest revision. The bucket
     /// keeps it until then: what the server drops by itself stays in its files for a while.
     pub async fn erase_replaced(&self, key: &str, newest: u64) -> Result<(), BusError> {
-        let page = self.read_in(&stream(), &stored_as(key), 0).await?;
-        for raw in page.messages.iter().filter(|raw| raw.sequence < newest) {
-            self.port.erase(&stream(), raw.sequence).await.map_err(BusError::unavailable("writing over a data key"))?;
+        let revisions = self.revisions(DATA_KEYS_BUCKET, key).await?;
+        for raw in revisions.iter().filter(|raw| raw.sequence < newest) {
+            self.erase_revision(DATA_KEYS_BUCKET, raw.sequence).await?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ impl Wire for JetStream {
             Some(group) => self.client.queue_subscribe(subject, group.to_owned()).await?,
             None => self.client.subscribe(subject).await?,
         };
-        let heard = subscriber.filter_map(|message| ready(heard(message)));
+        let heard = subscriber.filter_map(|message| ready(hear(message)));
         Ok(heard.boxed())
     }
 
@@ -65,7 +65,7 @@ impl Wire for JetStream {
 }
 
 /// None where the server copied a stored message here, which is nobody's word: see [`kairo_events::copies`].
-fn heard(message: async_nats::Message) -> Option<Heard> {
+fn hear(message: async_nats::Message) -> Option<Heard> {
     let headers = message.headers.unwrap_or_default();
     headers.get(NATS_STREAM).is_none().then(|| Heard {
         subject: message.subject.to_string(),

@@ -21,6 +21,8 @@ pub struct State {
     each: usize,
     used: usize,
     groups: HashMap<Name, Group>,
+    /// How many wait, over all groups: where nobody does, nobody has to be looked for.
+    waiting: usize,
     /// Counts up with every place that is given.
     given: u64,
 }
@@ -58,7 +60,7 @@ pub struct Place {
 }
 
 /// A place for somebody who waits.
-pub struct Given {
+pub struct Grant {
     pub place: Place,
     pub tell: oneshot::Sender<Permit>,
 }
@@ -108,7 +110,7 @@ impl Group {
 
 impl State {
     pub fn new(all: usize, each: usize) -> Self {
-        Self { all, each, used: 0, groups: HashMap::new(), given: 0 }
+        Self { all, each, used: 0, groups: HashMap::new(), waiting: 0, given: 0 }
     }
 
     pub fn used(&self) -> usize {
@@ -242,6 +244,7 @@ impl State {
         let group = self.groups.entry(holder.group().clone()).or_default();
         let member = group.members.entry(holder.member_name().cloned()).or_default();
         member.waiting.push_back(Waiter { places, tell });
+        self.waiting += 1;
     }
 
     /// Forgets whoever of a holder waits no more.
@@ -249,23 +252,28 @@ impl State {
         let name = holder.member_name().cloned();
         let member = self.groups.get_mut(holder.group()).and_then(|group| group.members.get_mut(&name));
         if let Some(member) = member {
+            let before = member.waiting.len();
             member.waiting.retain(|waiter| !waiter.tell.is_closed());
+            self.waiting -= before - member.waiting.len();
         }
         self.forget_idle(holder);
     }
 
     /// Gives what is free to those who wait. Who wants more than is free is waited for: who wants less does not pass.
-    pub fn serve(&mut self) -> Vec<Given> {
+    pub fn serve(&mut self) -> Vec<Grant> {
         let mut served = Vec::new();
-        while let Some((holder, places)) = self.next() {
+        while self.waiting > 0
+            && let Some((holder, places)) = self.next()
+        {
             if places > self.free() {
                 break;
             }
             let name = holder.member_name().cloned();
             let member = self.groups.get_mut(holder.group()).and_then(|group| group.members.get_mut(&name));
             let Some(waiter) = member.and_then(|member| member.waiting.pop_front()) else { break };
+            self.waiting -= 1;
             let place = self.give(&holder, places, None);
-            served.push(Given { place, tell: waiter.tell });
+            served.push(Grant { place, tell: waiter.tell });
         }
         served
     }

@@ -26,7 +26,7 @@ fn nobody_takes_the_places_of_others() {
     let second = [places.take(&key("b")).unwrap(), places.take(&key("b")).unwrap()];
     assert_eq!(places.take(&key("a")).unwrap_err(), NoPlace::All);
     drop((first, second));
-    assert_eq!((places.held(), places.free()), (0, 8));
+    assert_eq!((places.in_use(), places.free()), (0, 8));
     assert!(places.0.state().is_forgotten());
 }
 
@@ -37,7 +37,7 @@ fn a_limit_of_each_holds_as_well() {
     assert_eq!(places.take(&key("a")).unwrap_err(), NoPlace::Own);
     assert!(places.take(&key("b")).is_ok());
     drop(held);
-    assert_eq!(places.held(), 0);
+    assert_eq!(places.in_use(), 0);
 }
 
 /// Whatever others hold, however many they are, who has less than their equal share is given a place.
@@ -52,10 +52,10 @@ fn who_holds_less_than_their_share_is_never_refused() {
         for number in 0..share.min(50) {
             own.push(places.take_revocable(&key("late")).unwrap_or_else(|why| panic!("{floods} {number}: {why:?}")));
         }
-        assert!(places.held() <= 100);
+        assert!(places.in_use() <= 100);
         let revoked = held.iter().flatten().filter(|permit| permit.revoked().now_or_never().is_some()).count();
         held.clear();
-        assert_eq!(places.held(), own.len(), "{revoked} of {floods} were given back twice or not at all");
+        assert_eq!(places.in_use(), own.len(), "{revoked} of {floods} were given back twice or not at all");
         assert!(own.iter().all(|permit| permit.revoked().now_or_never().is_none()));
     }
 }
