@@ -14,7 +14,7 @@ mod doubt;
 mod knowing;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
@@ -27,7 +27,7 @@ use kairo_core::{
     bus::{
         Bus, BusConfig, BusError,
         append::Outgoing,
-        cancels::{self, Cancels},
+        cancels::Cancels,
         consume::{Delivery, Failure, Handler, Settled},
         ledger::{Entered, Ledger, NOBODY},
         liveness::{Held, Liveness},
@@ -42,7 +42,7 @@ use kairo_core::{
 };
 use kairo_proto::{
     Body,
-    v1::{AgentDecision, ToolInvoke},
+    v1::ToolInvoke,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -89,6 +89,10 @@ struct Job<'a> {
     since: u64,
     /// Somebody, perhaps this replica, was given it before, and may have begun its actions.
     redelivered: bool,
+    /// It is no copy of an older decision that somebody published again.
+    is_original: bool,
+    /// No later decision stood in the log when the server delivered this one.
+    is_newest: bool,
     calls: Vec<Call>,
 }
 
@@ -116,8 +120,11 @@ impl Handler for Runner {
         let cursor = decision.cursor;
         let calls = try_join_all(asked.into_iter().map(|asked| self.consents.call(&agent, asked))).await?;
         let (decision, redelivered) = (&delivery.record, delivery.redelivered());
-        let job = Job { agent, decision, since: cursor, redelivered, calls };
-        let known = self.known_at_first(&job).await?;
+        let age = self.bus.now().as_millisecond().saturating_sub(decision.envelope.time.as_millisecond());
+        let is_original = !redelivered && age <= FRESH_MS;
+        let is_newest = is_original && delivery.behind == 0;
+        let job = Job { agent, decision, since: cursor, redelivered, is_original, is_newest, calls };
+        let known = self.known_on_delivery(&job).await?;
         let (mut first, mut waiting) = (Vec::new(), Vec::new());
         for call in &job.calls {
             let needs_room = needs_room(call, Actions::decide(&known, call, decision.envelope.time));
@@ -177,7 +184,7 @@ impl Runner {
             () = self.shutdown.cancelled() => return Ok(Settled::Later(Duration::ZERO)),
             room = self.room(&job.agent, &call.asked) => room,
         };
-        let known = self.known_at_first(job).await?;
+        let known = self.known_after_waiting(job).await?;
         self.take_turn(job, vec![Turn { call, room: Some(room) }], known).await
     }
 
@@ -227,46 +234,6 @@ impl Runner {
             known = self.known(job).await?;
         }
         Err(Failure::Transient("the ledger moved on again and again".to_owned()))
-    }
-
-    /// What to do about calls that stand in the ledger at `sequence`: those that a decision before that wants stopped do not
-    /// begin. Which came first, the order to stop a call or its beginning, the log alone says.
-    async fn still_wanted(
-        &self,
-        job: &Job<'_>,
-        turns: &[Turn<'_>],
-        mut begun: Vec<(Disposition, Option<Held>)>,
-        sequence: u64,
-    ) -> Result<Vec<(Disposition, Option<Held>)>, BusError> {
-        let here =
-            |disposition: Disposition, turn: &Turn<'_>| disposition == Disposition::Begin && !turn.call.handed_over;
-        if !turns.iter().zip(&begun).any(|(turn, (disposition, _))| here(*disposition, turn)) {
-            return Ok(begun);
-        }
-        let stopped = self.stopped(job).await?;
-        for (turn, (disposition, _)) in turns.iter().zip(&mut begun) {
-            let is_stopped = stopped.get(&turn.call.asked.action).is_some_and(|at| *at < sequence);
-            if is_stopped && here(*disposition, turn) {
-                *disposition = Disposition::Withdraw;
-            }
-        }
-        Ok(begun)
-    }
-
-    /// Which of the job's calls its decision or later ones want stopped, and where that stands.
-    async fn stopped(&self, job: &Job<'_>) -> Result<BTreeMap<Uuid, u64>, BusError> {
-        let actions: Vec<Uuid> = job.calls.iter().map(|call| call.asked.action).collect();
-        // What is old may be a copy that somebody published again, behind a decision that stops its calls.
-        let newest = if self.is_fresh(job) { job.decision.sequence } else { job.since };
-        let mut stopped = self.cancels.of(&job.agent, job.since, newest, &actions).await?;
-        let at_once = AgentDecision::of(&job.decision.body).into_iter().flat_map(cancels::stopped);
-        stopped.extend(at_once.filter(|call| actions.contains(call)).map(|call| (call, job.decision.sequence)));
-        Ok(stopped)
-    }
-
-    fn is_fresh(&self, job: &Job<'_>) -> bool {
-        let age = self.bus.now().as_millisecond().saturating_sub(job.decision.envelope.time.as_millisecond());
-        !job.redelivered && age <= FRESH_MS
     }
 
     fn hold(&self, call: &Call, disposition: Disposition) -> Option<Held> {

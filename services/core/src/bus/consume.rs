@@ -35,6 +35,8 @@ pub struct Delivery {
     pub record: Record,
     /// 1 the first time. Polite returns count, too: this is how often it was delivered, not how often it failed.
     pub attempt: u64,
+    /// Messages behind it that waited for the consumer when the server delivered it; 0 when a dead letter is retried.
+    pub behind: u64,
 }
 
 impl Delivery {
@@ -50,6 +52,8 @@ pub struct RawDelivery {
     pub raw: Raw,
     /// As [`Delivery::attempt`].
     pub attempt: u64,
+    /// As [`Delivery::behind`].
+    pub behind: u64,
 }
 
 /// What to do with a delivery that was handled.
@@ -159,7 +163,7 @@ impl<H: Handler> Work for Records<H> {
             Err(NotUnderstood::Unreadable(unreadable)) => return Outcome::Unreadable(unreadable.to_string()),
             Err(NotUnderstood::Newer(newer)) => return left_to_others(bus, consumer, &delivery.raw, &newer),
         };
-        let delivery = Delivery { record, attempt: delivery.attempt };
+        let delivery = Delivery { record, attempt: delivery.attempt, behind: delivery.behind };
         let handled = handle(bus, || self.0.handle(&delivery)).instrument(span(consumer, &delivery.record));
         Outcome::Handled(handled.await)
     }
@@ -295,9 +299,9 @@ async fn settle<W: Work>(
     worker: &W,
     failures: &Failures,
     halt: &CancellationToken,
-    Delivered { raw, attempt, receipt }: Delivered,
+    Delivered { raw, attempt, behind, receipt }: Delivered,
 ) {
-    let delivery = RawDelivery { raw, attempt };
+    let delivery = RawDelivery { raw, attempt, behind };
     let began = Instant::now();
     let work = async {
         // What stands beside the log has no partition.

@@ -1,34 +1,41 @@
 //! What the log says of a job's actions, and of the consents that they name.
 
+use std::collections::BTreeMap;
+
 use kairo_core::{
-    bus::{BusError, ledger::NOBODY},
+    bus::{BusError, cancels, ledger::NOBODY, liveness::Held},
     decider::Decider,
     record::Record,
 };
+use kairo_proto::v1::AgentDecision;
 use uuid::Uuid;
 
-use super::{Job, Runner};
+use super::{Job, Runner, Turn};
 use crate::{
     log,
-    plan::{Actions, Asked, Fact, Known},
+    plan::{Actions, Asked, Disposition, Fact, Known},
 };
 
 impl Runner {
-    /// What there is to know before anything was tried: only a decision that was delivered before can have been begun, and any
-    /// can have been stopped.
-    pub(super) async fn known_at_first(&self, job: &Job<'_>) -> Result<Known, BusError> {
+    /// What there is to know of a decision that was just delivered. Only one that was delivered before can have been begun; any
+    /// but the newest can have been stopped.
+    pub(super) async fn known_on_delivery(&self, job: &Job<'_>) -> Result<Known, BusError> {
+        if !job.is_newest {
+            return self.known_after_waiting(job).await;
+        }
+        let mut known = Known::default();
+        note_stopped(stopped_at_once(job), &mut known);
+        Ok(known)
+    }
+
+    /// The same of calls that have waited for room since.
+    pub(super) async fn known_after_waiting(&self, job: &Job<'_>) -> Result<Known, BusError> {
         if job.redelivered {
             return self.known(job).await;
         }
         let mut known = Known::default();
-        self.note_stopped(job, &mut known).await?;
+        note_stopped(self.stopped(job).await?, &mut known);
         Ok(known)
-    }
-
-    async fn note_stopped(&self, job: &Job<'_>, known: &mut Known) -> Result<(), BusError> {
-        let stopped = self.stopped(job).await?;
-        stopped.into_keys().for_each(|action| Actions::apply(known, &Fact::Canceled(action)));
-        Ok(())
     }
 
     /// What the log says of the job's actions now.
@@ -37,7 +44,7 @@ impl Runner {
         let invoked = self.invocations.entries(&job.agent, job.since, &actions).await?;
         let ended = self.results.ended(&job.agent, job.since, &actions).await?;
         let mut known = Known::default();
-        self.note_stopped(job, &mut known).await?;
+        note_stopped(self.stopped(job).await?, &mut known);
         ended.iter().for_each(|action| Actions::apply(&mut known, &Fact::Ended(*action)));
         for (action, entry) in invoked {
             Actions::apply(&mut known, &Fact::Invoked(action));
@@ -59,6 +66,42 @@ impl Runner {
         Ok(known)
     }
 
+    /// What to do about calls that stand in the ledger at `sequence`: those that a decision before that wants stopped do not
+    /// begin. Which came first, the order to stop a call or its beginning, the log alone says.
+    pub(super) async fn still_wanted(
+        &self,
+        job: &Job<'_>,
+        turns: &[Turn<'_>],
+        mut begun: Vec<(Disposition, Option<Held>)>,
+        sequence: u64,
+    ) -> Result<Vec<(Disposition, Option<Held>)>, BusError> {
+        let begins_here =
+            |disposition: Disposition, turn: &Turn<'_>| disposition == Disposition::Begin && !turn.call.handed_over;
+        let is_any_begun = turns.iter().zip(&begun).any(|(turn, (disposition, _))| begins_here(*disposition, turn));
+        let stands_next = job.is_original && sequence == job.decision.sequence + 1;
+        if !is_any_begun || stands_next {
+            return Ok(begun);
+        }
+        let stopped = self.stopped(job).await?;
+        for (turn, (disposition, _)) in turns.iter().zip(&mut begun) {
+            let is_stopped = stopped.get(&turn.call.asked.action).is_some_and(|at| *at < sequence);
+            if is_stopped && begins_here(*disposition, turn) {
+                *disposition = Disposition::Withdraw;
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Which of the job's calls its decision or later ones want stopped, and where that stands.
+    async fn stopped(&self, job: &Job<'_>) -> Result<BTreeMap<Uuid, u64>, BusError> {
+        let actions: Vec<Uuid> = job.calls.iter().map(|call| call.asked.action).collect();
+        // Behind the original of a copy there may be a decision that stops its calls.
+        let newest = if job.is_original { job.decision.sequence } else { job.since };
+        let mut stopped = self.cancels.of(&job.agent, job.since, newest, &actions).await?;
+        stopped.extend(stopped_at_once(job));
+        Ok(stopped)
+    }
+
     /// Whether the consent that a call names was used by another one.
     async fn is_consent_of_another(&self, job: &Job<'_>, asked: &Asked) -> Result<bool, BusError> {
         let Some(consent) = asked.consent() else { return Ok(false) };
@@ -72,4 +115,15 @@ impl Runner {
         let record = self.bus.at(sequence).await?;
         Ok(log::invocation(&record, action).is_some_and(|invocation| invocation.executor == NOBODY))
     }
+}
+
+/// Which of its own calls the job's decision wants stopped, and where it stands.
+fn stopped_at_once(job: &Job<'_>) -> BTreeMap<Uuid, u64> {
+    let stopped = AgentDecision::of(&job.decision.body).into_iter().flat_map(cancels::stopped);
+    let is_called = |action: &Uuid| job.calls.iter().any(|call| call.asked.action == *action);
+    stopped.filter(is_called).map(|action| (action, job.decision.sequence)).collect()
+}
+
+fn note_stopped(stopped: BTreeMap<Uuid, u64>, known: &mut Known) {
+    stopped.into_keys().for_each(|action| Actions::apply(known, &Fact::Canceled(action)));
 }
