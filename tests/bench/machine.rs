@@ -88,7 +88,9 @@ impl Machine {
         let mut stack = Stack::new(options);
         stack.connect(&nats.url(), nats.users());
         stack.use_database(&database);
-        stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
+        let gateway = stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
+        // What is measured defines its own agents.
+        gateway.env("KAIRO_GATEWAY__LOOPBACK_SCOPES", r#"["read","write","admin"]"#);
         let work = folder.path().join("work").display().to_string();
         stack.service(Service::ProcessSupervisor).env("KAIRO_PROCESS_SUPERVISOR__WORK_DIR", work);
         let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;

@@ -8,7 +8,7 @@ use std::{
 use kairo_local::StackOptions;
 use tokio::process::Command;
 
-use super::{Outcome, plan};
+use super::{Outcome, machine::ADMIN_KEY, plan};
 
 /// What `kairo incident run` ends with where it made every decision again, whether or not another came of it: builds may
 /// decide differently.
@@ -81,7 +81,7 @@ impl Builds {
 
     fn kairo(&self, build: Build) -> Command {
         let mut command = Command::new(self.folder(build).join("kairo"));
-        command.stdin(Stdio::null()).kill_on_drop(true);
+        command.env("KAIRO_API_KEY", ADMIN_KEY).stdin(Stdio::null()).kill_on_drop(true);
         command
     }
 }

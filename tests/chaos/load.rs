@@ -22,6 +22,7 @@ use super::{
     Outcome,
     balancer::Balancer,
     journal::{Journal, locked},
+    machine::administrator,
     plan::{self, AGENTS, Message, PLANNERS, TEAMS},
     scenario::{WORKER, words},
 };
@@ -104,7 +105,7 @@ pub fn restarting() -> BTreeSet<String> {
 
 impl Clients {
     pub fn new(gateways: Balancer, journal: Arc<Journal>) -> Outcome<Self> {
-        let http = Client::builder().no_proxy().timeout(PATIENCE).build()?;
+        let http = administrator(PATIENCE)?;
         Ok(Self { http, gateways, failed: Arc::default(), sent: Arc::default(), journal })
     }
 

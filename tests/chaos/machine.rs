@@ -1,10 +1,17 @@
 //! A private Kairo: nats-server, Postgres, the simulator, and every replica in a stack of its own, so that each can be
 //! killed and started while others are, too.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use futures::future::try_join_all;
 use kairo_local::{Database, LocalError, Postgres, Service, Stack, StackOptions, Tools, free_port};
+use reqwest::{
+    Client,
+    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+};
 use serde_json::json;
 
 use super::{
@@ -23,6 +30,17 @@ const WORK: &str = "work";
 const LAME_DUCK_MS: &str = "2000";
 /// Where in it agents' own folders are.
 const DESKS: &str = "desks";
+
+/// Whoever has it may do everything.
+pub const ADMIN_KEY: &str = "kairo_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// A client that may do everything, and waits for an answer for so long.
+pub fn administrator(patience: Duration) -> Outcome<Client> {
+    let mut key = HeaderValue::from_str(&format!("Bearer {ADMIN_KEY}"))?;
+    key.set_sensitive(true);
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, key)]);
+    Ok(Client::builder().no_proxy().default_headers(headers).timeout(patience).build()?)
+}
 
 /// One replica of a service.
 pub struct Replica {
@@ -194,6 +212,10 @@ impl Surroundings<'_> {
         stack
             .common()
             .env("KAIRO_NATS__REPLICAS", self.nats.len().to_string())
+            // All of the load comes with one key.
+            .env("KAIRO_GATEWAY__ADMIN_KEY", ADMIN_KEY)
+            .env("KAIRO_GATEWAY__RATE_PER_S", "100000")
+            .env("KAIRO_GATEWAY__RATE_BURST", "100000")
             // A takeover takes this long, and must be shorter than a replica is frozen.
             .env("KAIRO_BUS__ACK_WAIT_MS", "1500")
             .env("KAIRO_BUS__RETRY_LONGEST_MS", "1000")

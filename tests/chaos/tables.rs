@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{Outcome, journal::locked};
+use super::{Outcome, journal::locked, machine::administrator};
 
 /// The longest that an answer is waited for; a frozen gateway gives none.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -42,7 +42,7 @@ struct Generation {
 
 impl Tables {
     pub fn new(gateways: Vec<String>) -> Outcome<Self> {
-        let http = Client::builder().no_proxy().timeout(PATIENCE).build()?;
+        let http = administrator(PATIENCE)?;
         Ok(Self { http, gateways: Arc::new(gateways), back: Arc::default() })
     }
 

@@ -63,10 +63,11 @@ async function tell(page, words) {
 /** Says something and waits until it is decided on and answered. What was said before is there first: its answers are no new ones. */
 async function say(page, words) {
   await page.locator('[role=log][aria-busy=false]').waitFor();
-  const answers = await page.locator('[data-manner=answer]').count();
+  const [answers, decided] = await Promise.all(['[data-manner=answer]', '[data-stage=decided]'].map((what) => page.locator(what).count()));
   await tell(page, words);
   await page.locator('[data-manner=answer]').nth(answers).waitFor();
-  await page.locator('[data-stage=decided]').last().waitFor();
+  // An answer is shown while it is written, and the message is decided on when it is whole.
+  await page.locator('[data-stage=decided]').nth(decided).waitFor();
 }
 
 /** What the conversation shows: who said what, and how far it is. */

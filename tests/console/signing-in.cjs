@@ -52,6 +52,29 @@ module.exports = {
     await page.getByRole('option', { name: /You said/ }).first().waitFor();
   },
 
+  /** On its own machine one talks without a key, and administrates with the one that `kairo console` brings. */
+  async machine(browser) {
+    const { page } = await open(browser, { bypassCSP: true });
+    const found = [];
+    const fleet = page.getByRole('link', { name: 'Fleet' });
+    await page.goto(`${url}/console/fleet`);
+    await page.getByText('kairo console').waitFor();
+    demand((await fleet.count()) === 0, 'no screen that is not for who has no key');
+    found.push(...(await barriers(page, 'a screen that needs a key')));
+    await page.getByRole('button', { name: 'Use a key' }).click();
+    await page.getByLabel('API key or token').waitFor();
+    await page.getByRole('button', { name: 'Go on without a key' }).click();
+    await page.getByText('kairo console').waitFor();
+    // As the command does, in another tab.
+    const { page: opened } = await open(browser);
+    await opened.goto(`${url}/console/#${new URLSearchParams({ key: keys[0] })}`);
+    await opened.getByRole('link', { name: 'Fleet' }).first().waitFor();
+    demand(!opened.url().includes(keys[0]), 'the address does not keep the key');
+    await opened.reload();
+    await opened.getByRole('link', { name: 'Fleet' }).first().waitFor();
+    demand(found.length === 0, found.join('\n'));
+  },
+
   /** One signs in at an issuer, and is where one wanted to go; an answer that was not asked for lets nobody in. */
   async issuer(browser) {
     const { page } = await open(browser);

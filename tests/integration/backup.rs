@@ -370,3 +370,31 @@ async fn nobody_goes_on_from_what_is_ahead_of_a_restored_log_and_who_was_forgott
     world.verified().await;
     world.end().await;
 }
+
+/// What is restored is another Kairo, with other servers: the one that the backup is of goes on and notices nothing.
+#[tokio::test]
+async fn a_drill_restores_a_backup_elsewhere_and_has_an_agent_reply() {
+    let world = wanted().start().await;
+    world.define(AGENT).await;
+    world.ask(AGENT, MARK).await;
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("backup").display().to_string();
+    let taken = done(&world, &["backup", "-o", &place]).await;
+    let before = world.end_of_log().await;
+    let mut drill = command(&world, &["backup", "drill", &place]);
+    drill.env("KAIRO_PRIVACY__MASTER_KEY", "07".repeat(32)).env("KAIRO_TOOL_RUNNER__APPROVAL", "no list");
+    let output = drill.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let drilled: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&drilled["proven"], &drilled["replied"]), (&json!(true), &json!(true)), "{drilled}");
+    assert!(drilled["through"].as_u64() >= taken["through"].as_u64(), "{drilled} {taken}");
+    assert!(drilled["first_reply_s"].as_f64() > Some(0.0) && drilled["read_model_s"].as_f64() > Some(0.0), "{drilled}");
+    assert_eq!(world.end_of_log().await, before);
+    // One that is damaged is not restored.
+    let manifest = folder.path().join("backup/manifest.json");
+    fs::write(&manifest, fs::read_to_string(&manifest).unwrap().replacen("\"parts\"", "\"part\"", 1)).unwrap();
+    let output = command(&world, &["backup", "drill", &place]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("restore"), "{output:?}");
+    world.end().await;
+}

@@ -143,6 +143,15 @@ async fn who_has_a_key_is_shown_what_it_allows() {
 }
 
 #[tokio::test]
+async fn without_a_key_one_talks_and_with_that_of_the_command_one_administrates() {
+    let Some(driver) = Driver::find() else { return };
+    let wanted = Wanted::new(USUAL).env(Service::Gateway, "KAIRO_GATEWAY__LOOPBACK_SCOPES", r#"["read","write"]"#);
+    let mut world = wanted.env(Service::Gateway, "KAIRO_GATEWAY__ADMIN_KEY", ADMIN).start().await;
+    driver.take(&mut world, &["machine"], &[ADMIN]).await;
+    world.end().await;
+}
+
+#[tokio::test]
 async fn browsers_are_led_to_the_console_which_is_kept_and_runs_nothing_of_others() {
     let world = Wanted::new(USUAL).start().await;
     let http = Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();

@@ -33,6 +33,8 @@ spec:
 /// What Prometheus itself says of whatever it reads.
 const OF_PROMETHEUS: &str = "up";
 const LABELS_OF_PROMETHEUS: [&str; 2] = ["job", "instance"];
+/// The bound of a bucket.
+const BOUND: &str = "le";
 /// What stands for the range that Grafana chooses.
 const INTERVAL: &str = "[$__rate_interval]";
 
@@ -229,10 +231,12 @@ fn mistakes(query: &str, shown: &BTreeSet<String>, known: &BTreeMap<String, &'st
                 continue;
             }
         };
-        let is_own = |label: &&String| own.contains(*label) || LABELS_OF_PROMETHEUS.contains(&label.as_str());
+        let is_bound = |label: &str| label == BOUND && name.ends_with("_bucket");
+        let is_own =
+            |label: &&String| own.contains(*label) || LABELS_OF_PROMETHEUS.contains(&label.as_str()) || is_bound(label);
         mistakes.extend(chosen.iter().filter(|label| !is_own(label)).map(|label| format!("{name} has no {label}")));
         if name.ends_with("_bucket") {
-            labels.insert("le".to_owned());
+            labels.insert(BOUND.to_owned());
         }
         labels.extend(own);
     }

@@ -41,6 +41,7 @@ use tonic::{
 };
 
 use crate::{
+    conventions::{self, Attributes},
     monitoring::scrape::scrape,
     world::{DEADLINE, Wanted, World, scenario::USUAL},
 };
@@ -58,6 +59,7 @@ struct Span {
     trace: Vec<u8>,
     id: Vec<u8>,
     parent: Vec<u8>,
+    attributes: Attributes,
 }
 
 /// The names of metrics and their types, by the service that sent them.
@@ -156,7 +158,8 @@ impl TraceService for Collector {
             for span in resource.scope_spans.into_iter().flat_map(|scope| scope.spans) {
                 let service = service.clone();
                 let (name, trace, id, parent) = (span.name, span.trace_id, span.span_id, span.parent_span_id);
-                spans.push(Span { service, name, trace, id, parent });
+                let attributes = conventions::attributes(&span.attributes);
+                spans.push(Span { service, name, trace, id, parent, attributes });
             }
         }
         self.spans.send_modify(|all| all.append(&mut spans));
@@ -236,6 +239,8 @@ async fn one_message_is_one_trace_over_all_services() {
     for name in ["invoke_agent", "chat simulator", "execute_tool tools.now"] {
         assert!(names.contains(name), "no span {name}: {names:?}");
     }
+    let mistakes: Vec<_> = spans.iter().flat_map(|span| conventions::mistakes(&span.name, &span.attributes)).collect();
+    assert!(mistakes.is_empty(), "{mistakes:#?}");
     let roots: Vec<&Span> = spans.iter().filter(|span| span.parent.is_empty()).collect();
     assert!(roots.len() == 1 && roots[0].service == "gateway", "{roots:?}");
 

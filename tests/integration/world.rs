@@ -215,6 +215,8 @@ impl Wanted {
         stack.use_database(database);
         let gateway = stack.service(Service::Gateway);
         gateway.env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0").env("KAIRO_SIGNING__KEY", signing_key());
+        // Tests that are about it want the default.
+        gateway.env("KAIRO_GATEWAY__LOOPBACK_SCOPES", r#"["read","write","admin"]"#);
         let fallback = |name: &String| json!({ "base_url": model, "model": name });
         let fallbacks: Vec<_> = self.fallbacks.iter().map(fallback).collect();
         let heavy = if !self.only_fallbacks { model.clone() } else { "http://127.0.0.1:1/v1".to_owned() };

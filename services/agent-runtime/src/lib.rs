@@ -20,6 +20,7 @@ mod live;
 mod measures;
 mod models;
 mod pauses;
+mod providers;
 mod received;
 mod resident;
 mod shard;

@@ -1,9 +1,12 @@
 //! Showing an answer while it grows, to whoever watches: ephemeral, and worth nothing once the decision is there.
 
+use std::time::Duration;
+
 use kairo_core::{
     bus::{Bus, append::Outgoing},
     envelope::{Envelope, Origin},
     ids::Name,
+    metrics::table::FIRST_WORDS,
     subjects::{LIVE_TOKEN, Service},
 };
 use kairo_proto::v1::LiveToken;
@@ -30,6 +33,8 @@ pub struct Live<'a> {
     pieces: usize,
     /// Whether what is held is reasoning.
     reasoning: bool,
+    /// Whether words of an answer to this were shown.
+    is_heard: bool,
     /// Whether the answer is words, told by how it begins; one that is JSON is for the mind.
     words: Option<bool>,
 }
@@ -43,8 +48,8 @@ impl<'a> Live<'a> {
         writing: &'a Writing,
     ) -> Self {
         let (call_id, held) = (String::new(), String::new());
-        let (index, pieces, reasoning, words) = (0, 0, false, None);
-        Self { bus, agent, cause, thread_id, writing, call_id, index, held, pieces, reasoning, words }
+        let (index, pieces, reasoning, is_heard, words) = (0, 0, false, false, None);
+        Self { bus, agent, cause, thread_id, writing, call_id, index, held, pieces, reasoning, is_heard, words }
     }
 
     /// Shows a piece, at the latest with the next [`Live::flush`]; an empty one is none.
@@ -64,6 +69,17 @@ impl<'a> Live<'a> {
         if self.pieces == PIECES {
             self.flush().await;
         }
+    }
+
+    /// How long somebody waited for words, whatever was thought before.
+    fn measure(&mut self, reasoning: bool) {
+        if reasoning || std::mem::replace(&mut self.is_heard, true) {
+            return;
+        }
+        let waited = Duration::try_from(self.bus.now().duration_since(self.cause.time)).unwrap_or_default();
+        let traceparent = self.cause.traceparent.as_deref();
+        let labels = [self.cause.type_name.as_str(), self.agent.as_str()];
+        self.bus.metrics.took_in(traceparent, &FIRST_WORDS, waited, &labels);
     }
 
     /// Another answer begins, in the place of this one: who watches drops the pieces of the other call.
@@ -88,6 +104,7 @@ impl<'a> Live<'a> {
         let (index, reasoning, call_id) = (self.index, self.reasoning, self.call_id.clone());
         let token = LiveToken { thread_id, index, text, reasoning, call_id };
         self.index += 1;
+        self.measure(reasoning);
         let envelope = envelope.in_thread(self.thread_id);
         // First, so that who asks for it hears each piece then or live.
         self.writing.take(&envelope, &token);

@@ -18,11 +18,10 @@ use kairo_proto::v1::{Completion, EmailReceived, GivenUpCall, TaskDue, TaskTrigg
 
 use crate::{
     config::ModelConfig,
+    providers::provider,
     turn::{Lane, Turn},
 };
 
-/// As the conventions have it of whoever speaks the format of OpenAI, whoever that is.
-const PROVIDER: &str = "openai";
 const CHAT: &str = "chat";
 /// Units of a cost in one of the currency.
 const COST_UNITS: f64 = 1e12;
@@ -84,15 +83,15 @@ pub fn retried(metrics: &Metrics, tier: &str) {
 
 /// A call of a model has come to something, in the span of it.
 pub fn called(metrics: &Metrics, config: &ModelConfig, tier: &str, completion: &Completion, took: Duration) {
-    let model = config.model.as_str();
+    let (model, provider) = (config.model.as_str(), provider(&config.base_url));
     let error = completion.error.as_ref().map_or("", |error| error.kind.as_str());
-    metrics.took_in(current_traceparent().as_deref(), &MODEL_CALLS, took, &[CHAT, PROVIDER, model, tier, error]);
+    metrics.took_in(current_traceparent().as_deref(), &MODEL_CALLS, took, &[CHAT, provider, model, tier, error]);
     // Of a call that failed there are some only where a part of an answer was paid for.
     if completion.input_tokens == 0 && completion.output_tokens == 0 {
         return;
     }
     for (tokens, of) in [(completion.input_tokens, "input"), (completion.output_tokens, "output")] {
-        metrics.note(&TOKENS, tokens as f64, &[CHAT, PROVIDER, model, tier, of]);
+        metrics.note(&TOKENS, tokens as f64, &[CHAT, provider, model, tier, of]);
     }
     let Completion { input_tokens, cached_tokens, output_tokens, .. } = *completion;
     let tokens = input_tokens.saturating_add(output_tokens);

@@ -299,7 +299,7 @@ impl Model {
         let _permit = self.places(lane).wait(&holder(request)).await;
         let started = Instant::now();
         let tool_set = models.tool_sets.of(&request.tools);
-        let span = spans::chat(&self.config, request.tier);
+        let span = spans::chat(&self.config, request);
         let mut digests = request.digests(tool_set.digest);
         let request_digest = request.digest_with(&tool_set.canonical);
         let takes_parts = self.learned.capabilities().takes_parts();

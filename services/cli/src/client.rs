@@ -57,6 +57,11 @@ impl Client {
         Self { key: Some(key), ..self }
     }
 
+    /// The API key that goes with every request.
+    pub fn key(&self) -> Option<&Secret> {
+        self.key.as_ref()
+    }
+
     /// The same for answers that take account of the log up to this sequence at least.
     #[must_use]
     pub fn at_least(self, sequence: Option<u64>) -> Self {

@@ -8,9 +8,11 @@
 
 mod agent_log;
 mod asking;
+mod browser;
 pub mod client;
 pub mod commands;
 pub mod dev;
+mod drill;
 pub mod endpoint;
 mod error;
 pub mod event_lines;

@@ -100,8 +100,8 @@ impl Held {
 /// Who sent a request.
 #[derive(Clone, Debug)]
 pub enum Caller {
-    /// Somebody on this machine, where no key is required.
-    Anyone,
+    /// Somebody on this machine who brings no key where none is required, and what they may do.
+    Anyone(Arc<Rights>),
     /// Whoever has `gateway.admin_key`.
     Administrator,
     /// Whoever has this key.
@@ -114,9 +114,10 @@ impl Caller {
     /// None of who may do everything.
     fn rights(&self) -> Option<&Rights> {
         match self {
+            Self::Anyone(rights) => Some(rights),
             Self::Holder(held) => Some(&held.key.rights),
             Self::Bearer(token) => Some(&token.rights),
-            Self::Anyone | Self::Administrator => None,
+            Self::Administrator => None,
         }
     }
 
@@ -124,7 +125,7 @@ impl Caller {
     pub fn key(&self) -> Option<&Key> {
         match self {
             Self::Holder(held) => Some(&held.key),
-            Self::Anyone | Self::Administrator | Self::Bearer(_) => None,
+            Self::Anyone(_) | Self::Administrator | Self::Bearer(_) => None,
         }
     }
 
@@ -134,25 +135,38 @@ impl Caller {
 
     /// The error tells what is missing.
     pub fn require(&self, scope: Scope) -> Result<(), Problem> {
-        match self.may(scope) {
-            true => Ok(()),
-            false => Err(Problem::forbidden(format!("this needs a key of the scope {}", scope.name()))),
+        match (self.may(scope), self) {
+            (true, _) => Ok(()),
+            (false, Self::Anyone(_)) => Err(Problem::needs_key(scope.name())),
+            (false, _) => Err(Problem::forbidden(format!("this needs a key of the scope {}", scope.name()))),
+        }
+    }
+
+    /// As [`Caller::require`], for what is not done by whoever happens to be on this machine, such as consenting in the name of a
+    /// user.
+    pub fn require_key(&self, scope: Scope) -> Result<(), Problem> {
+        match self {
+            Self::Anyone(_) if !self.may(Scope::Admin) => Err(Problem::needs_key(scope.name())),
+            _ => self.require(scope),
         }
     }
 
     /// Who they are, for the log.
     pub fn principal(&self) -> Principal {
         match self {
-            Self::Anyone => Principal::loopback(),
+            Self::Anyone(_) => Principal::loopback(),
             Self::Administrator => Principal::api_key(ADMINISTRATOR),
             Self::Holder(held) => Principal::api_key(&held.key.key_id),
             Self::Bearer(token) => token.principal(),
         }
     }
 
-    /// Whose stored bytes are bounded; none of who may do everything.
+    /// Whose stored bytes are bounded; none of who is on this machine, and of the administrator.
     pub fn bounded(&self) -> Option<String> {
-        self.rights().map(|_| self.principal().to_string())
+        match self {
+            Self::Anyone(_) | Self::Administrator => None,
+            Self::Holder(_) | Self::Bearer(_) => Some(self.principal().to_string()),
+        }
     }
 
     /// The agents it is limited to; none when it is not.
@@ -168,7 +182,7 @@ impl Caller {
     /// When it is over with what they may do; none when nothing says so.
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {
-            Self::Anyone | Self::Administrator => None,
+            Self::Anyone(_) | Self::Administrator => None,
             Self::Holder(held) => held.key.expires_at,
             Self::Bearer(token) => Some(token.expires_at),
         }
@@ -204,7 +218,7 @@ impl Caller {
     /// Waits until the key is revoked or has expired, or the token has: what goes on for long ends then.
     pub async fn ended(&self) {
         match self {
-            Self::Anyone | Self::Administrator => pending().await,
+            Self::Anyone(_) | Self::Administrator => pending().await,
             Self::Bearer(_) => passed(self.expires_at()).await,
             Self::Holder(held) => tokio::select! {
                 () = held.revoked.cancelled() => {}

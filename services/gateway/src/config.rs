@@ -16,7 +16,10 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    auth::oidc::{self, config::OidcConfig},
+    auth::{
+        Scope,
+        oidc::{self, config::OidcConfig},
+    },
     caps::config::CapsConfig,
 };
 
@@ -51,6 +54,9 @@ pub struct GatewayConfig {
     /// Whether callers must bring an API key: `auto`, when other machines may reach the gateway, or `always`. Default
     /// auto.
     pub require_key: RequireKey,
+    /// What callers on this machine may do where none is required and they bring none: `read`, `write` and `admin`. Consenting to
+    /// what agents ask needs a key in any case unless it has `admin`. Default read and write.
+    pub loopback_scopes: Vec<Scope>,
     /// A key that may do everything, to make the first of the others with: at least 32 printable characters. Empty for
     /// none, which is the default.
     pub admin_key: Secret,
@@ -283,6 +289,7 @@ impl Default for GatewayConfig {
             allow_remote: false,
             allowed_hosts: Vec::new(),
             require_key: RequireKey::Auto,
+            loopback_scopes: vec![Scope::Read, Scope::Write],
             admin_key: Secret::default(),
             oidc: Vec::new(),
             rate_per_s: 200,

@@ -5,23 +5,28 @@
 //! other systems for a moment, and nothing else. No message that the client library cannot read gets into a stream, where it would break the
 //! connection of everybody who comes to it, for good.
 
-use std::sync::Arc;
-
 use futures::StreamExt;
 use kairo_core::{
     bus::{
         Bus, BusError,
         port::{Headers, Heard, StoreError},
     },
+    sharing::{
+        Holder,
+        places::{Permit, Places},
+    },
     subjects::{self, ENTRANCE, EVENTS_STREAM, Service},
 };
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
 use crate::{config::Config, state::Gateway};
 
-/// Messages that are written at once. More are refused, and to be sent again.
-const MOST: usize = 64;
+/// Messages that are written at once; more wait, in the order of their sources' shares.
+const WRITTEN_AT_ONCE: usize = 64;
+/// How many bytes one place of [`Room`] stands for.
+const PLACE_BYTES: usize = 4 * 1024;
+/// Places for messages that wait or are written: 32 MiB. Beyond that they are refused, and to be published again.
+const PLACES: usize = 8 * 1024;
 /// Headers of one message, and their bytes.
 const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 16 * 1024;
@@ -42,26 +47,48 @@ struct Refusal {
 
 /// Takes in what other systems publish, until the gateway stops.
 pub async fn run(gateway: Gateway, entrance: Bus) {
-    let permits = Arc::new(Semaphore::new(MOST));
+    let (room, writers) = (Room(Places::shared(PLACES)), Places::shared(WRITTEN_AT_ONCE));
     let listening = async {
         let subscribe = || entrance.subscribe_in_turn(ENTRANCE);
         let mut heard = entrance.in_time("other systems cannot be heard yet", subscribe).await;
         while let Some(heard) = heard.next().await {
-            let Ok(permit) = permits.clone().try_acquire_owned() else {
-                let description = format!("{MOST} messages are being written: publish it again");
-                answer(&entrance, &heard, Err(Refusal { code: BUSY, description })).await;
-                continue;
+            let source = source(&heard.subject);
+            let held = match room.take(&source, heard.payload.len()) {
+                Ok(held) => held,
+                Err(refusal) => {
+                    answer(&entrance, &heard, Err(refusal)).await;
+                    continue;
+                }
             };
-            let (gateway, entrance) = (gateway.clone(), entrance.clone());
+            let (gateway, entrance, writers) = (gateway.clone(), entrance.clone(), writers.clone());
             tokio::spawn(async move {
+                let _permit = writers.wait(&source).await;
                 let written = take(&gateway.bus, &heard).await;
                 answer(&entrance, &heard, written).await;
-                drop(permit);
+                drop(held);
             });
         }
     };
     gateway.shutdown.run_until_cancelled(listening).await;
     entrance.close().await;
+}
+
+/// Room for what is heard and not written yet, of which every source has a share.
+struct Room(Places);
+
+impl Room {
+    fn take(&self, source: &Holder, bytes: usize) -> Result<Vec<Permit>, Refusal> {
+        let needed = 1 + bytes / PLACE_BYTES;
+        let places: Result<Vec<Permit>, _> = (0..needed).map(|_| self.0.take(source)).collect();
+        places.map_err(|_| {
+            let description = "as much of this source waits to be written as may: publish it again".to_owned();
+            Refusal { code: BUSY, description }
+        })
+    }
+}
+
+fn source(subject: &str) -> Holder {
+    Holder::of(subject.split('.').nth(2).unwrap_or_default())
 }
 
 /// Writes a message into the log; its sequence, and whether it was written before.
@@ -170,6 +197,18 @@ mod tests {
         assert_eq!((kept.len(), kept.get("ce-id").map(|id| id.as_str())), (1, Some("1")));
         (0..MAX_HEADERS).for_each(|number| sent.append("x", number.to_string()));
         assert!(headers(&sent).unwrap_err().contains("at most 64"));
+    }
+
+    #[test]
+    fn one_source_leaves_room_for_others() {
+        let room = Room(Places::shared(100));
+        let [flood, other] = ["kairo.entrance.flood.x", "kairo.entrance.other.x"].map(source);
+        let held: Vec<_> = (0..200).map_while(|_| room.take(&flood, 0).ok()).collect();
+        assert!((75..100).contains(&held.len()), "{}", held.len());
+        assert_eq!(room.take(&flood, 0).unwrap_err().code, BUSY);
+        assert_eq!(room.take(&other, 3 * PLACE_BYTES).unwrap().len(), 4);
+        drop(held);
+        assert!(room.take(&flood, 50 * PLACE_BYTES).is_ok());
     }
 
     #[test]

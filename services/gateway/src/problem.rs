@@ -120,6 +120,15 @@ impl Problem {
         Self::new("urn:kairo:problem:forbidden", "forbidden", StatusCode::FORBIDDEN, detail)
     }
 
+    /// Somebody on this machine who brings no key asks for more than talking to agents.
+    pub fn needs_key(scope: &str) -> Self {
+        Self::forbidden(format!(
+            "this needs a key of the scope {scope}, also on this machine: bring gateway.admin_key, or a key that was made with it \
+             (`kairo` finds the key of a `kairo dev` in the same folder; else set KAIRO_API_KEY; \
+             gateway.loopback_scopes says what needs none)"
+        ))
+    }
+
     /// The key is limited, and this field of the request goes beyond it.
     pub fn beyond_key(field: &str, expected: String, found: Option<&str>) -> Self {
         let found = found.map(|found| found.chars().take(FOUND_CHARS).collect());

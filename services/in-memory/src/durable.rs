@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    ops::Bound,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -76,12 +75,6 @@ impl Durable {
         item.state = DeliveryState::Out { replica, until: now + self.ack_wait };
         self.turn = share + 1;
         Some((sequence, item.attempts, share))
-    }
-
-    /// How many messages behind this one wait to be delivered.
-    pub fn waiting_behind(&self, sequence: u64) -> u64 {
-        let behind = self.items.range((Bound::Excluded(sequence), Bound::Unbounded));
-        behind.filter(|(_, item)| matches!(item.state, DeliveryState::Waits(_))).map(|_| 1).sum()
     }
 
     /// What came of a delivery, unless it was delivered again since.

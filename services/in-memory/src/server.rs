@@ -282,13 +282,12 @@ impl Server {
         for (consumer, durable) in &mut self.durables {
             let Some(stream) = self.streams.get(consumer.stream()) else { continue };
             while let Some((sequence, attempt, share)) = durable.deliver() {
-                let behind = durable.waiting_behind(sequence);
                 let (Some(share), Some(stored)) = (durable.shares.get(share), stream.stored(sequence)) else {
                     continue;
                 };
                 share.waiting.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let receipt = format!("{}/{sequence}/{attempt}", consumer.name());
-                let delivered = Delivered { raw: stored.raw(), attempt, behind, receipt };
+                let delivered = Delivered { raw: stored.raw(), attempt, receipt };
                 parcels.push((share.replica, Parcel::Delivery(share.messages.clone(), delivered)));
             }
         }

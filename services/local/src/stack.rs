@@ -253,11 +253,21 @@ impl Stack {
 
     /// Makes the streams that services need, by `kairo provision`.
     pub async fn provision(&self) -> Result<(), LocalError> {
+        self.run_command(&["provision"], self.options.ready_deadline).await
+    }
+
+    /// Fills servers without a log from a backup, by `kairo restore`, which may take so long.
+    pub async fn restore(&self, place: &str, deadline: Duration) -> Result<(), LocalError> {
+        self.run_command(&["restore", place], deadline).await
+    }
+
+    /// Runs a command as the user who may make streams, to its end.
+    async fn run_command(&self, arguments: &[&str], deadline: Duration) -> Result<(), LocalError> {
+        let name = arguments.first().copied().unwrap_or_default();
         let program = self.options.bin_dir.join(COMMAND);
-        let log = self.options.log_dir.join("kairo-provision.log");
-        let spec = ProcessSpec::new("kairo provision", program, log).args(["provision"]);
+        let log = self.options.log_dir.join(format!("kairo-{name}.log"));
+        let spec = ProcessSpec::new(format!("kairo {name}"), program, log).args(arguments.iter().copied());
         let process = Process::spawn(self.given(spec, &self.provisioner)).await?;
-        let deadline = self.options.ready_deadline;
         let exit = match timeout(deadline, process.exited()).await {
             Ok(Exit::Code(0)) => return Ok(()),
             Ok(exit) => exit,

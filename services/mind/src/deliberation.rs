@@ -352,8 +352,9 @@ impl<'a> Deliberation<'a> {
 
     fn ask(&mut self, turn: Uuid, purpose: Purpose, request: ModelRequest) {
         let is_work = self.decision.work_input != 0;
-        let user = self.turn(turn).map(|turn| turn.user.clone()).unwrap_or_default();
-        let mut request = ModelRequest { is_work, user, ..request };
+        let of_turn = |text: fn(&Turn) -> &str| self.turn(turn).map(|turn| text(turn).to_owned()).unwrap_or_default();
+        let (user, thread_id) = (of_turn(|turn| &turn.user), of_turn(|turn| &turn.thread_id));
+        let mut request = ModelRequest { is_work, user, thread_id, ..request };
         self.fit_to_model(&mut request);
         // Whoever watches sees the answer to the input, not those of tasks that run at the same time.
         let answers = || self.mind.due(self.input.sequence).is_some_and(|(id, _)| *id == turn);

@@ -49,6 +49,9 @@ pub struct ModelRequest {
     /// The user on whose behalf it is made; empty for nobody's. It is no part of what the model is asked.
     #[serde(skip)]
     pub user: String,
+    /// The thread that it belongs to, for traces; empty while none is chosen.
+    #[serde(skip)]
+    pub thread_id: String,
 }
 
 /// Which tools a model may call.

@@ -25,7 +25,7 @@ use futures::{
 };
 use kairo_core::{
     bus::{
-        Bus, BusConfig, BusError,
+        Bus, BusConfig,
         append::Outgoing,
         cancels::Cancels,
         consume::{Delivery, Failure, Handler, Settled},
@@ -40,10 +40,7 @@ use kairo_core::{
     sharing::Holder,
     subjects::{self, Service, TOOL_INVOKE},
 };
-use kairo_proto::{
-    Body,
-    v1::ToolInvoke,
-};
+use kairo_proto::{Body, v1::ToolInvoke};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span, field::Empty};
@@ -89,10 +86,8 @@ struct Job<'a> {
     since: u64,
     /// Somebody, perhaps this replica, was given it before, and may have begun its actions.
     redelivered: bool,
-    /// It is no copy of an older decision that somebody published again.
+    /// It was made just now, and is no copy that somebody published again.
     is_original: bool,
-    /// No later decision stood in the log when the server delivered this one.
-    is_newest: bool,
     calls: Vec<Call>,
 }
 
@@ -122,8 +117,7 @@ impl Handler for Runner {
         let (decision, redelivered) = (&delivery.record, delivery.redelivered());
         let age = self.bus.now().as_millisecond().saturating_sub(decision.envelope.time.as_millisecond());
         let is_original = !redelivered && age <= FRESH_MS;
-        let is_newest = is_original && delivery.behind == 0;
-        let job = Job { agent, decision, since: cursor, redelivered, is_original, is_newest, calls };
+        let job = Job { agent, decision, since: cursor, redelivered, is_original, calls };
         let known = self.known_on_delivery(&job).await?;
         let (mut first, mut waiting) = (Vec::new(), Vec::new());
         for call in &job.calls {
@@ -334,7 +328,7 @@ impl Runner {
             outside: room.outside(),
             number: AtomicU64::new(0),
         };
-        let span = span(asked);
+        let span = span(&job.agent, asked);
         let calling = self.toolbox.carry_out(room, context).instrument(span.clone());
         // What is told of it ends with it: nothing comes after the result.
         let outcome = tokio::select! {
@@ -351,12 +345,15 @@ impl Runner {
 }
 
 /// The span of a call, by OpenTelemetry's conventions. It has a place in the toolbox, so its name is that of a tool.
-fn span(asked: &Asked) -> Span {
+fn span(agent: &Name, asked: &Asked) -> Span {
     tracing::info_span!(
         "execute_tool",
         otel.name = format!("execute_tool {}", asked.tool),
         gen_ai.operation.name = "execute_tool",
+        gen_ai.agent.id = agent.as_str(),
+        gen_ai.conversation.id = Some(asked.thread_id.as_str()).filter(|thread| !thread.is_empty()),
         gen_ai.tool.name = asked.tool,
+        "gen_ai.tool.type" = "function",
         gen_ai.tool.call.id = %asked.action,
         "error.type" = Empty,
     )

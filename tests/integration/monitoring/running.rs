@@ -172,6 +172,7 @@ async fn every_service_serves_its_metrics_and_what_happens_moves_them() {
                 let foreground = [("kairo_lane", "foreground")];
                 let counted = sum("kairo_agent_decision_duration_seconds_count", &foreground);
                 assert_eq!(counted, decisions(&world).await, "each is counted once");
+                assert!(sum("kairo_agent_first_words_duration_seconds_count", &[]) >= 2.0);
                 assert!(sum("kairo_agents_memory_bytes", &[]) > 0.0);
                 assert_eq!(sum("kairo_model_in_flight", &[]), 0.0);
             }
@@ -232,6 +233,19 @@ async fn dashboards_show_a_running_system_and_faults_raise_alerts() {
         } else {
             prometheus.wait_for(&query).await;
         }
+    }
+    // The bounds that objectives are set at are bounds of buckets.
+    for bucket in [
+        r#"kairo_agent_decision_duration_seconds_bucket{kairo_lane="foreground", le=~"60(.0)?"}"#,
+        r#"kairo_agent_first_words_duration_seconds_bucket{le=~"5(.0)?"}"#,
+        r#"http_server_request_duration_seconds_bucket{http_route=~"/v1/(messages|commands)", le="0.5"}"#,
+    ] {
+        assert!(
+            alerts()
+                .iter()
+                .any(|alert| alert["expr"].as_str().unwrap().contains(&bucket[bucket.find("le=").unwrap()..]))
+        );
+        prometheus.wait_for(bucket).await;
     }
     for alert in ["KairoDeadLetters", "KairoAgentsParked", "KairoLogFilling", "KairoDown", "KairoNatsDisconnected"] {
         assert_eq!(prometheus.ask(&expression(alert)).await.len(), 0, "{alert}");

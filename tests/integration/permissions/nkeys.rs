@@ -19,7 +19,10 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use super::NOW_AND_THEN;
-use crate::world::{DEADLINE, agent, log::Log, scenario::USUAL};
+use crate::{
+    keys::ADMIN,
+    world::{DEADLINE, agent, log::Log, scenario::USUAL},
+};
 
 /// What `kairo nkeys` says when it has made or found what belongs into this folder.
 fn make(folder: &Path) -> String {
@@ -98,14 +101,20 @@ async fn services_work_with_nothing_but_the_seed_of_an_nkey() {
     stack.start(Service::ModelSim).await.unwrap();
     let model = format!("{}/v1", stack.url(Service::ModelSim).unwrap());
     stack.service(Service::AgentRuntime).env("KAIRO_MODELS__HEAVY__BASE_URL", model);
-    stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0");
+    stack.service(Service::Gateway).env("KAIRO_GATEWAY__LISTEN", "127.0.0.1:0").env("KAIRO_GATEWAY__ADMIN_KEY", ADMIN);
     stack.provision().await.unwrap();
     stack.start_all(&[(Service::AgentRuntime, 1), (Service::Router, 1), (Service::Gateway, 1)]).await.unwrap();
     let bus = server.bus().await;
     let log = Log::follow(&bus);
     let gateway = stack.url(Service::Gateway).unwrap().to_owned();
     let post = async |path: &str, body: serde_json::Value| {
-        let answer = reqwest::Client::new().post(format!("{gateway}{path}")).json(&body).send().await.unwrap();
+        let answer = reqwest::Client::new()
+            .post(format!("{gateway}{path}"))
+            .bearer_auth(ADMIN)
+            .json(&body)
+            .send()
+            .await
+            .unwrap();
         assert!(answer.status().is_success(), "{answer:?}");
     };
     post("/v1/agents", json!({ "agent": "default", "prompt": "You are a helpful agent." })).await;

@@ -1,8 +1,12 @@
 //! What whoever has a password tries by having the server answer where they may not publish, and does not get.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use async_nats::{HeaderMap, jetstream};
+use futures::future::try_join_all;
 use jiff::Timestamp;
 use kairo_core::{
     bus::{Bus, append::Outgoing, data_keys::order_key},
@@ -394,5 +398,23 @@ async fn a_partition_stays_with_its_owner_whatever_is_copied_over_the_entry() {
     for round in 0..3 {
         answers(&world, "ann", &format!("round {round}")).await;
     }
+    world.end().await;
+}
+
+/// JetStream takes whatever a client has under way, which is 256 messages for this library.
+#[tokio::test]
+async fn a_burst_of_another_system_is_taken_in_whole() {
+    let world = forgetting::wanted().start().await;
+    let outside = Stranger::who_has_the_password_of(Identity::Outside, &world.nats).await;
+    let jetstream = jetstream::new(outside.client.clone());
+    let mut acknowledged = Vec::new();
+    for number in 0..240 {
+        acknowledged
+            .push(jetstream.publish(PUSH, format!("{{\"number\":{number}}}").into()).await.unwrap().into_future());
+    }
+    let taken: BTreeSet<u64> =
+        try_join_all(acknowledged).await.expect("all are taken").into_iter().map(|ack| ack.sequence).collect();
+    assert_eq!(taken.len(), 240);
+    assert_eq!(world.bus.read(&world.bus.stored(PUSH), 0).await.unwrap().messages.len(), 240);
     world.end().await;
 }

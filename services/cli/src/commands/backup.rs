@@ -18,7 +18,7 @@ use kairo_backup::{
 use serde_json::json;
 
 use super::{provision::ServerOptions, restore::told, verify, verify::show::count};
-use crate::{Error, terminal};
+use crate::{Error, drill, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,6 +26,7 @@ Examples:
   kairo backup --onto /srv/backup           what came since, as another part of it
   kairo backup --into /srv/backup           the one or the other, whichever it takes: for jobs
   kairo backup verify /srv/backup           is it what was written, and is the log in it what was written?
+  kairo backup drill /srv/backup            restore it into a Kairo of its own, and have an agent reply there
   kairo backup forgotten /srv/backup        who was forgotten, for `kairo restore --forgotten`
   kairo backup --into s3://kairo/nightly    the same in S3-compatible storage
   kairo backup fetch s3://kairo/nightly /srv/copy    a backup or an archive from there, into a folder; again: what came since
@@ -42,6 +43,18 @@ Configured like services, by --config, KAIRO_CONFIG and KAIRO_NATS__…; the use
 
 The status is 0 if the backup is whole (of verify: and all fits), 1 if it is not or could not be taken, 64 for a bad
 configuration or a folder that is none of a backup.";
+
+const DRILL: &str = "\
+Examples:
+  kairo backup drill /srv/backup
+  KAIRO_PRIVACY__MASTER_KEY=… KAIRO_SIGNING__KEY=… kairo backup drill s3://kairo/nightly
+
+Starts a nats-server, a Postgres and all services on 127.0.0.1, on free ports and in a folder that is removed at the end; restores the
+backup into them, proves its log, and sends a message to an agent of its own. A model simulator replies. Of the environment nothing is
+handed on but KAIRO_PRIVACY__… and KAIRO_SIGNING__…, which a backup with sealed content needs, and how storage is reached: no tool server,
+no mail and no model is asked. What is overdue in the log comes due there as well.
+
+The status is 0 if the log is proven and the agent replied, else 1.";
 
 /// Keep all that Kairo keeps in NATS in a folder
 #[derive(Debug, Args)]
@@ -75,6 +88,12 @@ enum Command {
         #[arg(value_name = "PLACE")]
         place: Place,
     },
+    /// Restore a backup into a Kairo of its own and have an agent reply there, to see that it can be done and how long it takes
+    #[command(after_help = DRILL)]
+    Drill {
+        #[arg(value_name = "PLACE")]
+        place: Place,
+    },
     /// Copy a backup or an archive from S3-compatible storage to a folder, or what came since that was done
     Fetch {
         #[arg(value_name = "PLACE")]
@@ -96,6 +115,7 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
     let Arguments { command, output, onto, into, servers } = arguments;
     match command {
         Some(Command::Verify { place }) => return verified(&place, json).await,
+        Some(Command::Drill { place }) => return drill::run(&place, json).await,
         Some(Command::Fetch { place, folder }) => return fetch(&place, &folder, json).await,
         Some(Command::Forgotten { place, output }) => return forgotten(&place, output.as_deref()).await,
         None => {}

@@ -26,8 +26,8 @@ Environment:
                        the nats-server, and the folder of Postgres's programs;
                        otherwise those that scripts/setup found or installed
   KAIRO_CONFIG, KAIRO_<SECTION>__<KEY>
-                       configure the services; where KAIRO_GATEWAY__REQUIRE_KEY is always, the first message
-                       takes KAIRO_API_KEY or KAIRO_GATEWAY__ADMIN_KEY
+                       configure the services; KAIRO_GATEWAY__ADMIN_KEY is the administrator's key, if it shall
+                       not be made and kept in the data folder as admin-key
 
 Exit status with --once: 0 if the agent replied, else 1.";
 

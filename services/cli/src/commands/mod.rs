@@ -13,6 +13,7 @@ mod chains;
 mod chat;
 mod checkpoint;
 mod choose;
+mod console;
 mod conversation;
 mod dead_letters;
 mod dev;
@@ -79,10 +80,11 @@ Examples:
   kairo watch --agent default            watch one agent: what it says, decides and runs
   kairo events --follow                  watch everything that happens
   kairo status                           who is there, and is anything behind?
+  kairo console                          look at everything in the browser
 
 The gateway is found by --url or KAIRO_URL, else by the `kairo dev` that was started in this
-folder or one above it, else at http://127.0.0.1:7420. One that asks for an API key is given the one in
-KAIRO_API_KEY or in the file that --key-file names.";
+folder or one above it, else at http://127.0.0.1:7420. It is given the API key in KAIRO_API_KEY or in the
+file that --key-file names; that `kairo dev` its administrator's key, which lies in its data folder.";
 
 /// Runs and watches LLM agents that are event-sourced services over NATS JetStream.
 #[derive(Debug, Parser)]
@@ -134,6 +136,7 @@ enum Command {
     /// Refuse a call that an agent asked about
     Reject(approve::Arguments),
     Watch(watch::Arguments),
+    Console(console::Arguments),
     Usage(usage::Arguments),
     Status(status::Arguments),
     Tools(tools::Arguments),
@@ -182,12 +185,14 @@ impl Arguments {
             Command::Diff(arguments) => return diff::run(&arguments, json),
             _ => {}
         }
+        let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
         let url = match self.url.filter(|url| !url.is_empty()) {
             Some(url) => url,
-            None => endpoint::discover(&std::env::current_dir().map_err(Error::file("look at", "."))?),
+            None => endpoint::discover(&here),
         };
         let client = Client::new(&url)?.at_least(self.at_least);
-        let client = match keys::own(self.key_file.as_deref().filter(|file| !file.as_os_str().is_empty()))? {
+        let own = keys::own(self.key_file.as_deref().filter(|file| !file.as_os_str().is_empty()))?;
+        let client = match own.or_else(|| endpoint::key_of(&here, &url)) {
             Some(key) => client.with_key(key),
             None => client,
         };
@@ -225,6 +230,7 @@ impl Arguments {
             Command::Approve(arguments) => approve::run(arguments, Verdict::Approved, &session).await,
             Command::Reject(arguments) => approve::run(arguments, Verdict::Rejected, &session).await,
             Command::Watch(arguments) => watch::run(arguments, &session).await,
+            Command::Console(arguments) => console::run(&arguments, &session).await,
             Command::Keys(arguments) => keys::run(arguments, &session).await,
             Command::Usage(arguments) => usage::run(arguments, &session).await,
             Command::Status(arguments) => status::run(arguments, &session).await,

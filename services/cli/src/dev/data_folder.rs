@@ -7,7 +7,7 @@ use std::{
 
 use kairo_local::{DirLock, Postgres};
 
-use crate::Error;
+use crate::{Error, endpoint};
 
 /// The data folder, held so that nobody else uses it.
 #[derive(Debug)]
@@ -24,13 +24,18 @@ impl DataFolder {
     pub(crate) fn take(data_dir: &Path) -> Result<Self, Error> {
         fs::create_dir_all(data_dir).map_err(Error::file("create", data_dir))?;
         let data_dir = data_dir.canonicalize().map_err(Error::file("resolve", data_dir))?;
-        let dir = data_dir.join("dev");
+        let dir = endpoint::dev_dir(&data_dir);
         if foreign(&dir).map_err(Error::file("look at", &dir))? {
             let dir = dir.display();
             return Err(Error::Advice(format!("{dir} was not made by kairo dev: choose another folder with --data")));
         }
         let lock = DirLock::try_acquire(&dir)?;
         Ok(Self { data_dir, dir, _lock: lock })
+    }
+
+    /// The file with the administrator's key.
+    pub(crate) fn admin_key(&self) -> PathBuf {
+        endpoint::key_file(&self.data_dir)
     }
 
     pub(crate) fn nats(&self) -> PathBuf {

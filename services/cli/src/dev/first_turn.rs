@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The agent that messages go to unless they name another.
-const AGENT: &str = "default";
+pub(crate) const AGENT: &str = "default";
 
 const PROMPT: &str = "\
 You are a helpful, precise assistant. Answer briefly, in the language of the user. \
@@ -24,14 +24,14 @@ they do not depend on each other. If a tool fails, say what failed and what can 
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Makes the agent if there is none of its name: somebody may have changed it since it was made.
-pub(super) async fn define_agent(client: &Client) -> Result<(), ClientError> {
+pub(crate) async fn define_agent(client: &Client, name: &str) -> Result<(), ClientError> {
     let answer: Value = client.get("v1/agents", &[]).await?;
     let agents = answer.get("agents").and_then(Value::as_array);
-    if agents.into_iter().flatten().any(|agent| agent.get("agent").and_then(Value::as_str) == Some(AGENT)) {
+    if agents.into_iter().flatten().any(|agent| agent.get("agent").and_then(Value::as_str) == Some(name)) {
         return Ok(());
     }
     let profile = Profile {
-        agent: AGENT.to_owned(),
+        agent: name.to_owned(),
         description: "answers whatever is not addressed to another agent".to_owned(),
         prompt: PROMPT.to_owned(),
         tools: few_tools::FEW.map(str::to_owned).into(),
@@ -42,11 +42,11 @@ pub(super) async fn define_agent(client: &Client) -> Result<(), ClientError> {
 }
 
 /// Says something and waits for the end of the turn, `None` if it did not come in time.
-pub(super) async fn take(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), ClientError> {
+pub(crate) async fn take(client: &Client, agent: &str, text: &str) -> Result<(Exchange, Option<Ending>), ClientError> {
     let message = NewMessage {
         user: "you".to_owned(),
         text: text.to_owned(),
-        agent: Some(AGENT.to_owned()),
+        agent: Some(agent.to_owned()),
         message_id: None,
         thread_id: None,
         parts: Vec::new(),

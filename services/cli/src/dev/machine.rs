@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use kairo_core::config::Secret;
 use kairo_local::{Exit, LocalError, NatsOptions, NatsServer, PgOptions, Postgres, Process, Service, Stack, free_port};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     settings::{self, Wiring},
     workers,
 };
-use crate::{Error, models::Published, secret_key};
+use crate::{Error, client::Client, endpoint, models::Published, secret_key};
 
 const DATABASE: &str = "kairo";
 
@@ -20,6 +21,9 @@ const DATABASE: &str = "kairo";
 const NATS_OFFSET: u16 = 2;
 const SIMULATOR_OFFSET: u16 = 10;
 const POSTGRES_OFFSET: u16 = 12;
+
+/// How long restoring a backup may take.
+const RESTORED_WITHIN: Duration = Duration::from_secs(6 * 3_600);
 
 /// How long a server may take to close its files.
 const STOP_GRACE: Duration = Duration::from_secs(20);
@@ -32,6 +36,8 @@ pub(crate) struct Plan<'a> {
     /// The gateway's port; it and the others are stepped over when taken.
     pub(crate) port: u16,
     pub(crate) environment: BTreeMap<String, String>,
+    /// The backup that the log comes from, if it is not to be new or that of before.
+    pub(crate) backup: Option<String>,
 }
 
 /// One process of the machine.
@@ -60,6 +66,22 @@ pub(crate) struct Machine {
     /// What commands are told of its models.
     models: Option<Published>,
     model_settings: Vec<(String, String)>,
+    /// The administrator's key of its gateway, once that is started.
+    admin_key: Option<Secret>,
+}
+
+impl Plan<'_> {
+    fn admin_key(&self) -> Result<Secret, Error> {
+        let given = self.environment.get(settings::ADMIN_KEY).map(String::as_str);
+        endpoint::keep_key(&self.data_folder.data_dir, given.filter(|key| !key.is_empty()))
+    }
+
+    fn signing_key(&self) -> Result<String, Error> {
+        match self.environment.get(settings::SIGNING_KEY).filter(|key| !key.is_empty()) {
+            Some(key) => Ok(key.clone()),
+            None => secret_key::signing_kept(&self.data_folder.data_dir),
+        }
+    }
 }
 
 impl Machine {
@@ -71,6 +93,7 @@ impl Machine {
             stack: Stack::of_this_build(data_folder.logs())?,
             models: None,
             model_settings: Vec::new(),
+            admin_key: None,
         })
     }
 
@@ -102,7 +125,8 @@ impl Machine {
             workspaces: plan.data_folder.workspaces(),
             secret_key: secret_key::kept(&plan.data_folder.data_dir)?,
             master_key: secret_key::master_kept(&plan.data_folder.data_dir)?,
-            signing_key: secret_key::signing_kept(&plan.data_folder.data_dir)?,
+            signing_key: plan.signing_key()?,
+            admin_key: self.admin_key.insert(plan.admin_key()?).clone(),
         };
         let (folder, runtime) = (&plan.data_folder.data_dir, Service::AgentRuntime);
         let asking = settings::of(runtime, &wiring, &plan.model, &plan.environment);
@@ -110,6 +134,9 @@ impl Machine {
         self.model_settings = plan.model.settings(wiring.simulator_url.as_deref());
         for (name, value) in settings::of_provisioner(&wiring, &plan.environment) {
             self.stack.provisioner().env(name, value);
+        }
+        if let Some(place) = &plan.backup {
+            step("restore", self.stack.restore(place, RESTORED_WITHIN), |()| String::new()).await?;
         }
         step("streams", self.stack.provision(), |()| String::new()).await?;
         for service in settings::ORDER {
@@ -140,6 +167,15 @@ impl Machine {
     /// The gateway's address; empty before it runs.
     pub(crate) fn gateway_url(&self) -> String {
         self.stack.url(Service::Gateway).unwrap_or_default().to_owned()
+    }
+
+    /// The gateway with the key of its administrator.
+    pub(crate) fn client(&self) -> Result<Client, Error> {
+        let client = Client::new(&self.gateway_url())?;
+        Ok(match &self.admin_key {
+            Some(key) => client.with_key(key.clone()),
+            None => client,
+        })
     }
 
     /// The server's address; empty before it runs.

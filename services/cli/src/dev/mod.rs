@@ -5,7 +5,7 @@
 //! ([`first_turn`]), and what can be done next told ([`words`]).
 
 mod data_folder;
-mod first_turn;
+pub(crate) mod first_turn;
 mod machine;
 mod model;
 mod progress;
@@ -19,11 +19,18 @@ mod workers;
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
-use kairo_core::config::Secret;
 use kairo_proto::v1::GetFleetResponse;
 use serde_json::{Value, json};
 
-use crate::{Error, client::Client, endpoint::Published, exchange::Exchange, terminal, turn::Ending};
+use crate::{
+    Error,
+    browser::{console_url, open_console},
+    client::Client,
+    endpoint::Published,
+    exchange::Exchange,
+    terminal,
+    turn::Ending,
+};
 pub(crate) use data_folder::DataFolder;
 pub(crate) use machine::{Machine, Plan};
 pub(crate) use model::Model;
@@ -31,7 +38,6 @@ pub(crate) use progress::{say, step};
 pub(crate) use servers::Servers;
 pub(crate) use signals::Signals;
 use supervisor::Supervisor;
-pub(crate) use words::console_url;
 
 /// Lines of each log that are shown when no reply came.
 const LOG_LINES: usize = 5;
@@ -94,22 +100,21 @@ async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options
         say(format!("going on with the data in {}", data_folder.data_dir.display()));
     }
     let servers = Servers::find(&environment, &here)?;
-    let plan = Plan { data_folder, servers, model, port: options.port, environment };
+    let plan = Plan { data_folder, servers, model, port: options.port, environment, backup: None };
     machine.start(&plan).await?;
     let url = machine.gateway_url();
     let _published =
         Published::new(&data_folder.data_dir, &url).map_err(Error::file("write to", &data_folder.data_dir))?;
-    let client = match key(&plan.environment) {
-        Some(key) => Client::new(&url)?.with_key(key),
-        None => Client::new(&url)?,
-    };
+    let client = machine.client()?;
     // The first thing to look at, while the rest is on its way.
-    let console = console_url(&url);
-    say(format!("\n  console  {console}\n"));
-    if options.open
-        && let Err(error) = open::that_detached(&console)
-    {
-        say(format!("no browser could be started ({error}): open the address yourself"));
+    say(format!("\n  console  {}\n", console_url(&url)));
+    if options.open {
+        let (url, key) = (url.clone(), client.key().cloned());
+        tokio::spawn(async move {
+            if let Err(error) = open_console(&url, key.as_ref()).await {
+                say(error);
+            }
+        });
     }
 
     let mut supervisor = Supervisor::default();
@@ -125,12 +130,6 @@ async fn live(machine: &mut Machine, data_folder: &DataFolder, options: &Options
     match supervisor.watch(machine).await {}
 }
 
-/// What a gateway that requires a key is shown: ours, else the one that it has for its administrator.
-fn key(environment: &BTreeMap<String, String>) -> Option<Secret> {
-    let mut set = ["KAIRO_API_KEY", "KAIRO_GATEWAY__ADMIN_KEY"].into_iter().filter_map(|name| environment.get(name));
-    set.find(|key| !key.is_empty()).map(|key| Secret::new(key.clone()))
-}
-
 async fn first_turn(client: &Client, text: &str) -> Result<(Exchange, Option<Ending>), Error> {
     // All services are of this version.
     let GetFleetResponse { hold, .. } = client.get("v1/fleet", &[]).await?;
@@ -138,8 +137,8 @@ async fn first_turn(client: &Client, text: &str) -> Result<(Exchange, Option<End
         Some(hold) => say(format!("the epoch stays as it is: {} holds it (kairo fleet release)", hold.by)),
         None => drop(client.post::<Value>("v1/fleet/promote", &json!({})).await?),
     }
-    first_turn::define_agent(client).await?;
-    step("first reply", first_turn::take(client, text), |_| String::new()).await
+    first_turn::define_agent(client, first_turn::AGENT).await?;
+    step("first reply", first_turn::take(client, first_turn::AGENT, text), |_| String::new()).await
 }
 
 /// Tells how the first turn went; whether the agent replied.
@@ -167,21 +166,4 @@ fn tell(
         machine.show_logs(LOG_LINES);
     }
     Ok(replied)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_message_takes_the_key_that_there_is() {
-        let of = |set: &[(&str, &str)]| {
-            let environment = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            key(&environment).map(|key| key.expose().to_owned())
-        };
-        let (own, administrators) = (("KAIRO_API_KEY", "own"), ("KAIRO_GATEWAY__ADMIN_KEY", "administrator's"));
-        assert_eq!(of(&[own, administrators]).as_deref(), Some("own"));
-        assert_eq!(of(&[("KAIRO_API_KEY", ""), administrators]).as_deref(), Some("administrator's"));
-        assert_eq!(of(&[]), None);
-    }
 }

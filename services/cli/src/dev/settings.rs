@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use kairo_core::permissions::Identity;
+use kairo_core::{config::Secret, permissions::Identity};
 use kairo_local::{Database, Service, ServiceSettings, Users};
 use serde_json::json;
 
@@ -13,6 +13,11 @@ use super::model::Model;
 
 /// Whether forks in the gateway ask models: here they do, unless somebody says otherwise.
 const FORK_MODELS: &str = "KAIRO_GATEWAY__FORK_MODELS";
+
+/// The variable in which somebody may give the administrator's key.
+pub(super) const ADMIN_KEY: &str = "KAIRO_GATEWAY__ADMIN_KEY";
+/// The same for the key with which the gateway signs.
+pub(super) const SIGNING_KEY: &str = "KAIRO_SIGNING__KEY";
 
 /// What agents may run as processes, as far as it is installed: these can do no harm.
 const PROGRAMS: [&str; 2] = ["echo", "sleep"];
@@ -61,6 +66,8 @@ pub(super) struct Wiring {
     pub(super) master_key: String,
     /// With which the gateway signs.
     pub(super) signing_key: String,
+    /// Whoever has it may do everything at the gateway.
+    pub(super) admin_key: Secret,
 }
 
 /// The environment of a service: what suits development, over it what our own environment says, over that what holds
@@ -96,7 +103,8 @@ pub(super) fn of(
         if !environment.contains_key(FORK_MODELS) {
             settings.push(set(FORK_MODELS, "true".to_owned()));
         }
-        settings.push(set("KAIRO_SIGNING__KEY", wiring.signing_key.clone()));
+        settings.push(set(SIGNING_KEY, wiring.signing_key.clone()));
+        settings.push(set(ADMIN_KEY, wiring.admin_key.expose().to_owned()));
         settings.push(set("KAIRO_GATEWAY__LISTEN", format!("127.0.0.1:{}", wiring.gateway_port)));
     }
     settings
@@ -174,6 +182,7 @@ mod tests {
             secret_key: "07".repeat(32),
             master_key: "08".repeat(32),
             signing_key: "09".repeat(32),
+            admin_key: Secret::new("0a".repeat(32)),
         }
     }
 

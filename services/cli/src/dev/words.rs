@@ -34,11 +34,6 @@ pub(super) fn turn(message: &str, exchange: &Exchange, ending: Option<&Ending>) 
     Ok(())
 }
 
-/// Where people look at what agents do, at this gateway.
-pub(crate) fn console_url(gateway: &str) -> String {
-    format!("{gateway}/console/")
-}
-
 /// Where everything is, who answers, and what to try.
 pub(super) fn running(machine: &Machine, data_folder: &DataFolder, model: &Model, here: &Path) -> String {
     let kairo = std::env::current_exe().ok();
@@ -47,8 +42,7 @@ pub(super) fn running(machine: &Machine, data_folder: &DataFolder, model: &Model
     // Writing to a String cannot fail.
     let _ = write!(
         text,
-        "\nKairo runs until Ctrl-C.\n\n  console  {}\n  gateway  {}\n  nats     {}\n  logs     {}\n\n{}\n\nTry next, in another terminal:\n",
-        console_url(&machine.gateway_url()),
+        "\nKairo runs until Ctrl-C.\n\n  console  {kairo} console\n  gateway  {}\n  nats     {}\n  logs     {}\n\n{}\n\nTry next, in another terminal:\n",
         machine.gateway_url(),
         machine.nats_url(),
         relative(&data_folder.logs(), here),

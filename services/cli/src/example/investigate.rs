@@ -52,6 +52,8 @@ pub struct Investigator {
     pub folder: PathBuf,
     /// The gateway's address.
     pub url: String,
+    /// The file with the administrator's key.
+    pub key_file: PathBuf,
     /// Which models there are, for what asks them by itself.
     pub models: Vec<(String, String)>,
 }
@@ -86,7 +88,8 @@ impl Investigator {
         let mut command = Command::new(&self.program);
         command.args(&step.run).current_dir(&self.folder);
         // Whatever the user's own commands are set to: these are about the example.
-        command.env("KAIRO_URL", &self.url).env_remove("KAIRO_KEY_FILE").envs(self.models.iter().cloned());
+        command.env("KAIRO_URL", &self.url).env("KAIRO_KEY_FILE", &self.key_file).env_remove("KAIRO_API_KEY");
+        command.envs(self.models.iter().cloned());
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).kill_on_drop(true);
         let mut child = command.spawn()?;
         // It has the ends that are written to; the output is over when the child's are closed.
@@ -138,6 +141,7 @@ mod tests {
             program: "/bin/sh".into(),
             folder: folder.path().to_owned(),
             url: "http://127.0.0.1:1".to_owned(),
+            key_file: "/dev/null".into(),
             models: Vec::new(),
         };
         shell.run(steps, |_| Ok(())).await.unwrap()

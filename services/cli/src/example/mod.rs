@@ -116,7 +116,8 @@ async fn investigate(example: &Example, client: &Client, stage: &Stage, options:
     }
     let program = std::env::current_exe().map_err(Error::file("find", "kairo"))?;
     let folder = example.open_case(stage.folder())?;
-    let investigator = Investigator { program, folder, url: client.url().to_owned(), models: stage.models() };
+    let (url, key_file, models) = (client.url().to_owned(), stage.admin_key(), stage.models());
+    let investigator = Investigator { program, folder, url, key_file, models };
     let tell = |ran: &Ran| match options.json {
         true => Ok(()),
         false => Ok(show::command(ran)?),

@@ -13,7 +13,6 @@ use tempfile::TempDir;
 use super::{Options, files::Example, perform, search::Search};
 use crate::{
     Error,
-    client::Client,
     dev::{DataFolder, Machine, Model, Plan, Servers, Signals, say, step},
     endpoint::Published,
 };
@@ -86,17 +85,23 @@ impl Stage {
         let servers = Servers::find(&environment, &here)?;
         // Any that is free: examples may be played at the same time.
         let port = free_port(None)?;
-        self.machine.start(&Plan { data_folder: &self.data_folder, servers, model, port, environment }).await?;
+        let plan = Plan { data_folder: &self.data_folder, servers, model, port, environment, backup: None };
+        self.machine.start(&plan).await?;
         let url = self.machine.gateway_url();
         let published = Published::new(&self.data_folder.data_dir, &url);
         self.published = Some(published.map_err(Error::file("write to", &self.data_folder.data_dir))?);
-        let client = Client::new(&url)?;
+        let client = self.machine.client()?;
         perform(example, &client, self, options).await
     }
 
     /// The folder that everything is in.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// The file with the administrator's key.
+    pub(super) fn admin_key(&self) -> PathBuf {
+        self.data_folder.admin_key()
     }
 
     /// The variables that configure its models.
@@ -128,9 +133,10 @@ impl Stage {
     /// Leaves everything running until the user ends it.
     pub(super) async fn stay(&self, signals: &mut Signals) {
         let url = self.machine.gateway_url();
+        let to_it = format!("--url {url} --key-file {}", self.admin_key().display());
         say(format!(
-            "\nIt goes on until Ctrl-C, and is removed then.\n\n  console  {}\n  gateway  {url}\n\nTalk to it from another terminal: kairo chat --url {url}",
-            crate::dev::console_url(&url)
+            "\nIt goes on until Ctrl-C, and is removed then. From another terminal:\n\n  \
+             kairo console {to_it}\n  kairo chat {to_it}"
         ));
         signals.next().await;
     }

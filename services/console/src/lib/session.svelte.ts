@@ -14,10 +14,19 @@ const NAME = /^[a-z0-9_-]{1,64}$/;
 
 export type Standing = 'asking' | 'in' | 'out' | 'unreachable';
 
+/** The key in the fragment of the address, which shows it no longer. */
+function takeKey(): string | null {
+  const key = new URLSearchParams(location.hash.slice(1)).get('key');
+  if (key !== null) history.replaceState(null, '', location.pathname + location.search);
+  return key;
+}
+
 class Session {
   standing = $state<Standing>('asking');
   /** Whether the key that was given was refused. */
   refused = $state(false);
+  /** Whether the gateway let one in without a key before. */
+  couldStay = $state(false);
   /** Why signing in at an issuer came to nothing. */
   failed = $state('');
   key = $state(sessionStorage.getItem(KEY) ?? '');
@@ -44,8 +53,15 @@ class Session {
     return this.#rights?.scopes.includes(scope) ?? false;
   }
 
-  /** Comes in with what one came back with from an issuer, or as before. */
+  /** Whether it is the gateway that lets one in without a key, on its own machine. */
+  get isKeyless(): boolean {
+    return this.standing === 'in' && this.key === '';
+  }
+
+  /** Comes in with the key that `kairo console` puts into the address, with what one came back with from an issuer, or as before. */
   async arrive() {
+    const brought = takeKey();
+    if (brought !== null) return await this.enter(brought);
     try {
       const token = await finish();
       if (token !== null) return await this.enter(token);
@@ -63,6 +79,7 @@ class Session {
       if (answer.ok) {
         this.#rights = (await answer.json()) as Rights;
         this.refused = false;
+        this.couldStay = this.key === '';
         this.standing = 'in';
       } else if (answer.status === 401) this.lost();
       else this.standing = 'unreachable';

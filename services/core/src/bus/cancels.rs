@@ -63,10 +63,11 @@ impl Cancels {
         calls: &[Uuid],
     ) -> Result<BTreeMap<Uuid, u64>, BusError> {
         let subject = AGENT_DECISION.of(agent);
-        let last = self.bus.last_at_leader(&subject).await?;
-        if last <= newest {
+        // Mostly there is none, and the answer is short.
+        if !self.bus.is_any_behind(&subject, newest).await? {
             return Ok(BTreeMap::new());
         }
+        let last = self.bus.last_at_leader(&subject).await?;
         let slot = self.windows.get(agent);
         let mut slot = slot.lock().await;
         let covers =

@@ -35,8 +35,6 @@ pub struct Delivery {
     pub record: Record,
     /// 1 the first time. Polite returns count, too: this is how often it was delivered, not how often it failed.
     pub attempt: u64,
-    /// Messages behind it that waited for the consumer when the server delivered it; 0 when a dead letter is retried.
-    pub behind: u64,
 }
 
 impl Delivery {
@@ -52,8 +50,6 @@ pub struct RawDelivery {
     pub raw: Raw,
     /// As [`Delivery::attempt`].
     pub attempt: u64,
-    /// As [`Delivery::behind`].
-    pub behind: u64,
 }
 
 /// What to do with a delivery that was handled.
@@ -163,7 +159,7 @@ impl<H: Handler> Work for Records<H> {
             Err(NotUnderstood::Unreadable(unreadable)) => return Outcome::Unreadable(unreadable.to_string()),
             Err(NotUnderstood::Newer(newer)) => return left_to_others(bus, consumer, &delivery.raw, &newer),
         };
-        let delivery = Delivery { record, attempt: delivery.attempt, behind: delivery.behind };
+        let delivery = Delivery { record, attempt: delivery.attempt };
         let handled = handle(bus, || self.0.handle(&delivery)).instrument(span(consumer, &delivery.record));
         Outcome::Handled(handled.await)
     }
@@ -299,9 +295,9 @@ async fn settle<W: Work>(
     worker: &W,
     failures: &Failures,
     halt: &CancellationToken,
-    Delivered { raw, attempt, behind, receipt }: Delivered,
+    Delivered { raw, attempt, receipt }: Delivered,
 ) {
-    let delivery = RawDelivery { raw, attempt, behind };
+    let delivery = RawDelivery { raw, attempt };
     let began = Instant::now();
     let work = async {
         // What stands beside the log has no partition.
@@ -371,12 +367,17 @@ pub fn span(consumer: Consumer, record: &Record) -> tracing::Span {
         messaging.system = "nats",
         messaging.destination.name = record.subject,
         messaging.message.id = %record.envelope.id,
-        kairo.sequence = record.sequence,
+        kairo.sequence = signed(record.sequence),
     );
     if let Some(traceparent) = &record.envelope.traceparent {
         telemetry::set_parent(&span, traceparent);
     }
     span
+}
+
+/// Unsigned numbers reach OpenTelemetry as texts.
+fn signed(sequence: u64) -> i64 {
+    i64::try_from(sequence).unwrap_or(i64::MAX)
 }
 
 /// The span of dealing with a message that is no event of Kairo's, or with what became of one.
@@ -387,7 +388,7 @@ fn raw_span(consumer: Consumer, raw: &Raw) -> tracing::Span {
         otel.kind = "consumer",
         messaging.system = "nats",
         messaging.destination.name = raw.subject,
-        kairo.sequence = raw.sequence,
+        kairo.sequence = signed(raw.sequence),
     );
     if let Some(traceparent) = raw.header("traceparent") {
         telemetry::set_parent(&span, traceparent);

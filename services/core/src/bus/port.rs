@@ -245,8 +245,6 @@ pub struct Delivered {
     pub raw: Raw,
     /// 1 the first time.
     pub attempt: u64,
-    /// Messages behind it that waited for the consumer when the server delivered it.
-    pub behind: u64,
     /// What it is settled by.
     pub receipt: String,
 }

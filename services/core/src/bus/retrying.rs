@@ -79,7 +79,7 @@ impl Retries {
         if let Some(misplaced) = misplaced {
             return Ok(Err(misplaced.to_string()));
         }
-        Ok(match dealing(RawDelivery { raw, attempt: AGAIN, behind: 0 }).await {
+        Ok(match dealing(RawDelivery { raw, attempt: AGAIN }).await {
             Outcome::Unreadable(reason) => Err(reason),
             Outcome::Handled(Ok(settled)) => Ok(settled),
             Outcome::Handled(Err(failure)) => Err(failure.to_string()),

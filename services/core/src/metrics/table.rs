@@ -200,6 +200,8 @@ metrics! {
         "messages of owned partitions that were read and are not dealt with yet";
     DECISION, "kairo.agent.decision.duration", Kind::Histogram(SHORT), Unit::Seconds, [INPUT, LANE, AGENT], AGENT_RUNTIME,
         "from an agent's input, or the time a task was due, until its decision stands in the log";
+    FIRST_WORDS, "kairo.agent.first_words.duration", Kind::Histogram(SHORT), Unit::Seconds, [INPUT, AGENT], AGENT_RUNTIME,
+        "from an agent's input until the first words of an answer that is streamed are shown";
     WAKE_UPS, "kairo.agent.wakeups", Kind::Counter, Unit::Of("{wakeup}"), [INPUT], AGENT_RUNTIME,
         "decisions on what no user said: tasks that came due, hooks that fired, mail that came in";
     AGENTS_PARKED, "kairo.agents.parked", Kind::Gauge, Unit::Of("{agent}"), [], AGENT_RUNTIME,

@@ -27,7 +27,7 @@ pub fn holder(caller: &Caller, user: Option<&str>) -> Holder {
         None => Holder::of(group).member(user),
     };
     match caller {
-        Caller::Anyone => Holder::of(format!("local {}", user.unwrap_or_default())),
+        Caller::Anyone(_) => Holder::of(format!("local {}", user.unwrap_or_default())),
         Caller::Administrator => of_many("administrator".to_owned()),
         Caller::Holder(held) => of_many(format!("key {}", held.key.key_id)),
         Caller::Bearer(token) => of_many(format!("bearer {}", token.principal().id)),
@@ -67,10 +67,10 @@ impl Limits {
         self.0.count(holder, Instant::now())
     }
 
-    /// The same of a caller, and whom they speak for. Somebody who may do anything on this machine in any case is not counted.
+    /// The same of a caller, and whom they speak for. Somebody on this machine who needs no key is not counted.
     pub fn count_caller(&self, caller: &Caller, user: Option<&str>) -> Result<(), Problem> {
         match caller {
-            Caller::Anyone => Ok(()),
+            Caller::Anyone(_) => Ok(()),
             caller => self.count(&holder(caller, user)).map_err(Problem::too_many_requests),
         }
     }
@@ -79,7 +79,7 @@ impl Limits {
     fn pass_on(&self, caller: &Caller, from: &str, to: Option<&str>) -> Result<(), Problem> {
         let (from, to) = (holder(caller, Some(from)), holder(caller, to));
         match caller {
-            Caller::Anyone => Ok(()),
+            Caller::Anyone(_) => Ok(()),
             _ => self.0.pass_on(&from, &to, Instant::now()).map_err(Problem::too_many_requests),
         }
     }

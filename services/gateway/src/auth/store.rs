@@ -26,7 +26,7 @@ use kairo_core::{
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::{Caller, Held, Key, oidc::Oidc, secret, secret::Hash, tickets::StandsFor};
+use super::{Caller, Held, Key, Rights, oidc::Oidc, secret, secret::Hash, tickets::StandsFor};
 use crate::{config::GatewayConfig, problem::Problem};
 
 /// Keys there may be at once.
@@ -54,6 +54,8 @@ pub struct Keys {
     /// Of `gateway.admin_key`.
     admin: Option<Hash>,
     required: bool,
+    /// What callers on this machine may do without a key.
+    on_loopback: Arc<Rights>,
     signatures: Signatures,
     /// Compared with when the key is unknown, so that this takes as long.
     nobodys: Hash,
@@ -86,7 +88,10 @@ impl Keys {
         let admin = Some(config.admin_key.expose()).filter(|key| !key.is_empty()).map(Hash::of);
         let required = config.requires_key();
         let (bus, signatures) = (bus.clone(), signatures.clone());
-        let keys = Self { bus, known: Arc::default(), admin, required, signatures, nobodys: Hash::of("") };
+        let scopes = config.loopback_scopes.clone();
+        let on_loopback = Arc::new(Rights { scopes, agents: Vec::new(), user: None });
+        let (known, nobodys) = (Arc::default(), Hash::of(""));
+        let keys = Self { bus, known, admin, required, on_loopback, signatures, nobodys };
         let following = keys.load().await.map_err(|source| BusError::Unavailable { doing: READING, source })?;
         if required && keys.admin.is_none() && keys.list().is_empty() && config.oidc.is_empty() {
             tracing::warn!("a key is required and there is none: set gateway.admin_key, and make keys with it");
@@ -98,7 +103,7 @@ impl Keys {
 
     /// Who brings this key; none when it is not in force, which is never told apart from one that never was.
     pub fn caller(&self, key: Option<&str>, now: Timestamp) -> Option<Caller> {
-        let Some(key) = key else { return (!self.required).then_some(Caller::Anyone) };
+        let Some(key) = key else { return (!self.required).then(|| self.anyone()) };
         if self.admin.as_ref().is_some_and(|admin| admin.is_of(key)) {
             return Some(Caller::Administrator);
         }
@@ -107,10 +112,15 @@ impl Keys {
         held.filter(|held| matches && held.is_in_force(now)).map(Caller::Holder)
     }
 
+    /// Somebody who brings no key.
+    pub fn anyone(&self) -> Caller {
+        Caller::Anyone(self.on_loopback.clone())
+    }
+
     /// Whom a ticket of this caller stands for.
     pub fn stands_for(&self, caller: &Caller) -> StandsFor {
         match caller {
-            Caller::Anyone => StandsFor::Anyone,
+            Caller::Anyone(_) => StandsFor::Anyone,
             Caller::Administrator => StandsFor::Administrator(self.fingerprint()),
             Caller::Holder(held) => StandsFor::Key(held.key.key_id.clone()),
             Caller::Bearer(token) => StandsFor::Bearer(token.as_ref().clone()),
@@ -120,7 +130,7 @@ impl Keys {
     /// Who comes with a ticket that stands for this; none when it no longer stands for anybody.
     pub fn caller_for(&self, stands_for: &StandsFor, oidc: &Oidc, now: Timestamp) -> Option<Caller> {
         match stands_for {
-            StandsFor::Anyone => (!self.required).then_some(Caller::Anyone),
+            StandsFor::Anyone => (!self.required).then(|| self.anyone()),
             StandsFor::Administrator(of) => {
                 (self.admin.is_some() && *of == self.fingerprint()).then_some(Caller::Administrator)
             }

@@ -28,9 +28,22 @@ fn admin_is_everything_and_the_others_are_what_they_say() {
     ] {
         assert_eq!(Scope::ALL.map(|scope| holder(scopes, &[], None).may(scope)), allowed, "{scopes:?}");
     }
-    assert!(Scope::ALL.iter().all(|scope| Caller::Anyone.may(*scope) && Caller::Administrator.may(*scope)));
+    assert!(Scope::ALL.iter().all(|scope| Caller::Administrator.may(*scope)));
     assert_eq!(Scope::ALL.map(|scope| Scope::parse(scope.name())), Scope::ALL.map(Some));
     assert_eq!(Scope::parse("all"), None);
+}
+
+#[test]
+fn who_brings_no_key_consents_only_where_they_may_do_everything() {
+    let anyone =
+        |scopes: &[Scope]| Caller::Anyone(Arc::new(Rights { scopes: scopes.to_vec(), agents: Vec::new(), user: None }));
+    let program = anyone(&[Scope::Read, Scope::Write]);
+    assert!(program.require(Scope::Write).is_ok() && program.require_key(Scope::Write).is_err());
+    assert!(program.require(Scope::Admin).unwrap_err().detail.contains("kairo dev"));
+    assert!(anyone(&[Scope::Admin]).require_key(Scope::Write).is_ok());
+    assert!(holder(&[Scope::Write], &[], None).require_key(Scope::Write).is_ok());
+    assert!(holder(&[Scope::Read], &[], None).require_key(Scope::Write).is_err());
+    assert!(Caller::Administrator.require_key(Scope::Write).is_ok());
 }
 
 #[test]

@@ -234,10 +234,10 @@ pub fn admitted(
     brought: Result<Option<Caller>, Problem>,
 ) -> Result<Caller, Problem> {
     if is_open(route, request) {
-        return count_visit(gateway, peer).map(|()| Caller::Anyone);
+        return count_visit(gateway, peer).map(|()| gateway.keys.anyone());
     }
     if is_nowhere(gateway, route) {
-        return Ok(Caller::Anyone);
+        return Ok(gateway.keys.anyone());
     }
     let caller = brought.as_ref().ok().and_then(Option::as_ref);
     match caller {

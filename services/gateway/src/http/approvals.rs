@@ -51,6 +51,11 @@ impl Ingest for Approval {
         })
     }
 
+    /// A program on this machine, which an agent may have started, is not the human who is asked.
+    fn permit(&self, caller: &Caller) -> Result<(), Problem> {
+        caller.require_key(self.demands())
+    }
+
     fn user(&self) -> &Name {
         &self.user
     }

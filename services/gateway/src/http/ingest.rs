@@ -79,6 +79,11 @@ pub trait Ingest: Clone + Sized + Send + Sync {
         Scope::Write
     }
 
+    /// Refuses a caller who may not say such a thing.
+    fn permit(&self, caller: &Caller) -> Result<(), Problem> {
+        caller.require(self.demands())
+    }
+
     /// What it is, beside words.
     fn modality(&self) -> Modality {
         Modality::Text
@@ -162,7 +167,7 @@ pub async fn enter<E: Ingest>(
     traceparent: Option<String>,
     said: E,
 ) -> Result<Accepted, Problem> {
-    caller.require(said.demands())?;
+    said.permit(caller)?;
     caller.act_as_user(Some(said.user().as_str()))?;
     caller.act_on_agent(said.agent().map(Name::as_str))?;
     if let (Some(user), Some(agent), Some(about)) = (caller.user(), said.agent(), said.about()) {

@@ -48,7 +48,8 @@ pub async fn trace(State(metrics): State<Metrics>, request: Request, next: Next)
 
 fn note_status(span: &Span, response: &Response) {
     let status = response.status();
-    span.record("http.response.status_code", status.as_u16());
+    // Signed: unsigned numbers reach OpenTelemetry as texts.
+    span.record("http.response.status_code", i64::from(status.as_u16()));
     if status.is_server_error() {
         tracing::debug!(parent: span, status = status.as_u16(), "answered with an error");
     }

@@ -17,10 +17,10 @@ use crate::{
 };
 
 impl Runner {
-    /// What there is to know of a decision that was just delivered. Only one that was delivered before can have been begun; any
-    /// but the newest can have been stopped.
+    /// What there is to know of a decision that was just delivered. Only one that was delivered before can have been begun, and one
+    /// that was made just now is hardly stopped yet: what is says the look before its calls begin.
     pub(super) async fn known_on_delivery(&self, job: &Job<'_>) -> Result<Known, BusError> {
-        if !job.is_newest {
+        if !job.is_original {
             return self.known_after_waiting(job).await;
         }
         let mut known = Known::default();

@@ -1,5 +1,7 @@
 //! `action.cancel`: whichever way it goes, one result.
 
+use std::time::Duration;
+
 use kairo_proto::Body;
 use serde_json::json;
 use uuid::Uuid;
@@ -104,6 +106,8 @@ async fn what_was_canceled_while_no_runner_was_there_never_begins() {
     for _ in 0..4 {
         decided.push(decide_and_cancel(&kairo).await);
     }
+    // They are no longer taken for decisions of this moment.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
     kairo.another().await;
     for call in decided {
         never_began(&kairo, call).await;

@@ -58,7 +58,7 @@ impl Pull for DurablePull {
             match Raw::delivered(&mut message) {
                 Ok((raw, info)) => {
                     let attempt = u64::try_from(info.delivered).unwrap_or(1);
-                    return Some(Ok(Delivered { raw, attempt, behind: info.pending, receipt }));
+                    return Some(Ok(Delivered { raw, attempt, receipt }));
                 }
                 Err(error) => tracing::error!(subject = %message.subject, %error, "not a delivery of jetstream"),
             }

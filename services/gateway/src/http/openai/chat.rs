@@ -150,7 +150,7 @@ fn user(headers: &HeaderMap, chat: &Chat, caller: &Caller) -> Result<Name, Error
     }
     let own = || match caller.user().and_then(|user| Name::parse(user).ok()) {
         Some(user) => user,
-        None if matches!(caller, Caller::Anyone) => identity::default_user(),
+        None if matches!(caller, Caller::Anyone(_)) => identity::default_user(),
         None => identity::default_user_of(Some(&caller.principal().to_string())),
     };
     Ok(chat.user.as_deref().map_or_else(own, identity::user))
