@@ -33,7 +33,7 @@ pub struct Live<'a> {
     pieces: usize,
     /// Whether what is held is reasoning.
     reasoning: bool,
-    /// Whether words of an answer to this were shown.
+    /// Whether [`FIRST_WORDS`] was measured: once for each input, also where an answer begins again.
     is_heard: bool,
     /// Whether the answer is words, told by how it begins; one that is JSON is for the mind.
     words: Option<bool>,

@@ -18,7 +18,6 @@ use kairo_proto::v1::{Completion, EmailReceived, GivenUpCall, TaskDue, TaskTrigg
 
 use crate::{
     config::ModelConfig,
-    providers::provider,
     turn::{Lane, Turn},
 };
 
@@ -82,8 +81,15 @@ pub fn retried(metrics: &Metrics, tier: &str) {
 }
 
 /// A call of a model has come to something, in the span of it.
-pub fn called(metrics: &Metrics, config: &ModelConfig, tier: &str, completion: &Completion, took: Duration) {
-    let (model, provider) = (config.model.as_str(), provider(&config.base_url));
+pub fn called(
+    metrics: &Metrics,
+    config: &ModelConfig,
+    provider: &str,
+    tier: &str,
+    completion: &Completion,
+    took: Duration,
+) {
+    let model = config.model.as_str();
     let error = completion.error.as_ref().map_or("", |error| error.kind.as_str());
     metrics.took_in(current_traceparent().as_deref(), &MODEL_CALLS, took, &[CHAT, provider, model, tier, error]);
     // Of a call that failed there are some only where a part of an answer was paid for.

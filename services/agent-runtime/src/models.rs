@@ -39,6 +39,7 @@ use crate::{
     estimate,
     live::Live,
     measures::{self, Calls},
+    providers::ModelServer,
     received::{Received, SoFar},
     spans,
     turn::Lane,
@@ -83,6 +84,7 @@ struct Model {
     /// What sends the requests that the client makes.
     http: reqwest::Client,
     config: ModelConfig,
+    server: ModelServer,
     learned: Learned,
     /// Those that are asked in its place.
     fallbacks: Vec<Model>,
@@ -265,6 +267,7 @@ impl Model {
             learned: Learned::default(),
             fallbacks: config.fallbacks.iter().map(Model::new).collect(),
             config: config.clone(),
+            server: ModelServer::at(&config.base_url),
             places: Places::shared(config.max_in_flight),
             work_places: Places::shared(config.max_in_flight),
         }
@@ -299,7 +302,7 @@ impl Model {
         let _permit = self.places(lane).wait(&holder(request)).await;
         let started = Instant::now();
         let tool_set = models.tool_sets.of(&request.tools);
-        let span = spans::chat(&self.config, request);
+        let span = spans::chat(&self.config, &self.server, request);
         let mut digests = request.digests(tool_set.digest);
         let request_digest = request.digest_with(&tool_set.canonical);
         let takes_parts = self.learned.capabilities().takes_parts();
@@ -315,7 +318,8 @@ impl Model {
         let completion = estimate::counted(completion, request, &received.get(), self.config.factor());
         spans::answered(&span, &completion);
         span.in_scope(|| {
-            measures::called(&models.metrics, &self.config, request.tier, &completion, asked.elapsed());
+            let (metrics, provider) = (&models.metrics, self.server.provider);
+            measures::called(metrics, &self.config, provider, request.tier, &completion, asked.elapsed());
         });
         Completion {
             tier: request.tier.to_owned(),

@@ -1,8 +1,8 @@
-//! Who serves a model, as OpenTelemetry's conventions for generative AI call them.
+//! The server of a model as spans and metrics name it, by OpenTelemetry's conventions for generative AI.
 
 use reqwest::Url;
 
-/// What the conventions say of whoever speaks the format of OpenAI and is not known better.
+/// The conventions' name for any other server that speaks OpenAI's format.
 const OTHER: &str = "openai";
 
 /// Hosts of providers, and hosts beneath them.
@@ -23,14 +23,31 @@ const PROVIDERS: [(&str, &str); 15] = [
     ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
     ("x.ai", "x_ai"),
 ];
-/// Amazon's endpoints have the region in the middle of their names.
+/// How hosts of Amazon Bedrock begin and end; the region stands between.
 const BEDROCK: (&str, &str) = ("bedrock-runtime.", ".amazonaws.com");
-/// The same of Google's, which begin with it.
+/// How hosts of Vertex AI end, behind the region.
 const VERTEX: &str = "-aiplatform.googleapis.com";
 
-/// The provider behind an address.
-pub fn provider(base_url: &str) -> &'static str {
-    let host = host(base_url);
+/// A model server.
+#[derive(Clone, Debug)]
+pub struct ModelServer {
+    /// As `gen_ai.provider.name`.
+    pub provider: &'static str,
+    /// Its host; empty where the address has none.
+    pub address: String,
+    pub port: Option<u16>,
+}
+
+impl ModelServer {
+    /// The server behind a `base_url`.
+    pub fn at(base_url: &str) -> Self {
+        let url = Url::parse(base_url).ok();
+        let address = url.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned();
+        Self { provider: provider(&address), address, port: url.and_then(|url| url.port_or_known_default()) }
+    }
+}
+
+fn provider(host: &str) -> &'static str {
     if host.starts_with(BEDROCK.0) && host.ends_with(BEDROCK.1) {
         return "aws.bedrock";
     }
@@ -39,16 +56,6 @@ pub fn provider(base_url: &str) -> &'static str {
     }
     let is_of = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     PROVIDERS.iter().find(|(name, _)| is_of(name)).map_or(OTHER, |(_, provider)| provider)
-}
-
-/// The host of an address; empty where there is none.
-pub fn host(base_url: &str) -> String {
-    Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// The port of an address.
-pub fn port(base_url: &str) -> Option<u16> {
-    Url::parse(base_url).ok()?.port_or_known_default()
 }
 
 #[cfg(test)]
@@ -70,9 +77,10 @@ mod tests {
             ("http://127.0.0.1:8080/v1", "openai"),
             ("no address", "openai"),
         ] {
-            assert_eq!(provider(base_url), expected, "{base_url}");
+            assert_eq!(ModelServer::at(base_url).provider, expected, "{base_url}");
         }
-        assert_eq!((host("http://[::1]:8080/v1").as_str(), port("http://[::1]:8080/v1")), ("[::1]", Some(8080)));
-        assert_eq!((host("no address").as_str(), port("https://a.example/v1")), ("", Some(443)));
+        let [local, secure, none] = ["http://[::1]:8080/v1", "https://a.example/v1", "no address"].map(ModelServer::at);
+        assert_eq!((local.address.as_str(), local.port), ("[::1]", Some(8080)));
+        assert_eq!((secure.port, none.address.as_str()), (Some(443), ""));
     }
 }

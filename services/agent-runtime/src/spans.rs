@@ -8,7 +8,7 @@ use kairo_mind::request::ModelRequest;
 use kairo_proto::v1::Completion;
 use tracing::{Span, field::Empty, info_span};
 
-use crate::{config::ModelConfig, providers};
+use crate::{config::ModelConfig, providers::ModelServer};
 
 /// An agent decides. Ids stand in no name, as names of spans are few.
 pub fn invoke_agent(agent: &Name) -> Span {
@@ -24,19 +24,18 @@ pub fn invoke_agent(agent: &Name) -> Span {
 }
 
 /// A model is asked.
-pub fn chat(config: &ModelConfig, request: &ModelRequest) -> Span {
-    let provider = providers::provider(&config.base_url);
+pub fn chat(config: &ModelConfig, server: &ModelServer, request: &ModelRequest) -> Span {
     let conversation = Some(request.thread_id.as_str()).filter(|thread| !thread.is_empty());
     // The span around it is that of the agent.
     let agent = Span::current();
-    agent.record("gen_ai.provider.name", provider);
+    agent.record("gen_ai.provider.name", server.provider);
     agent.record("gen_ai.conversation.id", conversation);
     info_span!(
         "chat",
         otel.name = format!("chat {}", config.model),
         otel.kind = "client",
         gen_ai.operation.name = "chat",
-        gen_ai.provider.name = provider,
+        gen_ai.provider.name = server.provider,
         gen_ai.conversation.id = conversation,
         "gen_ai.output.type" = if request.answer_schema.is_some() { "json" } else { "text" },
         gen_ai.request.model = config.model,
@@ -44,8 +43,8 @@ pub fn chat(config: &ModelConfig, request: &ModelRequest) -> Span {
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
         gen_ai.usage.cache_read.input_tokens = Empty,
-        server.address = providers::host(&config.base_url),
-        server.port = providers::port(&config.base_url).map(i64::from),
+        server.address = server.address,
+        server.port = server.port.map(i64::from),
         "error.type" = Empty,
         kairo.tier = request.tier,
     )

@@ -56,7 +56,7 @@ impl Known {
         Self { signatures: signatures.clone(), ..Self::default() }
     }
 
-    /// Whether the bucket has an order with a signature, valid or not: then a restore needs `signing.key`.
+    /// Whether any order in the bucket bears a signature, even one that does not verify: a restore then needs `signing.key`.
     pub fn has_signed_orders(&self) -> bool {
         self.has_signed_orders
     }

@@ -1,9 +1,15 @@
 //! Shows the console in a browser, signed in.
 //!
 //! A key on the command line of a browser could be read by everybody on the machine. So the browser is given the address of a page
-//! here, which is there once, and sends it on to the console with the key in the fragment, which goes to no server.
+//! here, which is there once, answers no other user of the machine, and sends it on to the console with the key in the fragment, which
+//! goes to no server.
 
-use std::{io, time::Duration};
+use std::{
+    fs, io,
+    net::{IpAddr, SocketAddr},
+    os::unix::fs::MetadataExt,
+    time::Duration,
+};
 
 use data_encoding::HEXLOWER;
 use kairo_core::{config::Secret, privacy};
@@ -27,7 +33,7 @@ pub(crate) fn console_url(gateway: &str) -> String {
     format!("{}/console/", gateway.trim_end_matches('/'))
 }
 
-/// The same, signed in with the key, if there is one.
+/// The console's address with the key in its fragment, by which the console signs in; without a key the plain address.
 pub(crate) fn signed_in_url(gateway: &str, key: Option<&Secret>) -> String {
     let Some(key) = key else { return console_url(gateway) };
     let fragment = url::form_urlencoded::Serializer::new(String::new()).append_pair("key", key.expose()).finish();
@@ -56,17 +62,39 @@ pub(crate) async fn open_console(gateway: &str, key: Option<&Secret>) -> Result<
     })
 }
 
-/// Sends the first who asks for `path` on to `target`.
+/// Sends the first who asks for `path` on to `target`. Other users of the machine can read the path, as an argument of the browser.
 async fn send_on(listener: &TcpListener, path: &str, target: &str) {
     loop {
-        let Ok((connection, _)) = listener.accept().await else { continue };
+        let Ok((connection, peer)) = listener.accept().await else { continue };
+        if is_anothers(peer) {
+            continue;
+        }
         if let Ok(Ok(true)) = timeout(ASKED_WITHIN, answer(connection, path, target)).await {
             return;
         }
     }
 }
 
-/// Whether it was asked for `path`.
+/// Whether another user of this machine holds the other end of a connection, as far as Linux tells.
+fn is_anothers(peer: SocketAddr) -> bool {
+    let own = fs::metadata("/proc/self").ok().map(|process| process.uid());
+    let connections = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    match (own, owner(&connections, peer)) {
+        (Some(own), Some(owner)) => owner != own,
+        _ => false,
+    }
+}
+
+/// The user id of a socket with this local address, by the table of `/proc/net/tcp`.
+fn owner(connections: &str, local: SocketAddr) -> Option<u32> {
+    let IpAddr::V4(address) = local.ip() else { return None };
+    let wanted = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.octets()), local.port());
+    let fields = connections.lines().map(|line| line.split_whitespace());
+    let mut found = fields.filter_map(|mut fields| (fields.nth(1)? == wanted).then(|| fields.nth(5))?);
+    found.next()?.parse().ok()
+}
+
+/// Answers one request; true if it asked for `path`.
 async fn answer(mut connection: TcpStream, path: &str, target: &str) -> io::Result<bool> {
     let (reader, mut writer) = connection.split();
     let mut lines = BufReader::new(reader.take(LONGEST_REQUEST)).lines();
@@ -86,6 +114,17 @@ async fn answer(mut connection: TcpStream, path: &str, target: &str) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_owner_of_a_connection_is_found_by_its_address() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+            0: 0100007F:1D0C 0100007F:8B3E 01 00000000:00000000 00:00000000 00000000  1000        0 1\n   \
+            1: 0100007F:8B3E 0100007F:1D0C 01 00000000:00000000 00:00000000 00000000  1001        0 2\n";
+        let peer = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        assert_eq!(owner(table, peer(0x8B3E)), Some(1001));
+        assert_eq!(owner(table, peer(0x1D0C)), Some(1000));
+        assert_eq!(owner(table, peer(1)), None);
+    }
 
     #[tokio::test]
     async fn whoever_knows_the_page_is_sent_on_once() {

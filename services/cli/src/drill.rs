@@ -13,7 +13,7 @@ use kairo_backup::Place;
 use kairo_core::config;
 use kairo_local::free_port;
 use kairo_proto::v1::GetStatusResponse;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{process::Command, time::sleep};
 
 use crate::{
@@ -106,8 +106,7 @@ fn handed_on(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 }
 
 async fn status(client: &Client) -> Result<GetStatusResponse, Error> {
-    let answer: Value = client.get("v1/status", &[]).await?;
-    Ok(serde_json::from_value(answer).map_err(|error| client.unreadable(error))?)
+    Ok(client.get("v1/status", &[]).await?)
 }
 
 /// Waits until the read model has followed the log to its end.

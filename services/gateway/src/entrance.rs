@@ -53,7 +53,7 @@ pub async fn run(gateway: Gateway, entrance: Bus) {
         let mut heard = entrance.in_time("other systems cannot be heard yet", subscribe).await;
         while let Some(heard) = heard.next().await {
             let source = source(&heard.subject);
-            let held = match room.take(&source, heard.payload.len()) {
+            let held = match room.take(&source, size(&heard)) {
                 Ok(held) => held,
                 Err(refusal) => {
                     answer(&entrance, &heard, Err(refusal)).await;
@@ -85,6 +85,15 @@ impl Room {
             Refusal { code: BUSY, description }
         })
     }
+}
+
+/// The bytes that a message takes, headers among them: they may be as long as the rest.
+fn size(heard: &Heard) -> usize {
+    let lengths = heard.headers.iter().flat_map(|(name, values)| {
+        let name: &str = name.as_ref();
+        values.iter().map(|value| name.len() + value.as_str().len())
+    });
+    heard.payload.len() + lengths.sum::<usize>()
 }
 
 fn source(subject: &str) -> Holder {
@@ -209,6 +218,10 @@ mod tests {
         assert_eq!(room.take(&other, 3 * PLACE_BYTES).unwrap().len(), 4);
         drop(held);
         assert!(room.take(&flood, 50 * PLACE_BYTES).is_ok());
+        let mut headers = Headers::new();
+        headers.insert("x", "y".repeat(3 * PLACE_BYTES));
+        let heard = Heard { subject: String::new(), reply: None, headers, payload: vec![0; 10].into() };
+        assert_eq!(size(&heard), 3 * PLACE_BYTES + 11);
     }
 
     #[test]

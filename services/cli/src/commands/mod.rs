@@ -185,14 +185,14 @@ impl Arguments {
             Command::Diff(arguments) => return diff::run(&arguments, json),
             _ => {}
         }
-        let here = std::env::current_dir().map_err(Error::file("look at", "."))?;
+        let here = || std::env::current_dir().map_err(Error::file("look at", "."));
         let url = match self.url.filter(|url| !url.is_empty()) {
             Some(url) => url,
-            None => endpoint::discover(&here),
+            None => endpoint::discover(&here()?),
         };
         let client = Client::new(&url)?.at_least(self.at_least);
         let own = keys::own(self.key_file.as_deref().filter(|file| !file.as_os_str().is_empty()))?;
-        let client = match own.or_else(|| endpoint::key_of(&here, &url)) {
+        let client = match own.or_else(|| endpoint::key_of(&here().ok()?, &url)) {
             Some(key) => client.with_key(key),
             None => client,
         };

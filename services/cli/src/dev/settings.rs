@@ -16,7 +16,7 @@ const FORK_MODELS: &str = "KAIRO_GATEWAY__FORK_MODELS";
 
 /// The variable in which somebody may give the administrator's key.
 pub(super) const ADMIN_KEY: &str = "KAIRO_GATEWAY__ADMIN_KEY";
-/// The same for the key with which the gateway signs.
+/// The variable in which somebody may give the gateway's signing key.
 pub(super) const SIGNING_KEY: &str = "KAIRO_SIGNING__KEY";
 
 /// What agents may run as processes, as far as it is installed: these can do no harm.

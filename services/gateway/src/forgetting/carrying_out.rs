@@ -206,8 +206,8 @@ async fn rebuild(gateway: &Gateway, kept: &mut OrderEntry) -> Result<ForgettingS
     let search = gateway.search.is_configured().then_some(SEARCH);
     // The documents of a search engine are made from the tables.
     for projection in [Some(READ_MODEL), search].into_iter().flatten() {
-        let generation = begun(gateway, kept, projection).await?;
-        swapped_in(gateway, kept, projection, generation).await?;
+        let generation = ensure_build(gateway, kept, projection).await?;
+        wait_until_swapped(gateway, kept, projection, generation).await?;
         alone(gateway, kept, projection, generation).await?;
     }
     // Nobody names them any more; the sweep would let them wait.
@@ -243,8 +243,8 @@ async fn look_again(gateway: &Gateway, kept: &mut OrderEntry, said: &mut Instant
     Ok(())
 }
 
-/// The generation that is built for the order.
-async fn begun(gateway: &Gateway, kept: &mut OrderEntry, projection: Projection) -> Result<i64, Stuck> {
+/// Begins to build a generation for the order, unless one was begun before; its number.
+async fn ensure_build(gateway: &Gateway, kept: &mut OrderEntry, projection: Projection) -> Result<i64, Stuck> {
     let of = generation_of(&mut kept.order, projection);
     if *of == 0 {
         let name = projection.name;
@@ -256,7 +256,7 @@ async fn begun(gateway: &Gateway, kept: &mut OrderEntry, projection: Projection)
     Ok(*generation_of(&mut kept.order, projection))
 }
 
-async fn swapped_in(
+async fn wait_until_swapped(
     gateway: &Gateway,
     kept: &mut OrderEntry,
     projection: Projection,
