@@ -192,7 +192,7 @@ async fn of_a_log_that_lost_its_beginning_nothing_is_made_but_with_its_archive()
 }
 
 /// What an operator's limit does: the newest stay.
-async fn trimmed_by_limit(world: &World, left: i64) {
+pub async fn trimmed_by_limit(world: &World, left: i64) {
     let jetstream = &world.bus.nats().unwrap().jetstream;
     let mut config = jetstream.get_stream(EVENTS_STREAM).await.unwrap().cached_info().config.clone();
     let (max_messages, discard) = (config.max_messages, config.discard);

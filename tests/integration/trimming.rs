@@ -3,6 +3,7 @@
 
 mod gateway;
 mod limit;
+mod readers;
 mod restored;
 mod servers;
 

@@ -17,11 +17,13 @@ use kairo_core::{
     record::Raw,
     subjects::EVENTS_STREAM,
 };
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::timeout};
 
 /// How long a pull stays open at the server, and how often it is told that nothing is lost.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long a message that is in the log may take to come.
+const SILENCE: Duration = Duration::from_secs(5);
 /// How long the server keeps the place of a reader that is gone without a word, or does not pull.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
@@ -90,7 +92,10 @@ impl Follower {
         loop {
             let received = match self.pull().await {
                 Ok(pull) if pull.pending == 0 => return None,
-                Ok(_) => self.receive().await,
+                // A log with a limit, or one that is trimmed, may have lost the rest: whoever begins anew counts anew.
+                Ok(_) => {
+                    timeout(SILENCE, self.receive()).await.unwrap_or_else(|_| Err("no pending message came".into()))
+                }
                 Err(error) => Err(error),
             };
             match received {

@@ -19,6 +19,7 @@ impl World {
     /// Waits until every partition has an owner that has read all of it and has nothing waiting but for newer replicas.
     pub async fn owners_at_rest(&self) {
         let partitions: Vec<u32> = self.bus.log().unwrap().partitions.all().collect();
+        let mut unfinished = String::new();
         let at_rest = async {
             let services = [(Service::Router, "user"), (Service::AgentRuntime, "*")];
             let all =
@@ -35,13 +36,15 @@ impl World {
                 if working.is_empty() {
                     return;
                 }
+                unfinished = format!("{working:?} of {replicas:#?}");
                 // A log with a limit may have lost the last message of a partition before its owner began to read.
                 for (_, noun, partition, end) in working {
                     *end = (*end).min(self.end_of(&format!("kairo.{noun}.*.*.{partition}")).await);
                 }
             }
         };
-        tokio::time::timeout(DEADLINE, at_rest).await.expect("the owners of partitions never came to rest");
+        let at_rest = tokio::time::timeout(DEADLINE, at_rest).await;
+        assert!(at_rest.is_ok(), "the owners of partitions never came to rest: {unfinished}");
     }
 
     /// Checks that every replica that answers was permitted all it asked NATS for.

@@ -186,6 +186,13 @@ impl Tail for ConsumerTail {
         self.pending
     }
 
+    async fn count_pending(&mut self) -> Result<u64, Cause> {
+        let consumer: PullConsumer = self.jetstream.get_consumer_from_stream(&self.consumer, &self.stream).await?;
+        let info = consumer.cached_info();
+        // The server counts what it has sent as delivered, also while it is on its way.
+        Ok(info.num_pending + info.delivered.consumer_sequence.saturating_sub(self.received))
+    }
+
     async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
         if let Some(cause) = self.broken.take() {
             return Err(cause);
