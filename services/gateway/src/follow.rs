@@ -8,12 +8,22 @@ use std::time::Duration;
 
 use async_nats::{
     datetime::parse_rfc3339,
-    jetstream::consumer::{AckPolicy, DeliverPolicy, pull},
+    jetstream::{
+        Message,
+        consumer::{
+            AckPolicy, DeliverPolicy,
+            pull::{self, MessagesError},
+        },
+    },
 };
 use futures::StreamExt;
 use jiff::Timestamp;
 use kairo_core::{
-    bus::{Bus, BusError, consume::backoff},
+    bus::{
+        Bus, BusError,
+        consume::backoff,
+        jetstream::{RECOUNT_AFTER, count_pending},
+    },
     record::Raw,
     subjects::EVENTS_STREAM,
 };
@@ -22,8 +32,6 @@ use tokio::{runtime::Handle, time::timeout};
 /// How long a pull stays open at the server, and how often it is told that nothing is lost.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a message that is in the log may take to come.
-const SILENCE: Duration = Duration::from_secs(5);
 /// How long the server keeps the place of a reader that is gone without a word, or does not pull.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
@@ -92,10 +100,13 @@ impl Follower {
         loop {
             let received = match self.pull().await {
                 Ok(pull) if pull.pending == 0 => return None,
-                // A log with a limit, or one that is trimmed, may have lost the rest: whoever begins anew counts anew.
-                Ok(_) => {
-                    timeout(SILENCE, self.receive()).await.unwrap_or_else(|_| Err("no pending message came".into()))
-                }
+                Ok(pull) => match timeout(RECOUNT_AFTER, pull.messages.next()).await {
+                    Ok(message) => self.take(message).await,
+                    Err(_) => {
+                        self.recount().await;
+                        continue;
+                    }
+                },
                 Err(error) => Err(error),
             };
             match received {
@@ -113,8 +124,20 @@ impl Follower {
     }
 
     async fn receive(&mut self) -> Result<Raw, async_nats::Error> {
+        let message = self.pull().await?.messages.next().await;
+        self.take(message).await
+    }
+
+    /// Counts the pending messages once more. Where the server does not answer the count stays.
+    async fn recount(&mut self) {
+        let (Some(pull), Ok(nats)) = (&mut self.pull, self.bus.nats()) else { return };
+        let counted = count_pending(&nats.jetstream, EVENTS_STREAM, &pull.consumer, pull.received).await;
+        pull.pending = counted.unwrap_or(pull.pending);
+    }
+
+    async fn take(&mut self, message: Option<Result<Message, MessagesError>>) -> Result<Raw, async_nats::Error> {
         let pull = self.pull().await?;
-        let mut message = pull.messages.next().await.ok_or("the pull ended")??;
+        let mut message = message.ok_or("the pull ended")??;
         let (raw, info) = Raw::delivered(&mut message)?;
         pull.received += 1;
         if info.consumer_sequence != pull.received {

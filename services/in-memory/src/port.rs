@@ -298,12 +298,10 @@ impl Tail for Reading {
         self.pending
     }
 
-    async fn count_pending(&mut self) -> Result<u64, Cause> {
-        Ok(self.messages.len() as u64)
-    }
-
     async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
-        batch(&mut self.messages).await
+        let arrived = batch(&mut self.messages).await?;
+        self.pending = self.pending.saturating_sub(arrived.len() as u64);
+        Ok(arrived)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Readers of a log that loses messages while they read: they wait for none of those that are gone.
 
+use async_nats::HeaderMap;
+use futures::future::join_all;
 use kairo_core::ownership::tail::{self, Tailed};
 
 use super::*;
 use crate::archive::trimmed_by_limit;
-use async_nats::HeaderMap;
-use futures::future::join_all;
 
 /// More messages than a reader asks for ahead of what is taken from it.
 const MESSAGES: usize = 4_000;

@@ -118,15 +118,12 @@ pub trait Machine: Send + Sync {
 /// A tail of a stream: see [`Streams::tail`].
 #[async_trait]
 pub trait Tail: Send {
-    /// How many messages were there already when it was made.
+    /// Returns how many messages are still to come of those that were there when the tail was made.
     fn pending(&self) -> u64;
 
-    /// Asks how many messages are there that this tail has not brought yet. A log that loses old messages may hold fewer of them
-    /// than were counted before.
-    async fn count_pending(&mut self) -> Result<u64, Cause>;
-
-    /// Waits for a message, and takes with it what else has arrived. After an error, which a lost message is too, nothing
-    /// more comes; another tail has to be made, behind the last message that came. Nothing is lost if it is dropped.
+    /// Waits for a message, and takes with it what else has arrived. Returns no message where the log lost some that were
+    /// pending; [`Tail::pending`] is lower then. After an error, which a lost message is too, nothing more comes; another tail
+    /// has to be made, behind the last message that came. Nothing is lost if it is dropped.
     async fn next(&mut self) -> Result<Vec<Raw>, Cause>;
 }
 

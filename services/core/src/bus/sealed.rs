@@ -130,11 +130,6 @@ impl Tail for OpeningTail {
         self.tail.pending()
     }
 
-    async fn count_pending(&mut self) -> Result<u64, Cause> {
-        let taken = self.closed.len() + self.open.len();
-        Ok(self.tail.count_pending().await? + taken as u64)
-    }
-
     async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
         if self.closed.is_empty() {
             self.closed = self.tail.next().await?.into();

@@ -2,9 +2,7 @@
 //!
 //! What was read is known here, and whatever breaks is begun again behind it.
 
-use std::time::Duration;
-
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
 
 use super::pause;
 use crate::{
@@ -18,7 +16,7 @@ use crate::{
 /// What a tail brings.
 #[derive(Debug)]
 pub enum Tailed {
-    /// Reading began, or began again, or the log lost messages that were to come: so many are there that were not read.
+    /// Reading began, or began again, or the log lost messages that were pending: so many are still to come.
     Began { pending: u64 },
     /// Messages in the order of the log.
     Messages(Vec<Raw>),
@@ -26,8 +24,6 @@ pub enum Tailed {
 
 /// Batches that wait to be taken, at most. A replica has a tail for each of its partitions, and each holds what it has pulled, too.
 const BATCHES: usize = 2;
-/// How long nothing comes, although messages are to come, until they are counted once more.
-const SILENCE: Duration = Duration::from_secs(1);
 
 /// Follows what one of the filters names behind the message at `after`. It ends when the receiver is dropped.
 pub fn follow(bus: &Bus, filters: Vec<String>, after: u64) -> mpsc::Receiver<Tailed> {
@@ -67,23 +63,13 @@ impl Tail {
 
     async fn read(&mut self) -> Result<(), Cause> {
         let mut tail = self.bus.tail_of(&self.filters, Start::After(self.after)).await?;
-        let mut pending = tail.pending();
-        self.sender.send(Tailed::Began { pending }).await?;
+        self.sender.send(Tailed::Began { pending: tail.pending() }).await?;
         loop {
-            let messages = match pending {
-                0 => tail.next().await?,
-                _ => match timeout(SILENCE, tail.next()).await {
-                    Ok(messages) => messages?,
-                    // A log with a limit, or one that is trimmed, loses messages that were counted: an owner that waited for them
-                    // would decide nothing until somebody writes to its partition.
-                    Err(_) => {
-                        pending = tail.count_pending().await?;
-                        self.sender.send(Tailed::Began { pending }).await?;
-                        continue;
-                    }
-                },
-            };
-            pending = pending.saturating_sub(messages.len() as u64);
+            let messages = tail.next().await?;
+            if messages.is_empty() {
+                self.sender.send(Tailed::Began { pending: tail.pending() }).await?;
+                continue;
+            }
             let last = messages.last().map_or(self.after, |raw| raw.sequence);
             self.sender.send(Tailed::Messages(messages)).await?;
             self.after = last;

@@ -209,11 +209,10 @@ impl Keys {
     /// Reads the whole bucket. What the tail brings afterwards is what changes.
     async fn load(&self) -> Result<Following, Error> {
         let mut tail = self.bus.tail_bucket(KEYS_BUCKET).await?;
-        let (mut there, mut read) = (HashSet::new(), 0);
+        let mut there = HashSet::new();
         let reading = async {
-            while read < tail.pending() {
+            while tail.pending() > 0 {
                 for raw in tail.next().await? {
-                    read += 1;
                     there.extend(self.take(&raw).await);
                 }
             }

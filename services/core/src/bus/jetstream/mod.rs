@@ -20,8 +20,11 @@ use kairo_events::sealing::Key;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-pub use self::login::TLS;
 use self::{batch::Inboxes, isolation::Isolation};
+pub use self::{
+    login::TLS,
+    tail::{RECOUNT_AFTER, count_pending},
+};
 use super::{
     BusConfig, NatsConfig,
     port::{Cause, Machine, Port},

@@ -8,13 +8,17 @@ use async_nats::jetstream::{
     Context, Message,
     consumer::{
         AckPolicy, DeliverPolicy, PullConsumer,
-        pull::{self, MessagesError, MessagesErrorKind},
+        pull::{self, MessagesErrorKind},
     },
     stream::{ConsumerError, ConsumerErrorKind},
 };
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt};
-use tokio::{runtime::Handle, task::unconstrained, time::Instant};
+use tokio::{
+    runtime::Handle,
+    task::unconstrained,
+    time::{Instant, timeout},
+};
 
 use super::JetStream;
 use crate::{
@@ -40,6 +44,9 @@ const SAME_NAME: Duration = Duration::from_secs(4);
 /// and no room for it: opened anew, it would be counted anew.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 
+/// How long nothing comes, although messages are pending, until they are counted once more.
+pub const RECOUNT_AFTER: Duration = Duration::from_secs(1);
+
 struct ConsumerTail {
     jetstream: Context,
     stream: String,
@@ -47,6 +54,7 @@ struct ConsumerTail {
     messages: pull::Stream,
     /// Messages received, which the server numbers.
     received: u64,
+    /// Messages still to come of those that were there when they were counted.
     pending: u64,
     /// Why it broke off behind what was handed over last.
     broken: Option<Cause>,
@@ -143,16 +151,43 @@ impl JetStream {
     }
 }
 
+/// Asks how many messages are still to come for a reader that received so many. A log with a limit, or one that is trimmed, may
+/// have lost messages that were counted when the reader was opened, and whoever waits for them waits until somebody writes. None
+/// where the server does not answer, or has no such reader.
+pub async fn count_pending(jetstream: &Context, stream: &str, consumer: &str, received: u64) -> Option<u64> {
+    let consumer: PullConsumer = jetstream.get_consumer_from_stream(consumer, stream).await.ok()?;
+    let info = consumer.cached_info();
+    // The server counts messages as delivered that are on their way.
+    Some(info.num_pending + info.delivered.consumer_sequence.saturating_sub(received))
+}
+
 impl ConsumerTail {
-    /// The next message, however long the server says nothing, as long as it has this reader.
-    async fn awaited(&mut self) -> Option<Result<Message, MessagesError>> {
+    /// The next message, however long the server says nothing, as long as it has this reader; none where fewer are pending than
+    /// were counted.
+    async fn awaited(&mut self) -> Result<Option<Raw>, Cause> {
         loop {
-            let message = self.messages.next().await;
+            let message = match self.pending {
+                0 => self.messages.next().await,
+                _ => match timeout(RECOUNT_AFTER, self.messages.next()).await {
+                    Ok(message) => message,
+                    Err(_) if self.recount().await => return Ok(None),
+                    Err(_) => continue,
+                },
+            };
             let missed = matches!(&message, Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat);
             if !missed || self.is_lost().await {
-                return message;
+                return self.take(message).map(Some);
             }
         }
+    }
+
+    /// Counts the pending messages once more. Returns true if there are fewer. Where the server does not answer the count
+    /// stays: heartbeats tell whether this reader is lost, and a new reader would have the server count all over again.
+    async fn recount(&mut self) -> bool {
+        let counted = count_pending(&self.jetstream, &self.stream, &self.consumer, self.received).await;
+        let before = self.pending;
+        self.pending = counted.map_or(before, |counted| counted.min(before));
+        self.pending < before
     }
 
     /// Whether heartbeats were missed since nobody has such a reader any more. A server that counts what there is for other readers
@@ -173,6 +208,7 @@ impl ConsumerTail {
         let (raw, info) = Raw::delivered(&mut message)?;
         let number = info.consumer_sequence;
         self.received += 1;
+        self.pending = self.pending.saturating_sub(1);
         match number == self.received {
             true => Ok(raw),
             false => Err(format!("message {} of the tail was lost", self.received).into()),
@@ -186,19 +222,12 @@ impl Tail for ConsumerTail {
         self.pending
     }
 
-    async fn count_pending(&mut self) -> Result<u64, Cause> {
-        let consumer: PullConsumer = self.jetstream.get_consumer_from_stream(&self.consumer, &self.stream).await?;
-        let info = consumer.cached_info();
-        // The server counts what it has sent as delivered, also while it is on its way.
-        Ok(info.num_pending + info.delivered.consumer_sequence.saturating_sub(self.received))
-    }
-
     async fn next(&mut self) -> Result<Vec<Raw>, Cause> {
         if let Some(cause) = self.broken.take() {
             return Err(cause);
         }
-        let first = self.awaited().await;
-        let mut batch = vec![self.take(first)?];
+        let Some(first) = self.awaited().await? else { return Ok(Vec::new()) };
+        let mut batch = vec![first];
         // Unconstrained, as tokio would otherwise feign an empty buffer now and then.
         while batch.len() < BATCH
             && let Some(message) = unconstrained(self.messages.next()).now_or_never()
