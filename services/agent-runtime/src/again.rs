@@ -1,9 +1,9 @@
-//! What could not be read when its agent came to it.
+//! Refuses retries of messages that an agent passed over because it could not read them.
 
 use kairo_core::bus::consume::{Delivery, Failure, Handler, Settled};
 
-/// Deals again with messages of [`kairo_core::subjects::Consumer::AgentRuntime`]. One that this build can read was passed over when it
-/// stood in front: the agent's state behind it, and its decisions, rest on that.
+/// Refuses retries for [`kairo_core::subjects::Consumer::AgentRuntime`]. Even if this build can read the message, the
+/// agent passed over it: its later state and decisions rest on that.
 pub struct PassedOver;
 
 impl Handler for PassedOver {

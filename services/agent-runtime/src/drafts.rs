@@ -1,4 +1,5 @@
-//! What models are writing, for whoever comes late: it is said live as it comes, and repeated to whoever begins to listen.
+//! Drafts of the answers that models are writing. Pieces are sent live as they arrive; a client that connects late gets
+//! the draft so far.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +21,7 @@ use uuid::Uuid;
 
 /// Bytes of reasoning, and of words, that are kept of one draft; of a longer one the end.
 const KEPT_BYTES: usize = 64 << 10;
-/// How long repeating may wait for the connection to take it.
+/// The longest time to wait for the connection to accept a repeated draft.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The drafts of this replica's agents, each for as long as its turn is thought about.
@@ -33,7 +34,7 @@ pub struct Writing {
     key: (Name, Uuid),
 }
 
-/// What one call of a model has written so far.
+/// The text that one model call has written so far.
 #[derive(Debug)]
 struct Draft {
     /// Of the last piece.

@@ -1,10 +1,10 @@
-//! What a committed decision has others do: timers go off when a task is due, the router looks for what tasks wait for
-//! outside, and other agents are asked and answered.
+//! The effects of a committed decision: timers fire when a task is due, the router watches for the outside events that
+//! tasks wait for, and other agents receive requests and answers.
 //!
-//! A durable consumer of decisions, so that nothing is lost between a commit and its effect. Decisions come more than once
-//! and in any order; the place of each in the log says what stands ([`kairo_core::bus::timers`],
-//! [`kairo_core::hooks`]). Should timers or registrations ever be lost, reading all decisions again restores them: a time
-//! that an agent has dealt with is none to it.
+//! A durable consumer of decisions, so that nothing is lost between a commit and its effect. Decisions may arrive more
+//! than once and in any order; the log position of each decides which is current ([`kairo_core::bus::timers`],
+//! [`kairo_core::hooks`]). If timers or registrations are ever lost, reading all decisions again restores them: an
+//! agent ignores a due time that it has already handled.
 
 pub mod plan;
 
@@ -65,7 +65,8 @@ impl Effects {
         Ok(())
     }
 
-    /// What one agent tells another belongs to what the first was about, and is caused by the event that says it.
+    /// Builds the envelope of a message from one agent to another: it keeps the correlation of the first agent's input
+    /// and is caused by the event that holds the message.
     fn caused_by(&self, record: &Record, decided: Place, id: Uuid, correlation_id: Uuid) -> Envelope {
         let envelope = record.envelope.follow(id, Service::AgentRuntime, Origin::Internal, self.bus.now());
         let events = AgentDecision::of(&record.body).map(|decision| &decision.events);

@@ -1,4 +1,5 @@
-//! What `kairo status` says of agents that do without summaries, lessons and submodules, since the models for these failed lately.
+//! Readiness notes, shown by `kairo status`, on agents that work without summaries, lessons or submodules because the
+//! model calls for these have been failing.
 
 use std::{
     collections::BTreeMap,
@@ -8,22 +9,22 @@ use std::{
 use kairo_core::{ids::Name, service::Readiness};
 use kairo_mind::state::AgentState;
 
-/// What the notes are about.
+/// The subject of the readiness notes.
 const ABOUT: &str = "failing calls";
-/// Agents that are named; of more it is said how many.
+/// Agents named at most; the rest are only counted.
 const NAMED: usize = 20;
 
 /// By partition and agent, what failed and in how many decisions in a row.
 type Failures = BTreeMap<(u32, Name), BTreeMap<String, u32>>;
 
-/// What fails, of all agents of this replica.
+/// Failing calls of all agents of this replica.
 #[derive(Clone)]
 pub struct FailingCalls {
     readiness: Readiness,
     known: Arc<Mutex<Failures>>,
 }
 
-/// What fails of the agents of one partition, for as long as it is owned.
+/// Failing calls of the agents of one partition, kept while the partition is owned.
 pub struct OfPartition {
     all: FailingCalls,
     partition: u32,

@@ -31,9 +31,9 @@ pub struct GivenUp {
 #[derive(Debug, Default)]
 struct Calls {
     calls: Vec<GivenUpCall>,
-    /// Whether a snapshot says otherwise.
+    /// True if the last snapshot does not hold the current list.
     changed: bool,
-    /// Those that somebody waits for, by their number.
+    /// Calls that somebody still waits for, by number.
     under_way: BTreeMap<u64, UnderWay>,
     begun: u64,
 }
@@ -141,7 +141,7 @@ impl Asking {
         &self.received
     }
 
-    /// Whether its answer is of use: not if it was given up before.
+    /// Ends the call. Returns true if its answer is still of use, false if the call was given up before.
     pub fn answered(self) -> bool {
         self.given_up.calls().under_way.remove(&self.number).is_some()
     }
@@ -155,7 +155,7 @@ impl Drop for Asking {
     }
 }
 
-/// An answer of which nobody waited for the rest.
+/// Records a call that was dropped before its answer was complete.
 fn interrupted(call: UnderWay) -> GivenUpCall {
     let UnderWay { request, begun, received, .. } = call;
     let received = received.get();

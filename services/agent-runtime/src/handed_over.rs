@@ -1,7 +1,8 @@
-//! Models' answers that a partition is handed over with: for decisions that do not stand yet. A snapshot has them, too, but
-//! only builds of its format read it; these go to whoever is next, as in an upgrade, so that nothing is asked for twice.
+//! Model answers that a partition owner hands over, for decisions that are not committed yet. Snapshots hold them too,
+//! but only builds of the same format read those; these entries go to any next owner, as in an upgrade, so that no
+//! model is asked twice.
 //!
-//! They are one entry for each partition, which the next that is handed over replaces. Each agent's are of use as long as it has
+//! Each partition has one entry, which the next handover replaces. An agent's answers are of use only while it has
 //! decided nothing since.
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use uuid::Uuid;
 
 use crate::snapshots::{self, PART, pack, unpack};
 
-/// What it is sealed as.
+/// The place name that the content is sealed under.
 const PLACE: &str = "handed over";
 
 /// An agent's answers, in both lanes.
@@ -35,7 +36,7 @@ impl Answered {
     }
 }
 
-/// What an agent is handed over with.
+/// The answers handed over for one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandedOver {
     /// The last message on its decision subject.
@@ -43,7 +44,7 @@ pub struct HandedOver {
     pub answered: Answered,
 }
 
-/// What is stored. Fields come and go: it says no version.
+/// The stored entry. It has no version number: fields may be added and removed.
 #[derive(Serialize, Deserialize)]
 struct Entry {
     log: Uuid,
@@ -54,7 +55,7 @@ struct Entry {
 struct OfAgent {
     agent: Name,
     decided: u64,
-    /// Whether its content is sealed with the agent's data key.
+    /// True if the content is sealed with the agent's data key.
     is_sealed: bool,
     /// An [`Answered`], packed, in base64.
     content: String,
@@ -83,7 +84,7 @@ async fn write_all(bus: &Bus, partition: u32, handed_over: BTreeMap<Name, Handed
     bus.put_value(SNAPSHOTS_BUCKET, &key(partition), entry.into()).await.map(drop)
 }
 
-/// What the owner before left, if it left anything.
+/// Reads the answers that the previous owner handed over; empty if there are none or they cannot be read.
 pub async fn read(bus: &Bus, partition: u32) -> BTreeMap<Name, HandedOver> {
     match read_all(bus, partition).await {
         Ok(handed_over) => handed_over,

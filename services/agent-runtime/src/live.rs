@@ -13,29 +13,29 @@ use kairo_proto::v1::LiveToken;
 
 use crate::drafts::Writing;
 
-/// What arrived at once is told at once, as long as it is no more than so many of the model's own pieces.
+/// Pieces of the model that are sent as one message at most, if they arrive at once.
 const PIECES: usize = 4;
 
-/// Where the pieces of one answer go: whoever answers shows them, and need not know who watches.
+/// The live output of one answer: the caller writes the pieces and need not know who watches.
 pub struct Live<'a> {
     bus: &'a Bus,
     agent: &'a Name,
-    /// What is being answered.
+    /// The envelope of the input being answered.
     cause: &'a Envelope,
     thread_id: &'a str,
-    /// Where it is kept for whoever comes late.
+    /// The draft, kept for clients that connect late.
     writing: &'a Writing,
-    /// Of this answer: the id of its first piece; empty until there is one.
+    /// The id of the first piece of this answer; empty before there is one.
     call_id: String,
     index: u32,
     /// Not yet said, and of how many pieces of the model.
     held: String,
     pieces: usize,
-    /// Whether what is held is reasoning.
+    /// True if the held text is reasoning.
     reasoning: bool,
-    /// Whether [`FIRST_WORDS`] was measured: once for each input, also where an answer begins again.
+    /// True once [`FIRST_WORDS`] was measured: once for each input, even if the answer begins again.
     is_heard: bool,
-    /// Whether the answer is words, told by how it begins; one that is JSON is for the mind.
+    /// True if the answer is prose, judged by its first character; a JSON answer is for the mind.
     words: Option<bool>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// How long somebody waited for words, whatever was thought before.
+    /// Records the wait for the first words of the answer, time spent on reasoning included.
     fn measure(&mut self, reasoning: bool) {
         if reasoning || std::mem::replace(&mut self.is_heard, true) {
             return;

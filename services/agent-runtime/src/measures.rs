@@ -1,4 +1,4 @@
-//! What agent-runtime counts and measures of decisions and of calls of models.
+//! Metrics of decisions and of model calls.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -41,7 +41,7 @@ pub struct Waiting {
     kind: String,
     /// From when on somebody waits.
     since: Timestamp,
-    /// Whether it is nothing that a user said.
+    /// True for an input that no user sent, such as a timer or an email.
     is_wake_up: bool,
     traceparent: Option<String>,
 }
@@ -109,7 +109,7 @@ pub fn called(
     }
 }
 
-/// How many calls there are of something, by model, tier and lane. Models of one name are added up.
+/// Model calls counted by model, tier and lane. Models of the same name are added up.
 #[derive(Default)]
 pub struct Calls<'m>(BTreeMap<(&'m str, &'static str, &'static str), usize>);
 

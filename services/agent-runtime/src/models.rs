@@ -51,10 +51,10 @@ const MESSAGE_CHARS: usize = 500;
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Refused tools that a replica tells of at most.
 const REFUSED_TOOLS: usize = 100;
-/// What is said in the place of a key.
+/// Replaces API keys in error messages.
 const REDACTED: &str = "<redacted>";
 
-/// Whoever answers what the mind asks.
+/// Answers the requests of the mind.
 pub trait Answers: Send + Sync {
     /// Asks the model of the request's tier. If the answer comes in pieces, `received` is told how much of it has arrived, and
     /// `live` is given each piece.
@@ -81,7 +81,7 @@ pub struct Models {
 
 struct Model {
     client: Client<OpenAIConfig>,
-    /// What sends the requests that the client makes.
+    /// The HTTP client beneath the API client.
     http: reqwest::Client,
     config: ModelConfig,
     server: ModelServer,
@@ -341,7 +341,8 @@ impl Model {
         })
     }
 
-    /// What a call comes to that failed. An endpoint that asks for a longer wait than is configured is not asked again.
+    /// Builds the completion of a failed call. The call is not retried if the endpoint asks for a longer wait than is
+    /// configured.
     fn failed(&self, mut error: ModelError, request_digest: &str) -> Completion {
         if let Some(tokens) = error.minute_tokens
             && self.learned.is_too_large_again(request_digest)
@@ -357,7 +358,7 @@ impl Model {
     }
 }
 
-/// What an outcome is worth: an answer, then an error that passes, then that the request is too long, then any other.
+/// Ranks an outcome: an answer first, then a transient error, then a request that is too long, then any other error.
 fn worth(completion: &Completion) -> u8 {
     match &completion.error {
         None => 3,
@@ -367,7 +368,8 @@ fn worth(completion: &Completion) -> u8 {
     }
 }
 
-/// What becomes part of an event of a failure: no more than so much, and no key, which endpoints quote that refuse it.
+/// Prepares an error for the event of the failure: cuts the message to `MESSAGE_CHARS` and removes the key, which some
+/// endpoints quote when they refuse it.
 fn told(error: CompletionError, key: &str) -> CompletionError {
     let message = if key.is_empty() { error.message } else { error.message.replace(key, REDACTED) };
     CompletionError { message: message.chars().take(MESSAGE_CHARS).collect(), ..error }

@@ -1,4 +1,4 @@
-//! How long to wait before another try of a model call.
+//! Pauses before a model call is retried.
 
 use std::{
     collections::BTreeMap,
@@ -12,15 +12,15 @@ use kairo_proto::v1::Completion;
 /// Longest pause that no endpoint has asked for.
 const LONGEST: Duration = Duration::from_secs(16);
 
-/// What endpoints said to the questions of one decision.
+/// The waits that endpoints asked for, over all requests of one decision.
 #[derive(Debug, Default)]
 pub struct Pauses {
-    /// By the digest of the request that failed, how long its endpoint asks to wait.
+    /// The wait that an endpoint asks for, by the digest of the request that failed.
     told: Mutex<BTreeMap<String, Option<Duration>>>,
 }
 
 impl Pauses {
-    /// Notes what became of a question.
+    /// Notes the result of a question.
     pub fn note(&self, question: &Question, completion: &Completion) {
         let Some(error) = &completion.error else { return };
         let wait = (error.retry_after_ms > 0).then(|| Duration::from_millis(error.retry_after_ms));

@@ -23,9 +23,9 @@ const PROVIDERS: [(&str, &str); 15] = [
     ("ml.cloud.ibm.com", "ibm.watsonx.ai"),
     ("x.ai", "x_ai"),
 ];
-/// How hosts of Amazon Bedrock begin and end; the region stands between.
+/// Prefix and suffix of Amazon Bedrock hosts; the region stands between.
 const BEDROCK: (&str, &str) = ("bedrock-runtime.", ".amazonaws.com");
-/// How hosts of Vertex AI end, behind the region.
+/// Suffix of Vertex AI hosts, behind the region.
 const VERTEX: &str = "-aiplatform.googleapis.com";
 
 /// A model server.

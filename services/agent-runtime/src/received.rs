@@ -1,4 +1,4 @@
-//! How much of an answer has arrived: should nobody wait for the rest, that much was spent.
+//! The part of an answer that has arrived so far: its cost counts even if nobody waits for the rest.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ const TOKEN_BYTES: u64 = 4;
 #[derive(Clone, Debug, Default)]
 pub struct Received(Arc<Mutex<SoFar>>);
 
-/// What has arrived up to now.
+/// The amount received so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SoFar {
     /// Empty until the answer says it.

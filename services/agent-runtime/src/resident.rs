@@ -28,9 +28,9 @@ use crate::{
     turn::{Lane, Paid, Stage, Turn},
 };
 
-/// How long it may take until a conflict is explained by what the tail brings; then the log is asked.
+/// The longest wait for the tail of the log to explain a conflict; after that the log is read again.
 const EXPLAINED_WITHIN: Duration = Duration::from_secs(2);
-/// What an agent takes of memory before it was ever saved, in bytes: with the room of what it just dealt with.
+/// Estimated memory of an agent that was never saved, in bytes, including the input it has just handled.
 const UNSAVED_BYTES: usize = 16_384;
 
 /// An agent, or one on its way into memory.
@@ -38,25 +38,26 @@ pub struct Resident {
     pub name: Name,
     /// None while it is being loaded.
     pub log: Option<Log>,
-    /// Whether nobody has tried yet to load it.
+    /// True until the first attempt to load it has ended.
     pub is_new: bool,
-    /// Whether what is being loaded was known here already, so that no snapshot may say all of it.
+    /// True while an agent that was in memory is loaded again, so that no snapshot may cover everything read for it.
     pub reloading: bool,
-    /// What came while it was being loaded.
+    /// Messages that arrived while it was being loaded.
     held_back: Vec<Raw>,
-    /// Where its log goes on with what this build does not understand: nothing is decided, and nothing behind it read.
+    /// The point in its log at which a message needs a newer build: no decisions are made, and nothing behind it is
+    /// read.
     pub parked: Option<Parked>,
-    /// Where its snapshot stands.
+    /// The revision of its stored snapshot.
     pub revision: u64,
-    /// Whether its snapshot says less than is known.
+    /// True if the stored snapshot is behind the state in memory.
     pub dirty: bool,
     /// The decision being made.
     running: Option<Running>,
-    /// Whether something that lies ahead is being read.
+    /// True while pending messages are being read from the log.
     pub fetching: bool,
-    /// Whether the guard moved under the decision being made, by something that decided nothing.
+    /// True if the guard moved during the decision, because of a message that decided nothing.
     moved: bool,
-    /// Since when a conflict is unexplained.
+    /// The time since which a conflict has been unexplained.
     puzzled: Option<Instant>,
     pub paid: Paid,
     /// The input that a decision was begun on last.
@@ -66,7 +67,7 @@ pub struct Resident {
     restarts_allowed: u32,
     work: Work,
     pub touched: Instant,
-    /// What it takes of memory, about, in bytes.
+    /// Approximate memory use, in bytes.
     pub bytes: usize,
 }
 
@@ -79,14 +80,14 @@ struct Running {
 /// An agent that waits for a replica that reads newer messages.
 #[derive(Clone, Debug)]
 pub struct Parked {
-    /// Where it ends what this build understands.
+    /// The sequence of the first message that this build does not understand.
     pub sequence: u64,
     pub newer: Newer,
-    /// What came since, for whoever goes on with it; that message included.
+    /// Messages for a newer build to process: the one at `sequence` and those that arrived since.
     pub waiting: usize,
 }
 
-/// What the tail brought for an agent.
+/// The result of taking in a message from the tail of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// Nothing to be said about it.
@@ -126,7 +127,7 @@ impl Resident {
         }
     }
 
-    /// Whether nothing is left to do for it here, and its snapshot says all.
+    /// Returns true if no work is left for the agent here and its snapshot is complete.
     pub fn is_idle(&self) -> bool {
         let nothing_ahead = self.log.as_ref().is_some_and(|log| log.waiting() == 0);
         nothing_ahead
@@ -138,14 +139,14 @@ impl Resident {
             && !self.fetching
     }
 
-    /// Takes no more memory than it needs: for one that rests.
+    /// Frees memory that an idle agent does not need.
     pub fn shrink(&mut self) {
         if let Some(log) = &mut self.log {
             log.shrink();
         }
     }
 
-    /// Whether the next owner has something to go on with.
+    /// Returns true if the agent leaves pending work for the next owner.
     pub fn is_busy(&self) -> bool {
         self.parked.is_some() || self.log.as_ref().is_none_or(|log| log.waiting() > 0)
     }
@@ -155,7 +156,7 @@ impl Resident {
         self.log.as_ref().map_or(self.held_back.len(), Log::waiting) + parked
     }
 
-    /// The first of what no snapshot can hold yet, since it was not taken in.
+    /// Returns the sequence of the first message that no snapshot can cover yet, because it was not applied.
     pub fn first_held_back(&self) -> Option<u64> {
         let parked = self.parked.as_ref().map(|parked| parked.sequence);
         parked.or(self.held_back.first().map(|raw| raw.sequence))
@@ -193,7 +194,7 @@ impl Resident {
         taken
     }
 
-    /// What was paid for elsewhere, where nothing is here that was.
+    /// Takes answers paid for elsewhere, in each lane that has none of its own.
     fn take_answers(&mut self, Answered { answers, work_answers }: Answered, log: &mut Log) {
         if self.paid.is_nothing()
             && let Some(answers) = answers
@@ -212,8 +213,8 @@ impl Resident {
         }
     }
 
-    /// What the owner before left, now that all is read that was there: where something was decided since, that says it, and it is
-    /// of no use.
+    /// Takes the previous owner's answers once the log is caught up. They are dropped if the agent has decided
+    /// something since.
     pub fn go_on_with(&mut self, left: HandedOver) {
         if let Some(mut log) = self.log.take_if(|log| log.state.decided == left.decided) {
             self.take_answers(left.answered, &mut log);
@@ -289,7 +290,7 @@ impl Resident {
         if waits { None } else { self.log.as_mut()?.next_input() }
     }
 
-    /// Whether nothing can be begun for now.
+    /// Returns true if no decision may begin for now.
     fn must_wait(&self) -> bool {
         self.fetching || self.puzzled.is_some() || self.parked.is_some()
     }
@@ -305,7 +306,7 @@ impl Resident {
         *running = Some(Running { task, input, turn });
     }
 
-    /// What was paid for in a lane.
+    /// Returns the paid answers of a lane.
     pub fn paid_in(&self, lane: Lane) -> &Paid {
         match lane {
             Lane::Foreground => &self.paid,
@@ -313,7 +314,7 @@ impl Resident {
         }
     }
 
-    /// Gives up decisions under way whose turn has not come yet; others may end what they began.
+    /// Gives up decisions whose turn has not come yet; those that have begun may finish their calls.
     pub fn stop(&mut self) {
         match &self.running {
             Some(running) if running.turn.has_begun() => running.turn.stop(),
@@ -325,14 +326,14 @@ impl Resident {
         }
     }
 
-    /// What a copy or something unreadable on the decision subject does: what is being decided is not at stake, but it
-    /// has to be written under another guard.
+    /// Notes that a copy or an unreadable message moved the guard of the decision subject: the decision under way stays
+    /// valid but must be written under another guard.
     fn guard_moved(&mut self) {
         self.moved = true;
         self.puzzled = None;
     }
 
-    /// The task that had this turn has ended; false if it is not the one that is waited for.
+    /// Notes that the task of this turn has ended; returns false if another task is awaited.
     pub fn ended(&mut self, turn: &Turn) -> bool {
         let running = match turn.lane() {
             Lane::Foreground => &mut self.running,
@@ -349,7 +350,7 @@ impl Resident {
         expected
     }
 
-    /// What joins the input later would be another question, and the answers of no use.
+    /// Keeps later messages from joining the input: they would change the request and make the paid answers useless.
     fn keep_what_joined(&self, log: &mut Log) {
         if !self.paid.is_empty() {
             log.join_no_more(self.deciding);
@@ -369,7 +370,7 @@ impl Resident {
         self.running.is_some() || self.work.running.is_some()
     }
 
-    /// What was committed here, with this content, is taken in at once.
+    /// Applies a decision that was committed here, with this content, without waiting for the log to deliver it.
     pub fn decided(&mut self, record: Record, content: Content) -> Taken {
         self.touched = Instant::now();
         self.dirty = true;
@@ -387,7 +388,8 @@ impl Resident {
         Taken::Well
     }
 
-    /// What was asked for the sake of an input is of no use behind it. An order that overtook it leaves it to be decided on.
+    /// Drops the answers of an input that has been decided on. An order that overtook the input leaves it to be
+    /// decided.
     fn has_decided(&mut self, lane: Lane, input: u64, decision: Option<&AgentDecision>) {
         if lane == Lane::Work {
             self.work.prepared = None;
@@ -401,7 +403,7 @@ impl Resident {
         self.keep_to_work();
     }
 
-    /// A decision that may say what became of calls that were paid for here.
+    /// Returns the decision if it may account for calls that were paid for here.
     fn settling(&self, record: &Record) -> Option<AgentDecision> {
         AgentDecision::of(&record.body).filter(|_| !self.paid_in(lane_of(record)).is_nothing()).cloned()
     }
@@ -412,12 +414,12 @@ impl Resident {
         self.puzzled = (!explained).then(Instant::now);
     }
 
-    /// Whether a conflict was not explained in time.
+    /// Returns true if a conflict was not explained in time.
     pub fn is_puzzled(&self) -> bool {
         self.puzzled.is_some_and(|since| since.elapsed() > EXPLAINED_WITHIN)
     }
 
-    /// It is to be read again.
+    /// Drops the state so that the agent is read again from the log.
     pub fn reload(&mut self) {
         self.interrupt();
         self.work.interrupt();
@@ -436,18 +438,19 @@ impl Resident {
         }
     }
 
-    /// What the next owner is left; none where there is nothing.
+    /// Returns the answers to hand over to the next owner; none if there are no answers.
     pub fn left(&self) -> Option<HandedOver> {
         let (decided, answered) = (self.log.as_ref()?.state.decided, self.answers());
         (!answered.is_nothing()).then_some(HandedOver { decided, answered })
     }
 
-    /// What models have answered for decisions that do not stand yet.
+    /// Returns the model answers for decisions that are not committed yet.
     fn answers(&self) -> Answered {
         Answered { answers: self.paid.save(self.deciding), work_answers: self.work.save() }
     }
 
-    /// What is to be saved; none of what may rest on more than was understood.
+    /// Returns the snapshot to save, if anything changed; none if it might depend on messages that this build does not
+    /// understand.
     pub fn snapshot(&mut self, log: Uuid) -> Option<Snapshot> {
         let read = self.log.as_ref().map_or(0, |log| log.read);
         if self.parked.as_ref().is_some_and(|parked| parked.sequence <= read) {

@@ -50,19 +50,19 @@ use crate::{
     turn::Turn,
 };
 
-/// How often it is looked whether something waits for longer than it should.
+/// Interval between checks for work that has waited too long.
 const LOOK: Duration = Duration::from_millis(250);
-/// Until an agent is looked at again of which the log does not have enough to go by: somebody has to mend that.
+/// The wait before an agent is checked again whose log is incomplete: an operator has to repair that.
 const LOOK_AT_REFUSED: Duration = Duration::from_secs(10);
 
-/// What all partitions of this replica share.
+/// State shared by all partitions of this replica.
 pub struct Shards {
     pub bus: Bus,
     pub thinker: Thinker,
     pub config: AgentRuntimeConfig,
     /// Agents that are loaded at once.
     pub loads: Semaphore,
-    /// What agents take of memory, in bytes.
+    /// Memory used by agents, in bytes.
     pub bytes: AtomicUsize,
     /// Calls of models that agents do without since they fail.
     pub failing: FailingCalls,
@@ -109,7 +109,7 @@ impl Work for Shards {
     }
 }
 
-/// What tasks tell the shard they work for.
+/// Messages from tasks to the shard that started them.
 enum Told {
     Loaded(Name, Result<Box<Loaded>, BusError>),
     Fetched(Name, Result<Vec<(u64, Option<Raw>)>, BusError>),
@@ -136,7 +136,7 @@ struct Shard {
     pressure: Pressure,
     /// Messages whose dead letters are not written yet.
     letters: BTreeSet<u64>,
-    /// What the owner before left, of agents that did not go on yet, and whether it left anything.
+    /// Answers from the previous owner, for agents that have not resumed yet, and whether it left any.
     left: BTreeMap<Name, HandedOver>,
     is_left: bool,
     releasing: bool,
@@ -144,7 +144,7 @@ struct Shard {
     saved: Instant,
     /// Messages read since.
     since_saved: usize,
-    /// Whether the last thing before handing over was saved.
+    /// True once the last save before the handover is complete.
     all_saved: bool,
     failing: OfPartition,
 }
@@ -189,8 +189,8 @@ impl Shard {
         self.tasks.spawn(self.shards.bus.host(task))
     }
 
-    /// Whether more may be read: what is for agents that are still being loaded would fill the memory, and so would agents that come
-    /// faster than they are written down.
+    /// Returns true if more may be read: messages held back for agents that are still loading would fill the memory,
+    /// and so would agents that arrive faster than they are saved.
     fn has_room(&self) -> bool {
         self.loading < self.shards.config.loads_waiting && !(self.is_saving() && self.shards.is_over())
     }
@@ -242,7 +242,7 @@ impl Shard {
         Some(agent)
     }
 
-    /// What follows from how a message was taken.
+    /// Acts on the result of taking in a message.
     fn after(&mut self, agent: &Name, raw: Raw, taken: Taken) {
         match taken {
             Taken::Well => {}
@@ -367,7 +367,7 @@ impl Shard {
         });
     }
 
-    /// What is done from time to time.
+    /// Runs the periodic checks.
     fn look(&mut self) {
         let puzzled = self.agents.awake().filter(|resident| resident.is_puzzled());
         let puzzled: Vec<Name> = puzzled.map(|resident| resident.name.clone()).collect();

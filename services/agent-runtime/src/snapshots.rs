@@ -29,9 +29,9 @@ use uuid::Uuid;
 
 use crate::handed_over::Answered;
 
-/// What it is sealed as.
+/// The place name that snapshots are sealed under.
 const PLACE: &str = "snapshot";
-/// What is written as one entry, in bytes: nats takes a megabyte by default, headers included.
+/// Bytes written as one entry at most: nats takes a megabyte by default, headers included.
 pub(crate) const PART: usize = 700_000;
 /// Parts of a snapshot at most; far above what the bounds of a state allow.
 const PARTS: usize = 64;
@@ -40,30 +40,30 @@ const WHOLE: u8 = 1;
 const IN_PARTS: u8 = 2;
 /// Added where it is sealed with the agent's data key.
 const SEALED: u8 = 64;
-/// Messages that are read at once of what lies ahead.
+/// Pending messages that are read at once.
 const READS_AT_ONCE: usize = 32;
-/// What a snapshot may unpack to, in bytes.
+/// The largest size that a snapshot may unpack to, in bytes.
 const UNPACKED: u64 = 256 * 1024 * 1024;
 
-/// Of what this build writes.
+/// The format that this build writes.
 pub const FORMAT: Format = Format { version: SNAPSHOT_VERSION, reader: READER };
 
 /// An agent's state, brought up to a place in the log.
 #[derive(Debug)]
 pub struct Loaded {
     pub log: Log,
-    /// Where it ends before its time: what stands there takes a newer reader.
+    /// The first message that needs a newer reader, if the log ends early because of one.
     pub newer: Option<(u64, Newer)>,
-    /// What models have answered for the next decision, and the next one of work.
+    /// Model answers for the next decision of each lane, foreground and work.
     pub paid: Answered,
     /// The revision to save the next snapshot under.
     pub revision: u64,
 }
 
-/// How sure it is that an agent without a snapshot is a new one.
+/// The evidence that an agent without a snapshot is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// No checkpoint names it, so it should be that nothing stands before the message at this sequence.
+    /// No checkpoint names the agent, so nothing should stand before the message at this sequence.
     New(u64),
     /// Something stands in the log.
     Folded,
@@ -104,7 +104,7 @@ pub async fn load(bus: &Bus, agent: &Name, absent: Absent, known: u64) -> Result
     Ok(Loaded { log, newer, paid, revision })
 }
 
-/// How a snapshot stands to the log.
+/// The state of a snapshot relative to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SnapshotState {
     Current,
@@ -114,8 +114,8 @@ enum SnapshotState {
     Wrong,
 }
 
-/// Where snapshots were deleted, one who lost the agent long ago may have put an old one in the place of a newer one: no
-/// guard keeps an entry from being made that is not there. So the log is asked.
+/// Compares a snapshot with the log. After snapshots were deleted, a former owner may have written an old one where a
+/// newer one stood: no guard prevents creating an entry that does not exist.
 async fn state_of(
     bus: &Bus,
     agent: &Name,
@@ -140,11 +140,11 @@ async fn state_of(
     })
 }
 
-/// What stands in the log up to `known` and not in the snapshot, of each subject a message: its last one or, where that
-/// stands further on, the first that the snapshot does not have.
+/// Returns the messages in the log up to `known` that the snapshot lacks, one for each subject: the last one or, if
+/// that stands further on, the first that the snapshot lacks.
 ///
-/// The server finds the ends of subjects at once. A user's message at the end, which is what mostly wakes an agent, hides
-/// nothing: each one before it that no checkpoint knew as waiting was decided on, which the decisions show.
+/// The server finds the ends of subjects at once. A user's message at the end, the usual reason to wake an agent, hides
+/// nothing: every earlier one that no checkpoint listed as waiting was decided on, which the decisions show.
 async fn beyond(
     bus: &Bus,
     agent: &Name,
@@ -167,8 +167,8 @@ async fn beyond(
     Ok(beyond)
 }
 
-/// Whether the log has what a snapshot was taken of: one that was restored to what it was before has nothing there, or
-/// something else.
+/// Returns true if the log still holds the message that the snapshot ends at: a log restored from a backup has nothing
+/// there, or another message.
 async fn is_in_log(bus: &Bus, agent: &Name, snapshot: &Snapshot) -> Result<bool, BusError> {
     if snapshot.through == 0 {
         return Ok(true);
@@ -181,14 +181,14 @@ async fn is_in_log(bus: &Bus, agent: &Name, snapshot: &Snapshot) -> Result<bool,
     Ok(is)
 }
 
-/// Whether it is the message that a snapshot says was read last.
+/// Returns true if this is the message that the snapshot recorded as its last.
 fn is_last(agent: &Name, snapshot: &Snapshot, there: &Raw) -> bool {
     let is_of_agent = there.subject.split('.').nth(2) == Some(agent.as_str());
     is_of_agent && snapshot.last.is_none_or(|last| there.ids().is_some_and(|(id, _)| id == last))
 }
 
-/// Reads what lay ahead when the snapshot was taken: decisions that came since may have passed it. False if something of it
-/// takes a newer reader.
+/// Reads the messages that were pending when the snapshot was taken: later decisions may have passed it. Returns false
+/// if one of them needs a newer reader.
 async fn supply(bus: &Bus, log: &mut Log) -> Result<bool, BusError> {
     let reads = log.all_missing().into_iter().map(async |sequence| Ok((sequence, bus.message_at(sequence).await?)));
     let read: Vec<(u64, Option<Raw>)> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
@@ -202,7 +202,7 @@ async fn supply(bus: &Bus, log: &mut Log) -> Result<bool, BusError> {
     Ok(true)
 }
 
-/// Whether the log has nothing of the agent before the message at `first`.
+/// Returns true if the log has nothing of the agent before the message at `first`.
 async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
     if begins_at(bus, agent, first).await? {
         return Ok(true);
@@ -229,16 +229,17 @@ async fn is_new(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
     Ok(is_new)
 }
 
-/// Whether a log that was never trimmed has its first message of the agent at `first`, whatever there is behind it: that comes to whoever
-/// follows the log from there, so that nobody who reads very many agents for the first time reads each of them by itself. One that
-/// has forgotten users is read by itself all the same, as of those nothing is read any more.
+/// Returns true if a log that was never trimmed has its first message of the agent at `first`. Whatever follows it
+/// reaches anybody who reads the log from there, so that a first pass over very many agents needs no separate read for
+/// each. An agent that has forgotten users is always read separately, as the messages of those users are no longer
+/// read.
 async fn begins_at(bus: &Bus, agent: &Name, first: u64) -> Result<bool, BusError> {
     let forgotten = AGENT_FORGOTTEN.of(agent);
     let (there, forgotten) = try_join(bus.first_of(agent), bus.last_at_leader(&forgotten)).await?;
     Ok(there == first && forgotten == 0 && bus.beginning().await?.is_whole())
 }
 
-/// The agent's state as the log has it now, after something did not fit what was known of it.
+/// Loads the agent's state from the current log, after a message did not fit the known state.
 pub async fn load_again(bus: &Bus, agent: &Name) -> Result<Loaded, BusError> {
     let loaded = load(bus, agent, Absent::Folded, 0).await?;
     if loaded.newer.is_some() {
@@ -281,9 +282,9 @@ async fn nothing(bus: &Bus, agent: &Name) -> Result<Log, BusError> {
     Ok(Log::without(orders))
 }
 
-/// How far a log was folded.
+/// The extent to which a log was applied.
 enum Folded {
-    /// To its end, or to what takes a newer reader.
+    /// To its end, or to a message that needs a newer reader.
     To(Option<(u64, Newer)>),
     /// To where somebody is forgotten of whom something may have been read.
     Forgetting,
@@ -376,14 +377,14 @@ async fn write_parts(bus: &Bus, agent: &Name, packed: &[u8]) -> Result<Vec<u8>, 
     Ok(head)
 }
 
-/// What every snapshot says: of which log it is, and how far that was read.
+/// The fields that every snapshot format has: the id of its log, and the last sequence read.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Reach {
     log: Uuid,
     through: u64,
 }
 
-/// What an entry holds, or of it what is asked for; none if this version cannot use it.
+/// Reads an entry, or only the fields of `T`; none if this version cannot use it.
 async fn read<T: DeserializeOwned>(bus: &Bus, agent: &Name, head: &[u8]) -> Result<Option<T>, BusError> {
     let (head, is_sealed) = told_apart(head);
     let mut parts = Vec::new();
@@ -437,7 +438,7 @@ fn told_apart(head: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// How many other entries belong to this one.
+/// Returns the number of other entries that belong to this one.
 fn parts_of(head: &[u8]) -> usize {
     match head {
         [IN_PARTS, count, ..] => usize::from(*count),
@@ -471,7 +472,7 @@ pub(crate) fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
     serde_json::from_slice(&json).ok()
 }
 
-/// Where the snapshot of an agent is kept that this build reads and writes.
+/// Returns the key of the agent's snapshot in the format of this build.
 pub fn key(agent: &Name) -> String {
     format!("agent.{agent}.{}", FORMAT.key())
 }
@@ -480,7 +481,7 @@ fn part_key(agent: &Name, number: usize) -> String {
     format!("part.{agent}.{}.{number}", FORMAT.key())
 }
 
-/// What the parts add up to.
+/// Computes the digest of the joined parts.
 fn digest(packed: &[u8]) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, packed)
 }

@@ -50,7 +50,7 @@ pub fn chat(config: &ModelConfig, server: &ModelServer, request: &ModelRequest) 
     )
 }
 
-/// What came of it.
+/// Records the result of a model call on its span.
 pub fn answered(span: &Span, completion: &Completion) {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     match &completion.error {

@@ -43,7 +43,7 @@ use crate::{
     turn::{Paid, Stage, Turn},
 };
 
-/// What all agents of this replica think with.
+/// The resources that all agents of this replica think with.
 pub struct Thinker {
     bus: Bus,
     models: Arc<dyn Answers>,
@@ -59,7 +59,7 @@ pub struct Thinker {
     work_room: Places,
 }
 
-/// What thinking about an input came to.
+/// The result of thinking about an input.
 #[derive(Debug)]
 pub enum Thought {
     /// It stands in the log, with this content.
@@ -306,7 +306,7 @@ fn not_asked(question: &Question, message: String) -> Completion {
     }
 }
 
-/// What a model answers to a question, or that it did not in time.
+/// Returns a model's answer to a question, or an error if it missed the deadline.
 pub async fn answered(
     models: &dyn Answers,
     question: &Question,
@@ -319,7 +319,7 @@ pub async fn answered(
     Completion { module: question.module.clone(), ..completion }
 }
 
-/// What comes of it within so many milliseconds; the wait for room at the model counts.
+/// Awaits a future for at most so many milliseconds, the wait for room at the model included.
 async fn within<T>(deadline_ms: Option<u32>, what: impl Future<Output = T>) -> Option<T> {
     match deadline_ms {
         Some(limit) => tokio::time::timeout(Duration::from_millis(limit.into()), what).await.ok(),
@@ -327,8 +327,8 @@ async fn within<T>(deadline_ms: Option<u32>, what: impl Future<Output = T>) -> O
     }
 }
 
-/// The completion of a call that was not answered by its deadline, with what had arrived of the answer: whoever makes the decision
-/// again needs no clock.
+/// Builds the completion of a call that missed its deadline, with the part of the answer that had arrived: making the
+/// decision again then needs no clock.
 fn late(question: &Question, received: SoFar) -> Completion {
     let limit = question.deadline_ms.unwrap_or_default();
     let message = format!("no answer within {limit} ms");

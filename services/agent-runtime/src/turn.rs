@@ -26,9 +26,9 @@ pub enum Lane {
     Work,
 }
 
-/// How far a decision is to be made. What is worked on takes long and must not keep users waiting: first models are asked, on
-/// the state that was there when it began; then it is made of their answers on the state that stands, while nothing of the
-/// foreground is being decided.
+/// The extent to which a decision is made. Work takes long and must not keep users waiting: first models are asked, on
+/// the state at the start; then the decision is made from their answers on the current state, while the foreground
+/// decides nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// All of it.
@@ -40,15 +40,15 @@ pub enum Stage {
     Commit,
 }
 
-/// Whether a decision has begun, and whether it may go on.
+/// A decision under way: tells whether it has begun and whether it may go on.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
     pub stage: Stage,
-    /// What ties it to what stands before it, as the log is that it is made of.
+    /// The hash link to the preceding part of the log that the decision is made on.
     pub link: HashLink,
-    /// Whether the decision before it carries one.
+    /// True if the preceding decision carries a link.
     pub is_chained: bool,
-    /// What it is made on.
+    /// The input that the decision is made on.
     pub waiting: Waiting,
     begun: Arc<AtomicBool>,
     stopping: CancellationToken,
@@ -77,17 +77,17 @@ impl Turn {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Whether this is the same turn, not another one on the same input.
+    /// Returns true if this is the same turn, not another one on the same input.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.begun, &other.begun)
     }
 
-    /// It is to be made elsewhere: what was asked may still be answered, nothing more is asked.
+    /// Stops the turn, to be made elsewhere: calls under way may still be answered, no new ones are made.
     pub fn stop(&self) {
         self.stopping.cancel();
     }
 
-    /// What comes of it; none if it is to stop before that.
+    /// Awaits a future; none if the turn is stopped first.
     pub async fn unless_stopping<T>(&self, what: impl Future<Output = T>) -> Option<T> {
         self.stopping.run_until_cancelled(what).await
     }
@@ -107,7 +107,7 @@ struct Purse {
     answers: HashMap<String, Completion>,
     /// Calls that failed, by the request and the try: a decision that is made of the answers that are there makes them again.
     failed: HashMap<(String, u32), Completion>,
-    /// How many of them a snapshot says.
+    /// Number of answers that a snapshot holds.
     saved: usize,
 }
 
@@ -127,13 +127,13 @@ impl Paid {
         Self { given_up: foreground.given_up.of_work(), ..own }
     }
 
-    /// What was asked for an input that nobody decides on any more.
+    /// Gives up the answers to an input that is no longer decided on.
     pub fn abandon(&mut self) {
         self.given_up.add(self.unused(&AgentDecision::default()));
         self.purse = Arc::default();
     }
 
-    /// For the next input: this decision stands, and what it does not use of the answers nobody will.
+    /// Clears the answers for the next input once a decision is committed; answers that it does not use are given up.
     pub fn spent(&mut self, decision: Option<&AgentDecision>) {
         if let Some(decision) = decision {
             self.given_up.recorded(&decision.given_up);
@@ -169,7 +169,7 @@ impl Paid {
         (!purse.answers.is_empty()).then(|| purse.answers.get(&request.digest()).cloned()).flatten()
     }
 
-    /// How this try of a call failed.
+    /// Returns the failure of this attempt of a call, if it failed.
     pub fn failure(&self, request: &ModelRequest, attempt: u32) -> Option<Completion> {
         let purse = self.purse();
         (!purse.failed.is_empty()).then(|| purse.failed.get(&(request.digest(), attempt)).cloned()).flatten()
@@ -187,18 +187,18 @@ impl Paid {
         self.purse().answers.is_empty()
     }
 
-    /// Whether a decision changes nothing of it.
+    /// Returns true if there is nothing for a decision to use or record.
     pub fn is_nothing(&self) -> bool {
         self.is_empty() && self.given_up.is_empty()
     }
 
-    /// Whether a snapshot has yet to say some of them.
+    /// Returns true if some of them are not in a snapshot yet.
     pub fn is_unsaved(&self) -> bool {
         let purse = self.purse();
         purse.answers.len() > purse.saved || self.given_up.is_unsaved()
     }
 
-    /// For a snapshot of an agent that is deciding on this input.
+    /// Returns the answers for a snapshot of an agent that is deciding on this input.
     pub fn save(&self, input: u64) -> Option<Answers> {
         let mut purse = self.purse();
         purse.saved = purse.answers.len();

@@ -15,7 +15,7 @@ const MAGIC: &[u8] = b"NATSARC1";
 /// Never, in Go.
 const NEVER: &str = "0001-01-01T00:00:00Z";
 
-/// What a stream was when it was kept.
+/// The state of a stream when it was kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     pub first_sequence: u64,

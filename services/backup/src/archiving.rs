@@ -32,16 +32,16 @@ use crate::{
     verifying,
 };
 
-/// What is asked for.
+/// The archive that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What was stored until then.
+    /// Messages stored up to this time are archived.
     pub until: Timestamp,
     /// Goes on with the archive of the log that this one was restored from, which is of this one from then on.
     pub restored: bool,
 }
 
-/// What came of it.
+/// The result of archiving.
 #[derive(Clone, Debug)]
 pub struct Archived {
     pub manifest: Manifest,
@@ -53,8 +53,8 @@ pub struct Archived {
 /// put back first.
 ///
 /// # Errors
-/// Where the folder holds something else or an archive of another log, the log does not go on where the archive ends, or it cannot be
-/// read. Then the archive is what it was.
+/// If the folder holds something else or an archive of another log, the log does not go on where the archive ends, or
+/// it cannot be read. Then the archive is what it was.
 pub async fn archive(
     nats: &JetStream,
     path: &Path,
@@ -109,7 +109,7 @@ fn adopted(path: &Path, manifest: &Manifest, info: &Info) -> Result<Manifest, Ba
     }
 }
 
-/// Which log it was before it was restored, and up to where that was.
+/// Returns the id of the log before it was restored, and the last sequence that was restored.
 fn restored_from(info: &Info) -> Option<(Uuid, u64)> {
     let (before, through) = info.metadata(LOG_BEFORE)?.split_once('@')?;
     Some((Uuid::parse_str(before).ok()?, through.parse().ok()?))
@@ -197,7 +197,8 @@ async fn segment(
     Ok(Part { number, taken: Timestamp::now(), after, through, routed: BTreeMap::new(), streams })
 }
 
-/// Whether the disk has a file as it was written, and all of its messages can be read. Beside it stands whose they are.
+/// Checks that the file on the disk is as it was written, and that all of its messages can be read. Writes the owners
+/// of the messages beside it.
 fn as_written(path: &Path, file: &FileEntry) -> Result<(), BackupError> {
     segments::hold(path, file)?;
     let (mut last, mut owners) = (0, BTreeSet::new());

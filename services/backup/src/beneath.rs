@@ -46,7 +46,7 @@ pub struct InvalidPath(String);
 
 impl RelativePath {
     /// # Errors
-    /// Where it could lead anywhere else than beneath the folder.
+    /// If it could lead anywhere else than beneath the folder.
     pub fn parse(text: &str) -> Result<Self, InvalidPath> {
         let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains(|it: char| it.is_control());
         match text.len() <= LONGEST && text.split('/').all(is_name) {
@@ -71,7 +71,7 @@ impl RelativePath {
     /// The path of what stands beside it, named as it is with this behind its name.
     ///
     /// # Errors
-    /// Where the name becomes too long, or is none.
+    /// If the name becomes too long, or is invalid.
     pub fn beside(&self, suffix: &str) -> Result<Self, InvalidPath> {
         Self::parse(&format!("{}{suffix}", self.0))
     }
@@ -111,7 +111,7 @@ impl From<InvalidPath> for io::Error {
 /// Opens a file to read it.
 ///
 /// # Errors
-/// Where it is not there, is no file, or the way to it leads through a link.
+/// If it does not exist, is no file, or the way to it leads through a link.
 pub fn read(root: &Path, path: &RelativePath) -> io::Result<File> {
     open(root, path, OFlags::RDONLY.union(AS_FILE))
 }
@@ -135,7 +135,7 @@ pub fn lock(root: &Path, path: &RelativePath) -> io::Result<File> {
 /// Makes a file in the place of what has its name: a file by that name is let go of and not written to, as it may have others.
 ///
 /// # Errors
-/// Where it cannot be made, or the way to it leads through a link.
+/// If it cannot be made, or the way to it leads through a link.
 pub fn create(root: &Path, path: &RelativePath) -> io::Result<File> {
     let (folder, name) = parent(root, path)?;
     match unlinkat(&folder, name, AtFlags::empty()) {
@@ -148,7 +148,7 @@ pub fn create(root: &Path, path: &RelativePath) -> io::Result<File> {
 /// Moves a file, in the place of what has the other name.
 ///
 /// # Errors
-/// Where it cannot be moved, or the way to it leads through a link.
+/// If it cannot be moved, or the way to it leads through a link.
 pub fn rename(root: &Path, from: &RelativePath, to: &RelativePath) -> io::Result<()> {
     let ((from, name), (to, new)) = (parent(root, from)?, parent(root, to)?);
     renameat(&from, name, &to, new).map_err(io_error)
@@ -157,7 +157,7 @@ pub fn rename(root: &Path, from: &RelativePath, to: &RelativePath) -> io::Result
 /// Removes a name; one that is gone is gone. What a link leads to stays.
 ///
 /// # Errors
-/// Where it cannot be removed, or the way to it leads through a link.
+/// If it cannot be removed, or the way to it leads through a link.
 pub fn remove(root: &Path, path: &RelativePath) -> io::Result<()> {
     let (folder, name) = parent(root, path)?;
     match unlinkat(&folder, name, AtFlags::empty()) {
@@ -169,7 +169,7 @@ pub fn remove(root: &Path, path: &RelativePath) -> io::Result<()> {
 /// Makes a folder, if it is not there.
 ///
 /// # Errors
-/// Where it cannot be made, or is a link.
+/// If it cannot be made, or is a link.
 pub fn make(root: &Path, path: &RelativePath) -> io::Result<()> {
     let (folder, name) = parent(root, path)?;
     match mkdirat(&folder, name, FOLDER_MODE) {
@@ -181,7 +181,7 @@ pub fn make(root: &Path, path: &RelativePath) -> io::Result<()> {
 /// The files in a folder, in the order of their names. Links and folders are passed over, and what is named otherwise than paths are.
 ///
 /// # Errors
-/// Where it cannot be listed, or the way to it leads through a link.
+/// If it cannot be listed, or the way to it leads through a link.
 pub fn files(root: &Path, path: &RelativePath) -> io::Result<Vec<RelativePath>> {
     let (folder, name) = parent(root, path)?;
     let folder = enter(&folder, name)?;
@@ -202,7 +202,7 @@ pub fn files(root: &Path, path: &RelativePath) -> io::Result<Vec<RelativePath>> 
 /// Has what a folder holds on the disk.
 ///
 /// # Errors
-/// Where it cannot be written, or the way to it leads through a link.
+/// If it cannot be written, or the way to it leads through a link.
 pub fn sync(root: &Path, path: Option<&RelativePath>) -> io::Result<()> {
     let folder = match path {
         None => open_root(root)?,

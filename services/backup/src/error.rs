@@ -1,4 +1,4 @@
-//! Why a backup could not be taken, verified or restored.
+//! Errors of taking, verifying and restoring a backup.
 
 use std::{io, path::PathBuf};
 
@@ -18,7 +18,7 @@ pub enum BackupError {
     /// A file that is not as it was written.
     #[error("{path}: {why}", path = path.display())]
     Damaged { path: PathBuf, why: String },
-    /// What somebody has to decide or to mend first.
+    /// Somebody has to decide or to mend something first.
     #[error("{0}")]
     Refused(String),
     /// The server did not take what it was given.

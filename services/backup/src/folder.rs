@@ -27,7 +27,7 @@ pub struct Folder {
     _lock: File,
 }
 
-/// Whether a folder holds a backup, or an archive.
+/// Returns true if a folder holds a backup, or an archive.
 pub fn is_backup(path: &Path) -> bool {
     path.join(MANIFEST).is_file()
 }
@@ -40,7 +40,7 @@ pub fn part(number: u32) -> String {
 /// The files of a part, from the folder of the backup.
 ///
 /// # Errors
-/// Where they cannot be listed.
+/// If they cannot be listed.
 pub fn files(path: &Path, part: &str) -> Result<Vec<RelativePath>, BackupError> {
     let listed = || beneath::files(path, &RelativePath::parse(part)?);
     listed().map_err(BackupError::file("read", path.join(part)))
@@ -49,7 +49,7 @@ pub fn files(path: &Path, part: &str) -> Result<Vec<RelativePath>, BackupError> 
 /// The manifest of a folder.
 ///
 /// # Errors
-/// Where there is none, or none that can be read.
+/// If there is none, or none that can be read.
 pub fn manifest(path: &Path) -> Result<Manifest, BackupError> {
     if !is_backup(path) {
         return Err(BackupError::damaged(
@@ -87,7 +87,7 @@ impl Folder {
     /// A new one, or one in which a first part was not finished. Its owner alone may read it.
     ///
     /// # Errors
-    /// Where there is a backup or an archive already, or something else.
+    /// If there is a backup or an archive already, or something else.
     pub fn create(path: &Path) -> Result<Self, BackupError> {
         if is_backup(path) {
             let (kind, path) = (manifest(path)?.kairo.noun(), path.display());
@@ -113,7 +113,7 @@ impl Folder {
     /// One that holds this.
     ///
     /// # Errors
-    /// Where it does not, or somebody is writing to it.
+    /// If it does not, or somebody is writing to it.
     pub fn open(path: &Path, kind: Kind) -> Result<Self, BackupError> {
         manifest_of(path, kind)?;
         Self::lock(path)
@@ -122,7 +122,7 @@ impl Folder {
     /// Makes one of what was fetched into it.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub fn fetched(path: &Path, manifest: &Manifest) -> Result<(), BackupError> {
         Self::lock(path)?.write(manifest)
     }
@@ -201,7 +201,7 @@ impl Folder {
     }
 }
 
-/// What is kept of users in the clear, such as images, is for the owner of the folder.
+/// Restricts a folder to its owner: it holds content of users in the clear, such as images.
 fn restrict(path: &Path) -> Result<(), BackupError> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(BackupError::file("restrict", path))

@@ -1,5 +1,5 @@
-//! Who is forgotten again when a log is restored from before: data keys that are destroyed on the way, and orders that gateways
-//! carry out as soon as they start. Pure.
+//! The users to forget again when a log is restored from an earlier state: data keys that are destroyed on the way, and
+//! orders that gateways carry out as soon as they start. Pure.
 //!
 //! An order is settled when the restored log says that it was carried out. All others are carried out again: the log, its agents
 //! and its read models know nothing of it, and keys that were kept before may be back.
@@ -28,7 +28,7 @@ pub struct Forgotten {
     pub order_id: Uuid,
 }
 
-/// What a file of them holds.
+/// The contents of a file of forgotten users.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct List {
     pub forgotten: Vec<Forgotten>,
@@ -40,7 +40,7 @@ pub fn settled_by(line: &Line) -> Option<Uuid> {
     USER_FORGOTTEN.is(subject).then(|| Uuid::parse_str(line.header("ce-correlationid")?).ok()).flatten()
 }
 
-/// What the bucket of data keys knows: orders, and the newest data key of each user of whom there is one.
+/// The contents of the bucket of data keys: orders, and the newest data key of each user who has one.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     orders: BTreeMap<Name, Order>,
@@ -56,7 +56,8 @@ impl Known {
         Self { signatures: signatures.clone(), ..Self::default() }
     }
 
-    /// Whether any order in the bucket bears a signature, even one that does not verify: a restore then needs `signing.key`.
+    /// Returns true if any order in the bucket bears a signature, even one that does not verify: a restore then needs
+    /// `signing.key`.
     pub fn has_signed_orders(&self) -> bool {
         self.has_signed_orders
     }
@@ -89,7 +90,7 @@ impl Known {
         List { forgotten: forgotten.collect() }
     }
 
-    /// Who is to be forgotten again, for a log that says of these orders that they are carried out.
+    /// Returns the users to forget again, for a log that says that the `settled` orders are carried out.
     pub fn again(&self, settled: &BTreeSet<Uuid>, list: &List) -> Again {
         let mut again = BTreeMap::new();
         for (user, order) in &self.orders {

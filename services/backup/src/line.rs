@@ -11,9 +11,10 @@ use kairo_core::{
 use kairo_proto::v1::LogMessage;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// What stands before the headers of a message on the wire and in the server's files.
+/// The line before the headers of a message on the wire and in the server's files.
 const HEADERS: &[u8] = b"NATS/1.0\r\n";
-/// How long a message is kept. The log copies it from timers and does not heed it; a server that is given it back would.
+/// The header with a message's lifetime. The log copies it from timers and does not heed it; a server that is given it
+/// back would.
 pub const LIFETIME: &str = "Nats-TTL";
 
 /// A message as it is stored.

@@ -1,4 +1,4 @@
-//! What a folder of a backup holds: parts, each with the files of its streams and what those files are to be.
+//! The manifest of a backup's folder: parts, each with the files of its streams, their sizes and checksums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub const MOST: u64 = 64 * 1024 * 1024;
 /// The version of the format that is written, and the newest that is read.
 pub const FORMAT: u32 = 1;
 
-/// How a stream is kept.
+/// The way a stream is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
     /// It only grows: a part holds what came since the one before.
@@ -28,7 +28,7 @@ pub enum Keeping {
     Replaced,
 }
 
-/// What of which stream is kept.
+/// A stream that is kept, and the part of it that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub name: &'static str,
@@ -37,8 +37,9 @@ pub struct Kept {
     pub keeping: Keeping,
 }
 
-/// What does not follow from the log, in the order in which it is read: timers and hooks before the log, as what is armed and
-/// registered is decided on before, and all else behind it, since what the log names is there before it is named.
+/// The streams that do not follow from the log, in the order in which they are read: timers and hooks before the log,
+/// as what is armed and registered is decided on before, and all others behind it, since what the log names is there
+/// before it is named.
 pub const BEFORE: [Kept; 2] = [kept(TIMERS_STREAM, Keeping::Whole), kept(HOOKS_STREAM, Keeping::Whole)];
 pub const LOG: Kept = kept(EVENTS_STREAM, Keeping::Grown);
 pub const BEHIND: [Kept; 5] = [
@@ -60,7 +61,7 @@ const fn kept(stream: &'static str, keeping: Keeping) -> Kept {
     Kept { name: stream, stream, filter: ">", keeping }
 }
 
-/// What a file says it is.
+/// The kind of contents that a manifest says it describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -100,21 +101,22 @@ pub struct Part {
     /// It holds the log behind this sequence, up to and including that one.
     pub after: u64,
     pub through: u64,
-    /// How far the router had handed on what users said before anything was read, by the keys of its checkpoints. Without them it
-    /// would hand on all of it once more, which agents know to have, and the log would hold it twice.
+    /// The router's position in the log before anything was read, by the keys of its checkpoints: up to there it had
+    /// handed on what users said. Without it the router would hand on all of it once more: agents would recognize it,
+    /// but the log would hold it twice.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub routed: BTreeMap<String, u64>,
     pub streams: BTreeMap<String, StreamPart>,
 }
 
-/// What a part has of a stream.
+/// The contents of a part from one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamPart {
     /// As the server told it.
     pub config: Value,
     pub first_sequence: u64,
     pub last_sequence: u64,
-    /// Where its durable consumers were before anything was read.
+    /// The positions of its durable consumers before anything was read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consumers: Vec<Standing>,
     pub files: Vec<FileEntry>,
@@ -147,7 +149,7 @@ pub struct FileEntry {
     pub last_stored: Timestamp,
 }
 
-/// What is no manifest that can be read.
+/// The reason a manifest cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("expected a manifest that `kairo backup` wrote: {0}")]
@@ -176,8 +178,8 @@ fn checksum(manifest: &Value) -> String {
 
 impl Manifest {
     /// # Errors
-    /// Where it is none, of a newer build, its parts do not follow each other, or it names files that are not in the folders of their
-    /// parts: what it names is read, written over and removed.
+    /// If it is no manifest or one of a newer build, its parts do not follow each other, or it names files outside the
+    /// folders of their parts: the files it names are read, written over and removed.
     pub fn read(text: &str) -> Result<Self, Unusable> {
         let not_one = |error: serde_json::Error| Unusable::NotOne(error.to_string());
         let found = format::version::<Kind>(text.as_bytes()).map_err(not_one)?;
@@ -210,7 +212,7 @@ impl Manifest {
     /// As it stands in its file, with its checksum.
     ///
     /// # Errors
-    /// Where it cannot be written as JSON.
+    /// If it cannot be written as JSON.
     pub fn text(&self) -> serde_json::Result<Vec<u8>> {
         let mut value = serde_json::to_value(self)?;
         let checksum = checksum(&value);
@@ -222,7 +224,7 @@ impl Manifest {
         Ok(text)
     }
 
-    /// Where the log of which there is nothing yet in it begins: its first message is behind this one.
+    /// Returns the sequence behind which the kept log begins.
     pub fn begins_behind(&self) -> u64 {
         let first = self.parts.iter().find_map(|part| part.streams.get(LOG.name)).map(|log| log.first_sequence);
         first.map_or(0, |first| first.saturating_sub(1))
@@ -233,7 +235,7 @@ impl Manifest {
         self.parts.last().map_or(0, |part| part.through)
     }
 
-    /// What the newest part that has anything of it has.
+    /// Returns the stream's entry in the newest part that has one.
     pub fn newest(&self, name: &str) -> Option<&StreamPart> {
         self.parts.iter().rev().find_map(|part| part.streams.get(name))
     }

@@ -29,10 +29,10 @@ use crate::{
 
 /// Messages that are read ahead.
 const AHEAD: usize = 256;
-/// What the names of a file's owners may take, unpacked, in bytes.
+/// Largest list of a file's owners, unpacked, in bytes.
 const OWNERS: u64 = 64 * 1024 * 1024;
 
-/// Where a log is archived that was trimmed.
+/// The archive of a log that was trimmed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArchiveConfig {
@@ -47,7 +47,7 @@ impl Validate for ArchiveConfig {
 }
 
 impl ArchiveConfig {
-    /// What is read there; none where no folder is named.
+    /// Returns the archive to read from; none if no folder is named.
     pub fn past(&self) -> Option<Arc<dyn Past>> {
         let archive = (!self.folder.is_empty()).then(|| Archived { path: PathBuf::from(&self.folder) })?;
         Some(Arc::new(archive))
@@ -139,7 +139,7 @@ fn read(
 /// A message as a stream would bring it.
 ///
 /// # Errors
-/// Where its headers cannot be headers.
+/// If its headers are invalid.
 pub(crate) fn raw(line: &Line) -> Result<Raw, BackupError> {
     let (subject, partition) = partition::split(&line.subject);
     let headers = header_map(line.sequence, &line.headers)?;
@@ -150,7 +150,7 @@ pub(crate) fn raw(line: &Line) -> Result<Raw, BackupError> {
 /// The headers of a message as the client has them.
 ///
 /// # Errors
-/// Where they cannot be headers.
+/// If they are invalid.
 pub(crate) fn header_map(sequence: u64, headers: &[(String, String)]) -> Result<HeaderMap, BackupError> {
     let is_none = || BackupError::Refused(format!("message {sequence} has a header that is none"));
     let mut map = HeaderMap::new();
@@ -161,7 +161,7 @@ pub(crate) fn header_map(sequence: u64, headers: &[(String, String)]) -> Result<
     Ok(map)
 }
 
-/// Whether a file may have a message on one of these subjects. Where its owners are not known, it may.
+/// Returns true if a file may have a message on one of these subjects. If its owners are not known, it may.
 fn may_have(path: &Path, file: &FileEntry, subjects: &[String]) -> bool {
     let Some(owners) = owners(path, file).filter(|_| !subjects.is_empty()) else { return true };
     let has = |subject: &String| owner(subject).is_some_and(|owner| owners.iter().any(|it| it == owner));
@@ -197,7 +197,7 @@ pub(crate) fn keep_owners(
     written().map_err(BackupError::file("write", file.path.full_path(path).with_extension("gz.owners")))
 }
 
-/// Whose messages a file has; none where that is not known, or said of another file.
+/// Returns the owners of the messages in a file; none if they are not known, or are those of another file.
 fn owners(path: &Path, file: &FileEntry) -> Option<Vec<String>> {
     let packed = owners_of(file).and_then(|owners| beneath::read(path, &owners)).ok()?;
     let mut text = String::new();

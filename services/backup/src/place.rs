@@ -1,4 +1,4 @@
-//! Where a backup or an archive is.
+//! The place of a backup or an archive.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -11,7 +11,7 @@ pub enum Place {
     Bucket { bucket: String, prefix: String },
 }
 
-/// What is no place.
+/// The error for a text that names no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a folder, or s3://BUCKET/PREFIX")]
 pub struct NoPlace;

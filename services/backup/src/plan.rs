@@ -1,4 +1,4 @@
-//! What of a backup a restore fills streams with. Pure.
+//! The plan of a restore: the parts of a backup that streams are filled with. Pure.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Cut {
     pub stored: Timestamp,
 }
 
-/// How streams are filled.
+/// The way streams are filled from a backup.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'m> {
     pub manifest: &'m Manifest,
@@ -61,7 +61,7 @@ impl<'m> Plan<'m> {
         Some(filling(LOG.stream, newest, files.collect(), consumers, state))
     }
 
-    /// How far the router has handed on what users said; nowhere where that is not known.
+    /// Returns the position up to which the router has handed on what users said; empty if it is not known.
     pub fn routed(&self) -> BTreeMap<String, u64> {
         self.settled().map(|part| part.routed.clone()).unwrap_or_default()
     }
@@ -80,7 +80,7 @@ impl<'m> Plan<'m> {
         Some(filling(stream, newest, files, consumers, state))
     }
 
-    /// What is as it was last, wherever the log is cut: keys that are destroyed or revoked stay so.
+    /// Returns the newest state of a stream, wherever the log is cut: keys that are destroyed or revoked stay so.
     pub fn newest(&self, stream: &'static str) -> Option<Filling> {
         let newest = self.manifest.newest(stream)?;
         Some(whole(stream, newest, newest.files.clone()))

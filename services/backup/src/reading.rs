@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 const TRIES: u32 = 5;
 /// The stream behind the bucket of snapshots.
 const SNAPSHOTS: &str = "KV_KAIRO_SNAPSHOTS";
-/// What metadata begins with that a server adds by itself.
+/// Prefix of the metadata that a server adds by itself.
 const OF_THE_SERVER: &str = "_nats.";
 
 /// A stream, as its leader has it.
@@ -51,7 +51,7 @@ pub async fn info(nats: &JetStream, stream: &str) -> Result<Option<Info>, Backup
     }))
 }
 
-/// Where the durable consumers of a stream are.
+/// Returns the positions of a stream's durable consumers.
 pub async fn standings(nats: &JetStream, stream: &str) -> Result<Vec<Standing>, BackupError> {
     let mut standings = Vec::new();
     for consumer in Consumer::DURABLE.into_iter().filter(|consumer| consumer.stream() == stream) {
@@ -68,7 +68,8 @@ pub async fn standings(nats: &JetStream, stream: &str) -> Result<Vec<Standing>, 
     Ok(standings)
 }
 
-/// How far the router has handed on what users said of this log, by the keys of its checkpoints.
+/// Returns the position up to which the router has handed on what users said in this log, by the keys of its
+/// checkpoints.
 pub async fn routed(nats: &JetStream, log: Uuid) -> Result<BTreeMap<String, u64>, BackupError> {
     let filter = format!("{}checkpoint.{}.*", snapshot_subject(""), Service::Router.name());
     let entries = match nats.last_of_each(SNAPSHOTS, &[filter]).await {
@@ -83,7 +84,7 @@ pub async fn routed(nats: &JetStream, log: Uuid) -> Result<BTreeMap<String, u64>
     Ok(routed.collect())
 }
 
-/// Where the entry of a key of the bucket of snapshots and checkpoints stands.
+/// Returns the subject of a key's entry in the bucket of snapshots and checkpoints.
 pub fn snapshot_subject(key: &str) -> String {
     format!("$KV.{SNAPSHOTS_BUCKET}.{key}")
 }

@@ -46,11 +46,11 @@ use crate::{
 
 /// The first nats-server that reads [`crate::archive`].
 const SERVER: (u32, u32) = (2, 15);
-/// How long it is listened for services that are there.
+/// Time to listen for services that are running.
 const LISTENED: Duration = Duration::from_secs(1);
-/// What is filled.
+/// The streams that are filled.
 const FILLED: [&str; 7] = [TIMERS_STREAM, HOOKS_STREAM, EVENTS_STREAM, DATA_KEYS, API_KEYS, DLQ_STREAM, OBJECTS_STREAM];
-/// What is made from the log, and is of no use without it.
+/// The streams that are made from the log, and are of no use without it.
 const MADE_FROM_LOG: [&str; 2] = [TIMERS_STREAM, HOOKS_STREAM];
 
 /// Up to where the log is to be as it was.
@@ -62,7 +62,7 @@ pub enum At {
     Time(Timestamp),
 }
 
-/// What a restore is to come to.
+/// The result that a restore is to have.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// None for all that the backup has.
@@ -75,7 +75,7 @@ pub struct Wanted {
     pub signatures: Signatures,
 }
 
-/// What came of it.
+/// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct Restored {
     /// The id of the log from now on, and before.
@@ -90,8 +90,8 @@ pub struct Restored {
 /// Restores a backup.
 ///
 /// # Errors
-/// Where the backup is damaged, services are there, or the servers have something already: then nothing is done. Where it breaks
-/// off later, services refuse the log until it was done again.
+/// If the backup is damaged, services are running, or the servers have something already: then nothing is done. If it
+/// breaks off later, services refuse the log until the restore was done again.
 pub async fn restore(
     nats: &JetStream,
     path: &Path,
@@ -114,7 +114,7 @@ pub async fn restore(
     Ok(Restored { log, before: manifest.log, through: plan.through(), forgotten_again })
 }
 
-/// Whether a server of this version reads what it is given.
+/// Checks that a server of this version can read what it is given.
 fn is_new_enough(version: &str) -> Result<(), BackupError> {
     let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
     match (numbers.next(), numbers.next()) {
@@ -196,7 +196,7 @@ impl Restoring<'_> {
         Ok(again.users())
     }
 
-    /// Which orders to forget somebody the log says are carried out.
+    /// Fills the log and returns the orders to forget somebody that it says are carried out.
     async fn log(&self) -> Result<BTreeSet<Uuid>, BackupError> {
         let missing = || BackupError::Refused("the backup has no log".to_owned());
         let mut filling = self.plan.log().ok_or_else(missing)?;
@@ -311,7 +311,7 @@ fn known(path: &Path, files: Vec<FileEntry>, mut known: Known, asked: &BTreeSet<
 /// The orders to forget somebody that a backup knows.
 ///
 /// # Errors
-/// Where its keys cannot be read.
+/// If its keys cannot be read.
 pub fn forgotten(path: &Path) -> Result<Vec<Forgotten>, BackupError> {
     let manifest = folder::manifest_of(path, Kind::Backup)?;
     let files = manifest.newest(DATA_KEYS).map(|part| part.files.clone()).unwrap_or_default();

@@ -22,13 +22,13 @@ use crate::{
 const SEGMENT: u64 = 64 * 1024 * 1024;
 /// Longest line, in bytes: a message of the largest size that nats-server takes, 8 MiB with its headers, in base64.
 const LINE: u64 = 12 * 1024 * 1024;
-/// What is read of a file at once.
+/// Bytes read of a file at once.
 const PIECE: usize = 64 * 1024;
 
 /// Writes lines into files of a folder.
 pub struct Writer<'f> {
     folder: &'f Path,
-    /// What their paths begin with.
+    /// The prefix of their paths.
     prefix: String,
     open: Option<Open>,
     done: Vec<FileEntry>,
@@ -133,10 +133,10 @@ impl<W: Write> Write for Summed<W> {
     }
 }
 
-/// Whether a file is, byte for byte, the one that was written.
+/// Checks that a file is, byte for byte, the one that was written.
 ///
 /// # Errors
-/// Where it is not, or cannot be read.
+/// If it is not, or cannot be read.
 pub fn hold(folder: &Path, entry: &FileEntry) -> Result<(), BackupError> {
     let path = entry.path.full_path(folder);
     let mut file = beneath::read(folder, &entry.path).map_err(BackupError::file("read", &path))?;

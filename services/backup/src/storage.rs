@@ -39,12 +39,12 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(30);
 /// For one request, with a file of some 64 MiB on a slow line.
 const REQUEST: Duration = Duration::from_secs(600);
-/// How often, and for how long, a request is sent again.
+/// Retries of a request, and the time within which they are made.
 const RETRIES: usize = 6;
 const RETRIED: Duration = Duration::from_secs(60);
 /// Files on their way at once.
 const AT_ONCE: usize = 4;
-/// What of the files is needed beside the manifest.
+/// The extent of the files to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needed {
     Manifest,
@@ -59,7 +59,7 @@ pub struct Staged {
     bucket: Option<Fetched>,
 }
 
-/// What stood there.
+/// The storage that a folder was fetched from, with the manifest it had then.
 struct Fetched {
     /// Removed with this.
     _folder: TempDir,
@@ -81,7 +81,7 @@ impl From<FileEntry> for RemoteFile {
     }
 }
 
-/// Where in which storage.
+/// A place in an object storage.
 #[derive(Clone)]
 struct Storage {
     objects: Arc<dyn ObjectStore>,
@@ -89,10 +89,11 @@ struct Storage {
     place: Place,
 }
 
-/// What is at a place, in a folder: the folder itself, or one of its own with what is needed, which is gone with this.
+/// Returns a folder with the contents of a place: the folder itself, or one of its own with what is needed, which is
+/// removed when this is dropped.
 ///
 /// # Errors
-/// Where it cannot be reached or read, or there is no room.
+/// If it cannot be reached or read, or there is no room.
 pub async fn stage(place: &Place, needed: Needed, progress: Progress<'_>) -> Result<Staged, BackupError> {
     match place {
         Place::Folder(path) => Ok(Staged { path: path.clone(), bucket: None }),
@@ -103,21 +104,22 @@ pub async fn stage(place: &Place, needed: Needed, progress: Progress<'_>) -> Res
 /// Copies what stands in storage to a folder, or what came since it was last done; what was removed there is removed here.
 ///
 /// # Errors
-/// Where there is nothing, or the folder holds something else.
+/// If there is nothing, or the folder holds something else.
 pub async fn fetch(place: &Place, path: &Path, progress: Progress<'_>) -> Result<Manifest, BackupError> {
     Storage::open(place)?.copy(path, progress).await
 }
 
 impl Staged {
-    /// Where it is worked with.
+    /// Returns the folder to work in.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts there what was made: new parts, the manifest, and then removes what it has no more. Of a folder nothing is to be done.
+    /// Uploads new parts and the manifest, and then removes files that the folder no longer has. Does nothing for a
+    /// place that is a folder.
     ///
     /// # Errors
-    /// Where it cannot, or somebody else has written meanwhile. Then what stands there is what stood there.
+    /// If it cannot, or somebody else has written meanwhile. Then the storage is as it was.
     pub async fn put(&self, progress: Progress<'_>) -> Result<(), BackupError> {
         let Some(Fetched { storage, manifest, .. }) = &self.bucket else { return Ok(()) };
         if !folder::is_backup(&self.path) {
@@ -280,7 +282,7 @@ impl Storage {
         Ok(found.collect())
     }
 
-    /// What stands there, or in one of its parts: paths from the folder, and sizes.
+    /// Lists the files in the storage, or in one of its parts: paths from the folder, and sizes.
     async fn there(&self, part: Option<&str>) -> Result<Vec<(String, u64)>, BackupError> {
         let prefix = part.map_or_else(|| self.prefix.clone(), |part| self.key(part));
         let found: Vec<_> = self.objects.list(Some(&prefix)).try_collect().await.map_err(self.error("be listed"))?;

@@ -26,7 +26,7 @@ pub type Progress<'p> = &'p dyn Fn(&str);
 /// Takes a whole backup into a folder that holds none.
 ///
 /// # Errors
-/// Where the folder holds one, there is no log, or a stream cannot be read to its end. Then there is no backup.
+/// If the folder holds one, there is no log, or a stream cannot be read to its end. Then there is no backup.
 pub async fn whole(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Result<Part, BackupError> {
     let log = log_of(&found(nats, EVENTS_STREAM).await?)?;
     let folder = Folder::create(path)?;
@@ -38,7 +38,8 @@ pub async fn whole(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Res
 /// Adds a part with what came since the last one.
 ///
 /// # Errors
-/// Where the folder holds no backup or one of another log, or a stream cannot be read to its end. Then the backup is what it was.
+/// If the folder holds no backup or one of another log, or a stream cannot be read to its end. Then the backup is what
+/// it was.
 pub async fn onto(nats: &JetStream, path: &Path, progress: Progress<'_>) -> Result<Part, BackupError> {
     let folder = Folder::open(path, Kind::Backup)?;
     let mut manifest = folder.manifest()?;
@@ -179,7 +180,7 @@ struct Taking<'t> {
 }
 
 impl Taking<'_> {
-    /// What the part has of a stream; nothing of one that an older version has not made.
+    /// Keeps a stream and returns its entry in the part; none for a stream that an older version has not made.
     async fn stream(&self, kept: Kept, through: u64) -> Result<Option<(String, StreamPart)>, BackupError> {
         let Some(info) = reading::info(self.nats, kept.stream).await? else { return Ok(None) };
         let after = match kept.keeping {
@@ -205,7 +206,7 @@ impl Taking<'_> {
         Ok(Some((kept.name.to_owned(), part)))
     }
 
-    /// Whether what was read of the log from there on was there until it was read.
+    /// Checks that the log was not trimmed behind `from` while it was read.
     async fn is_whole(&self, from: u64) -> Result<(), BackupError> {
         let begins = found(self.nats, EVENTS_STREAM).await?.first_sequence;
         match begins > from {

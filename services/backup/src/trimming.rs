@@ -54,25 +54,26 @@ const RACES: u32 = 16;
 pub enum Until {
     /// This message is to stay, and what stands behind it.
     Before(u64),
-    /// What was stored until then is to go.
+    /// Messages stored up to this time are to go.
     Stored(Timestamp),
 }
 
-/// What is asked for.
+/// The trimming that is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub until: Until,
     /// Of what is archived and carried forward, as much is left as the log has grown since then, and [`LEAST_MARGIN`] at least; nothing
     /// where there is no such time, and then nobody may write meanwhile.
     pub margin_since: Option<Timestamp>,
-    /// How long whoever has yet to read what goes is waited for, and then a server that lets the log have its limits again.
+    /// Time to wait for readers that have yet to read what goes, and then for a server that lets the log have its
+    /// limits again.
     pub wait: Duration,
 }
 
-/// What came of it.
+/// The result of trimming.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trimmed {
-    /// Where the log began, and where it begins.
+    /// The first sequence of the log before, and after.
     pub began: u64,
     pub begins: u64,
     /// Up to here everything is archived, and was carried forward.
@@ -81,19 +82,21 @@ pub struct Trimmed {
     pub carried: u64,
 }
 
-/// What is to be done.
+/// The plan for trimming the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
     /// Up to here everything is carried forward.
     cut: u64,
-    /// What is left begins here, or before.
+    /// The messages that stay begin here, or before.
     begins: u64,
 }
 
-/// Trims the log up to a place that an archive has. `in_the_way` says why whoever is no reader of NATS has yet to read up to there.
+/// Trims the log up to a place that an archive has. `in_the_way` tells why a reader outside NATS has yet to read up to
+/// there.
 ///
 /// # Errors
-/// Where something is in the way, with what it is: then nothing is removed. Messages may have been carried forward by then.
+/// If something is in the way, with what it is: then nothing is removed. Messages may have been carried forward by
+/// then.
 pub async fn trim(
     nats: &JetStream,
     path: &Path,
@@ -237,7 +240,7 @@ async fn answered<T>(deadline: Instant, ask: impl AsyncFn() -> Result<T, BackupE
     }
 }
 
-/// What was carried forward.
+/// The messages that were carried forward.
 #[derive(Debug, Default)]
 struct Carried {
     messages: u64,
@@ -269,7 +272,7 @@ async fn carry(
     Ok(carried)
 }
 
-/// Where a message stands now; none where its subject has gone on without it.
+/// Writes a message again and returns its new sequence; none if its subject has gone on without it.
 async fn write(
     nats: &JetStream,
     line: &Line,

@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 
 use crate::{archive::Archive, error::BackupError, line::Line, plan::Filling};
 
-/// What is sent at once, in bytes; nats-server takes a megabyte by default.
+/// Bytes sent at once; nats-server takes a megabyte by default.
 const PIECE: usize = 256 * 1024;
-/// How long a piece may take. A server gives up by itself when none comes for five seconds.
+/// Timeout of a piece. A server gives up by itself when none comes for five seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the archive is written to, until it is sent.
+/// Buffer that the archive is written to, until it is sent.
 #[derive(Clone, Default)]
 struct Outgoing(Arc<Mutex<Vec<u8>>>);
 
@@ -45,7 +45,7 @@ impl Write for Outgoing {
 /// Makes a stream of this configuration and fills it with these lines.
 ///
 /// # Errors
-/// Where a line cannot be read, or the server does not take it. What it took stands.
+/// If a line cannot be read, or the server does not take it. What it took stays.
 pub async fn fill(
     nats: &JetStream,
     filling: &Filling,

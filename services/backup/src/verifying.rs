@@ -13,7 +13,7 @@ use crate::{
     segments::{self, Lines},
 };
 
-/// What came of holding a backup to its manifest.
+/// The result of comparing a backup with its manifest.
 #[derive(Debug)]
 pub struct Verified {
     pub manifest: Manifest,
@@ -25,7 +25,7 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Whether all of it is as it was written, and follows from itself.
+    /// Returns true if all of it is as it was written, and its hash chains fit.
     pub fn fits(&self) -> bool {
         self.damaged.is_empty() && self.proof.as_ref().is_some_and(|proof| proof.first_misfit().is_none())
     }
@@ -36,7 +36,7 @@ pub use folder::{is_backup, manifest};
 /// Verifies a backup; `progress` hears of every message of the log.
 ///
 /// # Errors
-/// Where there is no backup that can be read at all.
+/// If there is no backup that can be read at all.
 pub fn verify(path: &Path, progress: &dyn Fn(&str)) -> Result<Verified, BackupError> {
     let manifest = manifest(path)?;
     let mut damaged = damaged(path, &manifest);
@@ -74,7 +74,7 @@ pub fn log(path: &Path, manifest: &Manifest) -> impl Iterator<Item = Result<Line
 /// The same as messages that are handed out.
 ///
 /// # Errors
-/// Where there is no backup that can be read.
+/// If there is no backup that can be read.
 pub fn messages(path: &Path) -> Result<impl Iterator<Item = Result<LogMessage, BackupError>> + use<>, BackupError> {
     let manifest = manifest(path)?;
     Ok(log(path, &manifest).map(|line| line.map(|line| line.to_log_message())))
@@ -83,7 +83,7 @@ pub fn messages(path: &Path) -> Result<impl Iterator<Item = Result<LogMessage, B
 /// The last message that a folder holds of the log.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn ending(path: &Path, manifest: &Manifest) -> Result<Option<Line>, BackupError> {
     let last = manifest.grown(LOG.name).pop();
     last.into_iter().flat_map(|file| Lines::of(path, vec![file])).last().transpose()

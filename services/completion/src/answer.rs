@@ -1,4 +1,4 @@
-//! What the pieces of an answer add up to.
+//! Builds an answer from its pieces.
 
 pub mod arguments;
 pub mod calls;

@@ -1,4 +1,4 @@
-//! What an endpoint says instead of an answer: by its HTTP status first, its body second, whatever that is.
+//! Errors of endpoints: classified by HTTP status first, by body second, whatever its form.
 
 mod body;
 mod classify;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use self::{body::Said, context::Overflow};
 pub use self::{refused::Refused, words::words_of};
 
-/// What became of a call of a model. Each kind has one policy, which `docs/endpoints.md` describes.
+/// The kind of failure of a model call. Each kind has one policy, which `docs/endpoints.md` describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     Unauthorized,
@@ -50,7 +50,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the same request may succeed at the same endpoint later.
+    /// Returns true if the same request may succeed at the same endpoint later.
     pub fn is_transient(self) -> bool {
         match self {
             Self::RateLimited | Self::Overloaded | Self::Unavailable | Self::Timeout | Self::MalformedAnswer => true,
@@ -65,7 +65,7 @@ impl ErrorKind {
     }
 }
 
-/// Why there is no answer.
+/// The reason there is no answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelError {
     pub kind: ErrorKind,
@@ -73,13 +73,13 @@ pub struct ModelError {
     pub message: String,
     /// The HTTP status; 0 where there was none.
     pub status: u16,
-    /// How long the endpoint asks to wait before the next try, in milliseconds.
+    /// Time that the endpoint asks to wait before the next try, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// How many tokens the model takes at once, as the endpoint says.
+    /// Tokens that the model takes at once, as the endpoint says.
     pub context_tokens: Option<u64>,
-    /// How many tokens the endpoint takes in a minute, where the request by itself is more: to wait is of no use.
+    /// Tokens that the endpoint takes in a minute, if the request by itself is more: to wait is of no use.
     pub minute_tokens: Option<u64>,
-    /// What the endpoint refuses of the request: without it, it may answer.
+    /// The feature of the request that the endpoint refuses: without it, it may answer.
     pub refused: Option<Refused>,
     /// The answer ended without any sign that it was whole.
     pub is_unmarked_end: bool,
@@ -113,8 +113,8 @@ impl From<ModelError> for CompletionError {
     }
 }
 
-/// What an HTTP answer says that is no success. `headers` are pairs of a name in lower case and a value; `now` is the time at
-/// which it came, which dates within it are compared with.
+/// Reads the error from an HTTP answer that is no success. `headers` are pairs of a name in lower case and a value;
+/// `now` is the time at which it came, which dates within it are compared with.
 pub fn of_http<'h>(
     status: u16,
     headers: impl IntoIterator<Item = (&'h str, &'h str)>,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Longest name that a model is held to have written, in characters.
 const NAME_CHARS: usize = 200;
-/// What some models and proxies put before a name.
+/// Prefixes that some models and proxies put before a name.
 const PREFIXES: [&str; 14] = [
     "functions.",
     "function.",
@@ -58,17 +58,17 @@ impl Offered {
         self.0.is_empty()
     }
 
-    /// Whether a name is one of them to the letter.
+    /// Returns true if a name is exactly one of them.
     pub fn has(&self, name: &str) -> bool {
         self.exact(name).is_some()
     }
 
-    /// Whether one of them begins with this.
+    /// Returns true if one of them begins with this.
     pub fn begins_with(&self, part: &str) -> bool {
         self.0.iter().any(|tool| tool.wire_name.starts_with(part) || tool.name.starts_with(part))
     }
 
-    /// Whether a parameter of a tool is a text, whatever its value looks like.
+    /// Returns true if a parameter of a tool is a text, whatever its value looks like.
     pub fn is_text(&self, tool: &str, parameter: &str) -> bool {
         let schema = self.0.iter().find(|offered| offered.name == tool).map(|offered| offered.schema.as_str());
         let schema: Value = schema.and_then(|schema| serde_json::from_str(schema).ok()).unwrap_or_default();
@@ -108,7 +108,7 @@ impl Offered {
     }
 }
 
-/// What a written name may be, the likeliest first.
+/// Returns the possible readings of a written name, the likeliest first.
 fn readings(written: &str) -> Vec<&str> {
     let mut readings = vec![written];
     let addressed = written.split("to=").nth(1);

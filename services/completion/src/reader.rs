@@ -18,18 +18,18 @@ use crate::{
     written::Holding,
 };
 
-/// How answers of one model are read.
+/// Settings for reading answers of one model.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whether its answers begin within a block of reasoning that the prompt has opened.
+    /// True if its answers begin within a block of reasoning that the prompt has opened.
     pub thinks_first: bool,
-    /// What is kept of the reasoning of one answer, in bytes; and, each for itself, of the fields that are passed back.
+    /// Most bytes kept of the reasoning of one answer; and, each for itself, of the fields that are passed back.
     pub max_reasoning_bytes: usize,
     /// Longest answer, in bytes of its stream.
     pub max_answer_bytes: usize,
-    /// Whether an answer is taken for complete that ends without any sign of an end: that of an endpoint which never gives one.
+    /// True if an answer without any sign of an end counts as complete: for an endpoint that never gives one.
     pub takes_unmarked_end: bool,
-    /// What tells this answer from others, for the ids of its calls.
+    /// Seed for the ids of this answer's calls, which tells it from other answers.
     pub seed: String,
     /// Ids of calls that the request shows.
     pub taken_ids: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl Default for Settings {
     }
 }
 
-/// Why no more bytes come.
+/// The reason no more bytes come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// The endpoint has closed its answer.
@@ -70,7 +70,7 @@ pub struct Reader {
     pieces: u64,
     /// The endpoint has said that this is all.
     is_done: bool,
-    /// What came was one whole answer, or a last piece with the usage alone.
+    /// True if one whole answer came, or a last piece with the usage alone.
     is_whole: bool,
 }
 
@@ -92,7 +92,7 @@ impl Reader {
     /// Takes in bytes, and says what they add for whoever watches.
     ///
     /// # Errors
-    /// What the endpoint says instead of an answer, or that this is none. There is nothing more to read then.
+    /// If the endpoint sends an error instead of an answer, or this is no answer. There is nothing more to read then.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Added, ModelError> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > self.settings.max_answer_bytes {
@@ -146,12 +146,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether all that was to come has come, and nobody need wait for the connection to end.
+    /// Returns true if the whole answer has come, and nobody need wait for the connection to end.
     pub fn is_over(&self) -> bool {
         self.is_done
     }
 
-    /// Whether the endpoint has said why the answer ends; its usage may follow.
+    /// Returns true if the endpoint has said why the answer ends; its usage may follow.
     pub fn is_finished(&self) -> bool {
         self.is_done || self.growing.is_finished()
     }
@@ -161,7 +161,7 @@ impl Reader {
         self.pieces.saturating_add(self.frames.document_bytes())
     }
 
-    /// How much of the answer has arrived.
+    /// Returns how much of the answer has arrived.
     pub fn progress(&self) -> &Progress {
         self.growing.progress()
     }
@@ -169,7 +169,7 @@ impl Reader {
     /// The completion, and what was held back of it for whoever watches.
     ///
     /// # Errors
-    /// Where what came is no answer, or a part of one at best.
+    /// If what came is no answer, or a part of one at best.
     pub fn finish(mut self, end: &End) -> Result<(Completion, Added), ModelError> {
         let frames = self.frames.finish();
         // Of a connection that broke, the last piece may be half of one.
@@ -197,7 +197,7 @@ impl Reader {
         if self.is_finished() && error.kind == ErrorKind::MalformedAnswer { Ok(Added::default()) } else { Err(error) }
     }
 
-    /// Whether what came is a whole answer.
+    /// Checks that what came is a whole answer.
     fn check(&self, end: &End) -> Result<(), ModelError> {
         match self.growing.finish_kind() {
             Finish::Failed => {

@@ -13,7 +13,7 @@ use crate::offered::Offered;
 /// Longest text in which calls are looked for, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// What begins a call, and no line of prose.
+/// Markers that begin a call, and no line of prose.
 const MARKERS: [&str; 20] = [
     "<|start|>assistant<|channel|>commentary",
     "<tool_call>",
@@ -45,10 +45,10 @@ pub struct Call {
     pub arguments: String,
 }
 
-/// What an answer holds beside its words.
+/// The contents of an answer with calls written into its text.
 #[derive(Debug, PartialEq)]
 pub struct Written {
-    /// What stands before the calls.
+    /// The words before the calls.
     pub words: String,
     pub calls: Vec<Call>,
 }
@@ -70,7 +70,7 @@ pub fn read(text: &str, offered: &Offered) -> Option<Written> {
     Some(Written { words: words.trim_end().to_owned(), calls })
 }
 
-/// Where the first line begins that begins with a marker, outside of code.
+/// Returns the position of the first line outside of code that begins with a marker.
 fn marked_line(text: &str) -> Option<usize> {
     let (mut at, mut in_code) = (0, false);
     for line in text.split_inclusive('\n') {

@@ -1,4 +1,4 @@
-//! Whether other programs of the same user may look into this process.
+//! Closes this process to other programs of the same user.
 //!
 //! Secrets reach a service in its environment and stand in its memory. Programs that agents have run, MCP servers and
 //! whatever else shares the user could read both in `/proc`, or attach to it as a debugger does. The kernel keeps them

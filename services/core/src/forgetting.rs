@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{ids::Name, principal::Principal};
 
-/// What the signature of an order's event is for.
+/// The purpose signed in an order's event.
 pub const FORGET: &str = "user.forget";
 
 /// An order, with how far it is.
@@ -15,13 +15,13 @@ pub const FORGET: &str = "user.forget";
 pub struct Order {
     pub order_id: Uuid,
     pub user: Name,
-    /// How far it is: a word of [`ForgettingStep`].
+    /// Its progress: a word of [`ForgettingStep`].
     pub step: String,
-    /// Who gave it; none where only a list says that there was one.
+    /// The principal who gave the order; `None` if only a list shows that there was one.
     pub by_whom: Option<Principal>,
     /// The newest data key that is to be destroyed; 0 where the user has none.
     pub generation: u32,
-    /// Up to here the log was sealed with it.
+    /// The last sequence of the log that may be sealed with it.
     pub through: u64,
     /// The agents that have anything of the user.
     pub agents: Vec<Name>,
@@ -29,15 +29,15 @@ pub struct Order {
     pub read_model: i64,
     /// The same of the search engine.
     pub search: i64,
-    /// Why it did not get any further; empty where it did.
+    /// The reason it did not get further; empty if it did.
     pub reason: String,
-    /// The gateway that is at it, and until when the others leave it to that one.
+    /// The gateway that carries it out, and the time until which the others leave it to that one.
     pub by: String,
     pub until: Timestamp,
 }
 
 impl Order {
-    /// One of which nothing is carried out yet.
+    /// Creates an order that is not carried out yet.
     pub fn new(order_id: Uuid, user: Name) -> Self {
         Self {
             order_id,

@@ -1,5 +1,5 @@
-//! What Kairo's services share: the bus, and the skeleton of a service. What is pure of it, the envelope of an event and
-//! the table of subjects among it, is in [`kairo_events`] and has its path here, too.
+//! The common parts of Kairo's services: the bus, and the skeleton of a service. The pure parts, such as the envelope
+//! of an event and the table of subjects, are in [`kairo_events`] and have their paths here, too.
 //!
 //! Read [`subjects`] first: it is the map.
 

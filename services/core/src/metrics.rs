@@ -1,9 +1,9 @@
-//! What a service counts and measures, for whoever watches it: over OTLP where that is configured, and as OpenMetrics text
-//! at `/metrics` of the listener for probes (`health.listen`).
+//! The metrics of a service: exported over OTLP if that is configured, and served as OpenMetrics text at `/metrics` of
+//! the listener for probes (`health.listen`).
 //!
-//! [`table`] says what there is. Instruments are those of OpenTelemetry, so both ways out read the same numbers. What
-//! happens is counted where it happens ([`Metrics::count`], [`Metrics::took`]); what just *is*, such as what is under way,
-//! is looked at only when somebody asks ([`Metrics::observe`]). Nothing here waits, and nothing asks another server.
+//! [`table`] lists them. Instruments are those of OpenTelemetry, so both exports read the same numbers. Events are
+//! counted as they happen ([`Metrics::count`], [`Metrics::took`]); state, such as work in progress, is read only on
+//! request ([`Metrics::observe`]). Nothing here waits, and nothing asks another server.
 
 mod exemplars;
 mod exposition;
@@ -38,7 +38,7 @@ use crate::{
     telemetry::{TraceSampler, Traceparent},
 };
 
-/// What somebody asks is answered as this.
+/// The content type of the answers at `/metrics`.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Takes values of a metric, each with its labels.
@@ -52,22 +52,22 @@ struct Instruments {
     counters: BTreeMap<&'static str, Counter<f64>>,
     histograms: BTreeMap<&'static str, Histogram<f64>>,
     exemplars: Exemplars,
-    /// Which traces are exported; none are without it.
+    /// The sampler of exported traces; without it none are exported.
     sampler: Option<TraceSampler>,
     meter: Meter,
     asked: Asked,
-    /// Whether agents are told apart.
+    /// True if metrics carry a label for the agent.
     of_agents: bool,
 }
 
-/// How a provider of metrics is made.
+/// The settings of a provider of metrics.
 pub(crate) struct Wanted {
     pub service: Service,
     pub resource: Resource,
     /// Series of one metric at most.
     pub series: usize,
     pub of_agents: bool,
-    /// Which traces are exported; none are without it.
+    /// The sampler of exported traces; without it none are exported.
     pub sampler: Option<TraceSampler>,
 }
 

@@ -1,4 +1,4 @@
-//! How content of users is sealed in the log.
+//! The configuration of sealing users' content in the log.
 
 mod aws;
 mod kms;
@@ -49,10 +49,10 @@ impl Default for PrivacyConfig {
 }
 
 impl PrivacyConfig {
-    /// A copy in which every `wrapped:` key is the key itself. Asks nobody where none is wrapped.
+    /// Returns a copy with every `wrapped:` key unwrapped. Sends no request if none is wrapped.
     ///
     /// # Errors
-    /// Where the key management service does not answer, or does not unwrap a key.
+    /// Returns an error if the key management service does not answer, or does not unwrap a key.
     pub async fn unwrap_keys(&self) -> Result<Self, KmsError> {
         let mut copy = self.clone();
         if !self.has_wrapped_keys() {
@@ -68,11 +68,11 @@ impl PrivacyConfig {
         Ok(copy)
     }
 
-    /// As [`unwrap_keys`](Self::unwrap_keys), tried again after 1 to 30 s while the key management service is unavailable; `waits` is told
-    /// why. `None` once `shutdown` is cancelled.
+    /// Like [`unwrap_keys`](Self::unwrap_keys), but retries after 1 to 30 s while the key management service is
+    /// unavailable; `waits` receives the reason. `None` once `shutdown` is cancelled.
     ///
     /// # Errors
-    /// Where the service refuses, which trying again would not change.
+    /// Returns an error if the service refuses, which no retry would change.
     pub async fn unwrap_keys_until(
         &self,
         shutdown: &CancellationToken,
@@ -139,7 +139,7 @@ fn ciphertext(key: &Secret) -> Option<&str> {
 /// A key of 256 random bits.
 ///
 /// # Errors
-/// Where the machine has no random bytes to give.
+/// Returns an error if the machine has no random bytes to give.
 pub fn new_key() -> std::io::Result<Key> {
     let mut key = Key::default();
     getrandom::fill(&mut key)?;

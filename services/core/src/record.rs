@@ -56,7 +56,7 @@ impl Raw {
         Ok((raw, info))
     }
 
-    /// Why it is not where it belongs, as [`record::misplaced`] says it.
+    /// Returns the reason the message is in the wrong partition, from [`record::misplaced`].
     pub fn misplaced(&self, partitions: Partitions) -> Option<Unreadable> {
         record::misplaced(&self.subject, self.partition, partitions)
     }
@@ -77,12 +77,12 @@ impl Raw {
         header_lines::header_lines(&self.headers)
     }
 
-    /// Whether users' content in it is sealed, and not opened yet.
+    /// Returns true if users' content in the message is still sealed.
     pub fn is_sealed(&self) -> bool {
         self.header(envelope::CONTENT_TYPE) == Some(ContentType::SEALED)
     }
 
-    /// As it lies in the stream, whether it was opened or not.
+    /// Returns the message as it is stored in the stream, sealed again if it was opened.
     pub fn as_stored(&self) -> Self {
         let Some(sealed) = &self.sealed else { return self.clone() };
         let mut headers = without(&self.headers, envelope::FORGOTTEN);
@@ -90,12 +90,13 @@ impl Raw {
         Self { headers, payload: sealed.clone(), sealed: None, ..self.clone() }
     }
 
-    /// Where in the log it stood first, if it was carried forward ([`carried`]).
+    /// Returns the original sequence of a message that was carried forward ([`carried`]).
     pub fn carried_from(&self) -> Option<u64> {
         self.header(carried::CARRIED)?.parse().ok()
     }
 
-    /// What a subject says last: one that was carried forward is as it stood, at the place where it stands now.
+    /// Returns the message without the mark of having been carried forward: in its original form, at its present
+    /// sequence.
     pub fn standing(self) -> Self {
         if self.carried_from().is_none() {
             return self;
@@ -111,7 +112,7 @@ impl Raw {
         log_message::handed_out(stored, values)
     }
 
-    /// What digests of an agent's hash chain are made of.
+    /// Returns the content that is digested in an agent's hash chain.
     pub fn content(&self) -> Content {
         // What was opened is summed up as it is stored.
         let Self { subject, headers, payload, stored, .. } = &*match self.sealed {

@@ -26,7 +26,7 @@ use crate::{
     telemetry::{self, TelemetryConfig},
 };
 
-/// What every service is configured with; [`crate::service_config!`] makes structs that have it.
+/// The configuration sections of every service; [`crate::service_config!`] makes structs that have them.
 pub trait ServiceConfig: Serialize + DeserializeOwned + Default + Validate + Clone + Send + 'static {
     fn nats(&self) -> &NatsConfig;
     fn bus(&self) -> &BusConfig;
@@ -90,7 +90,7 @@ pub fn section(mistakes: &mut Vec<Mistake>, name: &str, section: &impl Validate)
     }));
 }
 
-/// What a running service is given.
+/// The environment of a running service.
 #[derive(Clone)]
 pub struct Context {
     pub bus: Bus,
@@ -99,7 +99,7 @@ pub struct Context {
     pub readiness: Readiness,
 }
 
-/// Why a service stopped that was not asked to.
+/// The errors that stop a service before its shutdown.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     #[error(transparent)]

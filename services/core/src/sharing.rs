@@ -12,7 +12,8 @@ pub mod rate;
 
 pub use holder::Holder;
 
-/// What one holder may have of `capacity`, of which the others have `others`: three quarters of the rest, rounded up.
+/// Returns the part of `capacity` one holder may have when the others hold `others`: three quarters of the rest,
+/// rounded up.
 pub const fn part(capacity: usize, others: usize) -> usize {
     let rest = capacity.saturating_sub(others);
     rest - rest / 4

@@ -63,12 +63,12 @@ struct Signed {
     signature: String,
 }
 
-/// Whether an entry is one with a signature, whatever that is worth.
+/// Returns true if an entry carries a signature, without verifying it.
 pub fn is_signed(stored: &[u8]) -> bool {
     serde_json::from_slice::<Signed>(stored).is_ok()
 }
 
-/// What stands in a place that gateways alone may write.
+/// The content of an entry that only gateways may write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Content<T> {
     Written(T),
@@ -97,7 +97,7 @@ impl Signatures {
         Self(keys.map(Arc::new))
     }
 
-    /// Whether anything is signed.
+    /// Returns true if a signing key is configured, so that signatures are required.
     pub fn are_required(&self) -> bool {
         self.0.is_some()
     }
@@ -108,7 +108,7 @@ impl Signatures {
         self.0.as_ref().map(signed).unwrap_or_default()
     }
 
-    /// Whether a gateway has signed this text for that.
+    /// Returns true if a gateway has signed this text for this purpose, or if no signatures are required.
     pub fn is_signed(&self, purpose: &str, text: &str, signature: &str) -> bool {
         let Some(keys) = &self.0 else { return true };
         let Ok(signature) = BASE64_STANDARD.decode(signature) else { return false };
@@ -116,10 +116,10 @@ impl Signatures {
         keys.known.iter().any(|key| UnparsedPublicKey::new(&ED25519, key).verify(&message, &signature).is_ok())
     }
 
-    /// A value as it is written under this key of this bucket.
+    /// Encodes a value for this key of this bucket, signed if signatures are required.
     ///
     /// # Errors
-    /// Where the value cannot be written as JSON.
+    /// Returns an error if the value cannot be written as JSON.
     pub fn write<T: Serialize>(&self, bucket: &str, key: &str, value: &T) -> serde_json::Result<Vec<u8>> {
         if !self.are_required() {
             return serde_json::to_vec(value);
@@ -129,7 +129,7 @@ impl Signatures {
         serde_json::to_vec(&Signed { payload, signature })
     }
 
-    /// What stands there.
+    /// Verifies and decodes the entry of this key of this bucket.
     pub fn read<T: DeserializeOwned>(&self, bucket: &str, key: &str, stored: &[u8]) -> Content<T> {
         let signed: Option<Signed> = serde_json::from_slice(stored).ok();
         let Some(Signed { payload, signature }) = signed else {

@@ -41,7 +41,7 @@ pub(crate) use sampler::TraceSampler;
 pub use span::{current_traceparent, link, outgoing_traceparent, set_parent};
 pub use traceparent::{InvalidTraceparent, Traceparent};
 
-/// Why telemetry could not start or end.
+/// The errors of starting and ending telemetry.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// `log` or `spans` does not parse.
@@ -106,7 +106,7 @@ pub struct TelemetryGuard {
 }
 
 impl TelemetryGuard {
-    /// What this process counts with.
+    /// Returns the metrics of this process.
     pub fn metrics(&self) -> Metrics {
         self.metrics.clone()
     }

@@ -1,4 +1,4 @@
-//! Which library does the cryptography of TLS.
+//! The choice of the library that does the cryptography of TLS.
 
 use async_nats::rustls::crypto::ring;
 

@@ -30,7 +30,7 @@ pub struct Closed;
 /// The value, which cannot change meanwhile: not to be held for long.
 pub struct Ref<'a, T>(MutexGuard<'a, State<T>>);
 
-/// What all senders share; dropped with the last of them.
+/// The state shared by all senders; dropped with the last of them.
 #[derive(Debug)]
 struct Last<T>(Arc<Shared<T>>);
 
@@ -71,7 +71,7 @@ impl<T> Sender<T> {
         });
     }
 
-    /// It counts as changed if `change` says so.
+    /// Modifies the value, and wakes the receivers if `change` returns true.
     pub fn send_if_modified(&self, change: impl FnOnce(&mut T) -> bool) {
         let mut state = self.shared().lock();
         if change(&mut state.value) {

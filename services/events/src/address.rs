@@ -1,8 +1,9 @@
 //! Reading addresses: of a message the agent it names, `@agent` at its beginning, or the default agent; of anything else
 //! the agent it names. Pure.
 //!
-//! Who speaks with an agent that was named before, or says `/command`, leaves it to the router, which knows that agent
-//! ([`whom`]). The gateway looks by the address whether the agent takes messages, and there knows the default agent alone.
+//! A message to an agent that was named before, or with a `/command`, is left to the router, which knows that agent
+//! ([`whom`]). The gateway uses the address to check that the agent takes messages, and there knows the default agent
+//! alone.
 
 use crate::{commands, ids::Name};
 
@@ -24,7 +25,7 @@ pub fn of_message<'m>(agent: &'m str, text: &'m str, default_agent: &'m str) -> 
     (of(agent), text)
 }
 
-/// Whom a message is for, as far as it says so itself.
+/// The addressee of a message, as far as the message itself says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom<'m> {
     /// The agent that its sender names beside the words; what the words begin with are words.
@@ -37,7 +38,7 @@ pub enum Whom<'m> {
     Current,
 }
 
-/// Whom a message is for that names `agent` (empty for none) and says `text`.
+/// Returns the addressee of a message that names `agent` (empty for none) and says `text`.
 pub fn whom<'m>(agent: &'m str, text: &'m str) -> Whom<'m> {
     match (mention(text), commands::command(text)) {
         _ if !agent.is_empty() => Whom::Named,

@@ -18,7 +18,7 @@ use crate::subjects::{
 /// The header that says where in the log a message stood first that was carried forward.
 pub const CARRIED: &str = "ce-carried";
 
-/// What of a subject is carried forward.
+/// The messages of a subject that are carried forward when the log is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrying {
     /// Its last message: what it says is in force, or it is what writers are guarded by.
@@ -67,7 +67,7 @@ pub const SUBJECTS: [(Route, Carrying, &str); 34] = [
     (PROCESS_PROGRESS, Carrying::Nothing, "told by the end of the process"),
 ];
 
-/// What is carried of a subject. What other systems say is an input like any other.
+/// Returns which messages of a subject are carried. Events of other systems are inputs like any other.
 pub fn carrying(subject: &str) -> Carrying {
     let row = SUBJECTS.iter().find(|(route, ..)| route.is(subject));
     row.map_or(Carrying::Nothing, |(_, carrying, _)| *carrying)

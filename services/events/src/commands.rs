@@ -1,7 +1,7 @@
-//! Commands that agents declare, such as `/search`: how one is written, which agent it is for, and what there are. Pure.
+//! Commands that agents declare, such as `/search`: their syntax, the agent each is for, and the list of all. Pure.
 //!
-//! Where several agents declare the same command it is for the one the user speaks with, if that is one of them, and else
-//! for the first by name.
+//! A command that several agents declare is for the one the user speaks with, if that is one of them, and else for the
+//! first by name.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::ids::Name;
 
 /// Longest name of a command, in bytes.
 pub const MAX_VALUE: usize = 32;
-/// What an agent is told of the commands there are, in bytes.
+/// Longest list of commands that an agent is told, in bytes.
 const TOLD_BYTES: usize = 2_000;
 
 /// The command at the beginning of a text: `/search python` is `search`. A path is none.
@@ -20,7 +20,7 @@ pub fn command(text: &str) -> Option<&str> {
     is_value(value).then_some(value)
 }
 
-/// Whether a command may be called so.
+/// Returns true if a command may have this name.
 pub fn is_value(value: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
     !value.is_empty() && value.len() <= MAX_VALUE && value.bytes().all(allowed)
@@ -33,7 +33,7 @@ pub struct Commands {
     count: usize,
     /// Commands that are known at most, of the first agents by name.
     capacity: usize,
-    /// Whether some were left out.
+    /// True if some commands were left out.
     lacks: bool,
 }
 
@@ -57,12 +57,12 @@ impl Commands {
         fits
     }
 
-    /// Whether there was always room for all of them.
+    /// Returns true if there was always room for all of them.
     pub fn is_whole(&self) -> bool {
         !self.lacks
     }
 
-    /// What each agent declares.
+    /// Returns the commands that each agent declares.
     pub fn by_agent(&self) -> impl Iterator<Item = (&Name, &[ProfileCommand])> {
         self.declared.iter().map(|(agent, commands)| (agent, commands.as_slice()))
     }
@@ -79,7 +79,7 @@ impl Commands {
         self.by_agent().flat_map(|(agent, commands)| commands.iter().map(move |command| (agent, command)))
     }
 
-    /// What an agent is told of a command that nobody declares; nothing where there are no commands at all.
+    /// Describes the known commands to an agent that was given an unknown one; none if there are no commands at all.
     pub fn told_of(&self, unknown: &str) -> Option<String> {
         let mut told = String::new();
         let mut left_out = 0;

@@ -1,4 +1,4 @@
-//! Which calls of a tool a human must consent to, and by what a consent is known that was used.
+//! The calls of a tool that need a human's consent, and the ids by which used consents are known.
 
 use kairo_proto::v1::ToolArgument;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::ids;
 
-/// Whether `arguments` has one of those that need consent.
+/// Returns true if `arguments` has one of the values that need consent.
 pub fn is_needed(with: &[ToolArgument], arguments: &Map<String, Value>) -> bool {
     with.iter().any(|needing| arguments.get(&needing.name).and_then(Value::as_str) == Some(&needing.value))
 }
@@ -16,7 +16,7 @@ pub fn is_needed_for(with: &[ToolArgument], arguments: &str) -> bool {
     !with.is_empty() && serde_json::from_str(arguments).is_ok_and(|arguments| is_needed(with, &arguments))
 }
 
-/// What stands for a consent beside the actions that ledgers are about, by what was asked; none for a call that names none.
+/// Returns the id of a used consent, beside the actions that ledgers are about; none for a call that names no approval.
 pub fn used(approval_id: &str) -> Option<Uuid> {
     (!approval_id.is_empty()).then(|| ids::named("consent", &[approval_id]))
 }

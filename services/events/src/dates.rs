@@ -17,12 +17,12 @@ use jiff::{Timestamp, Zoned};
 
 use self::calendar::{CalendarError, Extent};
 
-/// What [`grammar::parse_shift`] understands, for people.
+/// The forms that [`grammar::parse_shift`] understands, for people.
 pub const SHIFT_FORMS: &str = "numbers (or a, one … twelve) with second, minute, hour, day, week, fortnight, month, quarter or year, such as \"3 days\" or \"2 months and 1 day\"";
-/// What [`grammar::parse_find`] understands, for people.
+/// The forms that [`grammar::parse_find`] understands, for people.
 pub const FIND_FORMS: &str = "now; today, tomorrow, yesterday, day after tomorrow; in 3 days, 2 weeks ago; friday, next friday, last tuesday, this monday, tuesday next week; weekend, next weekend; this|next|last week, month, quarter or year; march, march 2027, q3 2026, 2027; start of or end of any of these; second monday of next month; last 7 days, next 2 hours; 15 march 2027, march 15, 15th, 2027-03-15. A day may be followed by a time: tomorrow at 17:00, friday 5pm, noon";
 
-/// Why a text is no date.
+/// The reason a text is no date.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DateError {
     #[error("{0:?} is not understood; understood are {FIND_FORMS}")]
@@ -55,7 +55,7 @@ pub fn parse_moment(text: &str, zone: &TimeZone) -> Option<Zoned> {
     text.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()
 }
 
-/// Where it begins, where it ends, and its last day.
+/// Returns the beginning of an extent, its end, and its last day.
 pub fn bounds(extent: &Extent) -> Result<(Zoned, Zoned, Date), CalendarError> {
     Ok(match extent {
         Extent::Moment(moment) => (moment.clone(), moment.clone(), moment.date()),

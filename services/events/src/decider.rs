@@ -8,9 +8,9 @@ use jiff::Timestamp;
 /// A pure core.
 pub trait Decider {
     type State: Default;
-    /// What the log says.
+    /// A fact in the log.
     type Fact;
-    /// What is to be decided on.
+    /// An input to decide on.
     type Input;
     type Outcome;
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{personal::Whose, principal::Principal, subjects::Service};
 
-/// Who an event comes from, seed 002's `source`.
+/// The kind of sender of an event, seed 002's `source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     User,
@@ -22,7 +22,7 @@ pub enum Origin {
     Internal,
 }
 
-/// What an event's payload is, seed 002's `modality`.
+/// The kind of an event's payload, seed 002's `modality`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modality {
     Text,
@@ -52,7 +52,7 @@ words!(Modality { Text = "text", Image = "image", Audio = "audio", State = "stat
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
     pub id: Uuid,
-    /// Who published it, `/kairo/<service>` for our own.
+    /// The publisher, `/kairo/<service>` for our own.
     pub source: String,
     pub type_name: String,
     /// When it was published. For an event derived from another it is not part of any decision.
@@ -60,7 +60,7 @@ pub struct Envelope {
     /// The owner, as in the third token of the subject.
     pub subject: Option<String>,
     pub content: ContentType,
-    /// What all that follows answers, too: the id of the event that entered from outside.
+    /// The id of the event that entered from outside, shared by everything that follows from it.
     pub correlation_id: Uuid,
     /// The event this one follows from; none where something enters.
     pub causation_id: Option<Uuid>,
@@ -70,11 +70,11 @@ pub struct Envelope {
     pub tags: Vec<String>,
     /// W3C trace context.
     pub traceparent: Option<String>,
-    /// Who entered it, of what the gateway writes for somebody and the router delivers.
+    /// The principal that entered it, for what the gateway writes for somebody and the router delivers.
     pub entered_by: Option<Principal>,
-    /// Whose what it says is, where that is sealed.
+    /// The owners of its content, where that is sealed.
     pub whose: Whose,
-    /// Of whom nothing can be read in it any more.
+    /// The users whose content in it can no longer be read.
     pub forgotten: BTreeSet<String>,
 }
 
@@ -226,15 +226,15 @@ const SOURCE: &str = "ce-source";
 pub const TYPE: &str = "ce-type";
 const TIME: &str = "ce-time";
 const SUBJECT: &str = "ce-subject";
-/// How the body is written.
+/// The encoding of the body.
 pub const CONTENT_TYPE: &str = "ce-datacontenttype";
 const CORRELATION: &str = "ce-correlationid";
 const CAUSATION: &str = "ce-causationid";
 /// The ids of the events that the message holds, where it holds several.
 pub const HELD: &str = "ce-events";
-/// Whose its parts are, where they are sealed.
+/// The owners of its parts, where they are sealed.
 pub const WHOSE: &str = "ce-whose";
-/// Of whom nothing can be read any more, in a message that was opened. It is never stored.
+/// The users whose content can no longer be read, in a message that was opened. It is never stored.
 pub const FORGOTTEN: &str = "ce-forgotten";
 const THREAD: &str = "ce-threadid";
 const ORIGIN: &str = "ce-origin";
@@ -244,7 +244,7 @@ const AUTH_TYPE: &str = "ce-authtype";
 const AUTH_ID: &str = "ce-authid";
 const TRACEPARENT: &str = "traceparent";
 
-/// What the binding wants encoded: space, double quote, percent, and all outside printable ASCII.
+/// The characters that the binding wants encoded: space, double quote, percent, and all outside printable ASCII.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 fn encode(text: &str) -> String {

@@ -25,7 +25,7 @@ use crate::{
     record::Record,
 };
 
-/// What stands for words that nobody can read any more.
+/// Placeholder for words that nobody can read any more.
 const FORGOTTEN: &str = "(forgotten)";
 
 /// An event in seed 002's form, with its place in the log.
@@ -37,7 +37,7 @@ pub struct EventJson {
     pub source: String,
     /// text, image, audio or state.
     pub modality: String,
-    /// What it says; `text` says it to people.
+    /// The content of the event; its `text` is for people.
     pub payload: Value,
     pub meta: Meta,
     #[serde(rename = "type")]
@@ -50,7 +50,8 @@ pub struct EventJson {
     pub correlation_id: Uuid,
     pub causation_id: Option<Uuid>,
     pub thread_id: Option<String>,
-    /// Who entered it, as the gateway knew them: `api_key:<id>`, `unauthenticated:loopback`. None of what nobody entered.
+    /// The principal that entered it, as the gateway knew it: `api_key:<id>`, `unauthenticated:loopback`. None for an
+    /// event that nobody entered.
     #[serde(default)]
     pub entered_by: Option<String>,
 }
@@ -87,7 +88,7 @@ pub fn invocation_id(action: Uuid) -> Uuid {
     ids::derived(action, "invoke")
 }
 
-/// What tells an event from others, without what it says.
+/// The identity of an event, without its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heading {
     /// Position of the event within its message, from 0.
@@ -99,7 +100,7 @@ pub struct Heading {
     pub thread_id: Option<String>,
 }
 
-/// What the events of a record are, in order; cheap, as nothing of what they say is read.
+/// Returns the headings of the events of a record, in order; cheap, as none of their content is read.
 pub fn headings(record: &Record) -> Vec<Heading> {
     let one = || vec![whole(record, record.body.type_name())];
     match record.body.about() {
@@ -218,14 +219,14 @@ fn shown(record: &Record, heading: Heading) -> EventJson {
     }
 }
 
-/// Whether nobody can read any more what an event said.
+/// Returns true if nobody can read the content of an event any more.
 fn is_forgotten(record: &Record, position: u32) -> bool {
     let envelope = &record.envelope;
     let owner = envelope.whose.of_part(usize::try_from(position).unwrap_or(usize::MAX));
     owner.is_some_and(|owner| envelope.forgotten.contains(owner))
 }
 
-/// What the event at a position says, its tags, and who it comes from.
+/// Returns the content of the event at a position, its tags, and its origin.
 fn said(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
     let envelope = &record.envelope;
     let at = usize::try_from(position).unwrap_or(usize::MAX);
@@ -246,7 +247,7 @@ fn said(record: &Record, position: u32) -> (Value, Vec<String>, Origin) {
     }
 }
 
-/// What the event at a position is made of: of what a decision holds, what changes the agent's inner state is state.
+/// Returns the modality of the event at a position: in a decision, a change of the agent's inner state is state.
 fn modality(record: &Record, position: u32) -> Modality {
     let decision = AgentDecision::of(&record.body);
     let event = decision.and_then(|it| it.events.get(usize::try_from(position).unwrap_or(usize::MAX))?.event.as_ref());
@@ -257,7 +258,7 @@ fn modality(record: &Record, position: u32) -> Modality {
     }
 }
 
-/// What kind of thing was decided.
+/// Returns the tag for the kind of event that was decided.
 fn tag(event: &Event) -> &'static str {
     match event.about() {
         Decided::Turn(Turn::Thought(_)) => "thought",
@@ -422,28 +423,28 @@ fn nested(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// How builds before epoch 10 began to tell people of a failure.
+/// The beginnings of texts by which builds before epoch 10 told people of a failure.
 const OLD_FAILURES: [&str; 2] = ["I could not finish this", "I cannot "];
 
 impl EventJson {
-    /// What it says to people.
+    /// Returns its text for people; empty if it has none.
     pub fn text(&self) -> &str {
         self.payload.get("text").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Why the turn failed, where it is words that tell people of it; empty for an answer.
+    /// Returns why the turn failed, if the text tells people of a failure; empty for an answer.
     pub fn failure(&self) -> &str {
         self.payload.get("failure").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether it is words that tell people that the turn failed. Builds before epoch 10 did not mark them: `after_failure` says
-    /// whether the turn has failed at something that was not tried again, and how they began is known.
+    /// Returns true if the text tells people that the turn failed. Builds before epoch 10 did not mark such texts: they
+    /// are known by their beginnings if `after_failure`, if the turn has failed at something that was not retried.
     pub fn tells_of_failure(&self, after_failure: bool) -> bool {
         let is_old = || OLD_FAILURES.iter().any(|beginning| self.text().starts_with(beginning));
         !self.failure().is_empty() || after_failure && is_old()
     }
 
-    /// Whether this is the reply that ends the turn.
+    /// Returns true if this is the reply that ends the turn.
     pub fn is_final_reply(&self) -> bool {
         self.payload.get("type").and_then(Value::as_str) == Some("say")
             && self.payload.get("final").and_then(Value::as_bool) == Some(true)

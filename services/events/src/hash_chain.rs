@@ -26,9 +26,9 @@ use crate::subjects::AGENT_DECISION;
 
 /// Most messages of which a link carries a mark.
 pub const MARKS: usize = 64;
-/// What server and client add to a message for each other.
+/// Prefix of the headers that server and client add to a message for each other.
 const OF_THE_SERVER: &str = "Nats-";
-/// What a digest begins with, so that it is one of nothing else.
+/// Domain of the digests: each begins with it, so that it is a digest of nothing else.
 const DOMAIN: &[u8] = b"kairo.hash-chain.v1";
 
 /// SHA-256 of a message's stored form: its subject without the partition, its headers in alphabetical order without the
@@ -36,7 +36,7 @@ const DOMAIN: &[u8] = b"kairo.hash-chain.v1";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content([u8; 32]);
 
-/// Where a message stands among the subjects of an agent.
+/// The place of a message among the subjects of an agent.
 #[derive(Clone, Copy, Debug)]
 pub enum On<'l> {
     /// A decision, with the link that it carries.
@@ -67,7 +67,7 @@ pub struct HashChain {
     floor: u64,
     /// The last link; none before the first.
     tip: Option<Tip>,
-    /// What no link covers yet.
+    /// The messages that no link covers yet, by sequence.
     open: BTreeMap<u64, Open>,
 }
 
@@ -139,7 +139,7 @@ impl Content {
 }
 
 impl HashChain {
-    /// Whether the agent has a link. Then each of its decisions has to carry one.
+    /// Returns true if the agent has a link. Then each of its decisions has to carry one.
     pub fn has_begun(&self) -> bool {
         self.tip.is_some()
     }
@@ -149,7 +149,7 @@ impl HashChain {
         self.decided
     }
 
-    /// How many messages no link covers yet.
+    /// Returns the number of messages that no link covers yet.
     pub fn uncovered(&self) -> usize {
         self.open.len()
     }
@@ -193,8 +193,8 @@ impl HashChain {
         self.open.insert(sequence, Open { content, on_decisions: true });
     }
 
-    /// Whether a decision at this sequence with this link is the next one of the chain: written under the guard of what stands
-    /// before it, by somebody who had read no less than whoever wrote that.
+    /// Returns true if a decision at this sequence with this link is the next one of the chain: its writer was guarded
+    /// by the decision before it, and had read no less than the writer of that one.
     pub fn is_next(&self, sequence: u64, link: &HashLink) -> bool {
         let from = self.tip.map_or(0, |tip| tip.through);
         link.previous == self.decided && (from..sequence).contains(&link.through)
@@ -225,7 +225,7 @@ impl HashChain {
         HashLink { digest: sum.finalize().to_vec(), previous, through, messages, marks }
     }
 
-    /// What a link that goes so far covers, in the log's order.
+    /// Returns the messages that a link up to `through` covers, in the log's order.
     pub fn covered(&self, through: u64) -> impl Iterator<Item = (u64, Content)> {
         let covered = self.open.iter().filter(move |(at, open)| is_covered(**at, open, through));
         covered.map(|(at, open)| (*at, open.content))

@@ -2,7 +2,7 @@
 //!
 //! A line is `name: value`, with its beginning as [`SHORT`] has it.
 
-/// What stands for how a line begins; of two rows that fit, the first counts. A row never changes: rows of the read
+/// Abbreviations for the beginnings of lines; if two rows fit, the first counts. A row never changes: rows of the read
 /// model are read by it.
 const SHORT: [(&str, &str); 24] = [
     ("=v", "ce-specversion: 1.0"),
@@ -32,7 +32,7 @@ const SHORT: [(&str, &str); 24] = [
     ("==", "="),
 ];
 
-/// What the server and the guard of a write need, and nobody who reads the message.
+/// Prefix of the headers that the server and the guard of a write need, and no reader of the message.
 const OF_THE_SERVER: &str = "Nats-";
 
 /// The headers, names and values, in alphabetical order of their names, without those that only told the server how to

@@ -1,14 +1,14 @@
-//! What is known of a task that waits for something outside: kept by agent-runtime, which makes it from decisions, and
-//! looked up by router. Pure.
+//! The registration of a task that waits for something outside: agent-runtime derives it from decisions and keeps it,
+//! router looks it up. Pure.
 //!
-//! Decisions are dealt with in any order and more than once, so what each of them says is merged: the outcome is the
+//! Decisions are processed in any order and more than once, so what each of them says is merged: the outcome is the
 //! same whatever the order.
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::Place;
 
-/// How it is with a task.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -22,28 +22,28 @@ pub enum State {
 /// All that is known of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
-    /// What it waits for, `<source>.<verb>`; empty until the decision that made it was dealt with.
+    /// The trigger that it waits for, `<source>.<verb>`; empty until the decision that made it was processed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub trigger: String,
     pub state: State,
-    /// Where it was decided to be so.
+    /// The place of the decision that set the state.
     pub decided: Place,
 }
 
 impl Registration {
-    /// What both say: the trigger never changes, the state is the one that was decided last.
+    /// Merges two registrations of a task: the trigger never changes, the state is the one that was decided last.
     pub fn and(self, other: Self) -> Self {
         let (earlier, later) = if self.decided <= other.decided { (self, other) } else { (other, self) };
         let trigger = if later.trigger.is_empty() { earlier.trigger } else { later.trigger };
         Self { trigger, ..later }
     }
 
-    /// What the task waits for, if it does.
+    /// Returns the trigger that the task waits for, if it waits.
     pub fn waits_for(&self) -> Option<&str> {
         (self.state == State::Active && !self.trigger.is_empty()).then_some(&*self.trigger)
     }
 
-    /// Whether it may be forgotten once every decision before it was dealt with.
+    /// Returns true if it may be dropped once every decision before it was processed.
     pub fn may_be_forgotten(&self) -> bool {
         self.trigger.is_empty() || self.state == State::Ended
     }

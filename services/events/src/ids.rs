@@ -82,7 +82,7 @@ impl From<Name> for String {
     }
 }
 
-/// Why a text is not a [`Name`].
+/// A text that is not a [`Name`].
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 #[error("expected 1 to 64 of the characters a-z 0-9 _ -, found {0:?}")]
 pub struct NotAName(String);

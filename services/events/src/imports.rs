@@ -16,7 +16,7 @@ use crate::{
     threads,
 };
 
-/// What a document says it is.
+/// The format that a document says it has.
 pub const FORMAT: &str = "kairo.conversation.v1";
 /// Largest request with a document, in bytes.
 pub const DOCUMENT_BYTES: usize = 8 * 1024 * 1024;
@@ -32,19 +32,19 @@ pub const SUMMARY_BYTES: usize = 32 * 1024;
 /// Images, audio and video of one message, and of all of a document.
 pub const PARTS: usize = 64;
 pub const ALL_PARTS: usize = 1_000;
-/// What one message of the log holds of a document, in bytes: well below the payload that a server takes. Never change it:
-/// which part a message of a document is in, and so the ids of parts, rest on it.
+/// Size of a document's part in one message of the log, in bytes: well below the payload that a server takes. Never
+/// change it: the part that a message of a document is in, and so the ids of parts, depend on it.
 const PART_BYTES: usize = 256 * 1024;
-/// What a message, a thread and an image take besides their texts, in bytes.
+/// Overhead of a message, a thread or an image besides its texts, in bytes.
 const AROUND_BYTES: usize = 256;
 
-/// Whose conversation a document becomes, from which all ids follow.
+/// The import of a document for a user of an agent, from which all ids follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
     agent: Name,
     user: Name,
     digest: String,
-    /// What its ids are derived from.
+    /// The namespace from which its ids are derived.
     key: Uuid,
 }
 
@@ -66,7 +66,7 @@ impl Import {
         ids::derived(self.key, &format!("part/{part}"))
     }
 
-    /// What a thread of it is called here, which shows that it is the user's.
+    /// Returns the id of one of its threads in the log, which shows that it is the user's.
     pub fn thread(&self, named: &str) -> String {
         let called = ids::derived(self.key, &format!("thread/{named}"));
         threads::of(self.agent.as_str(), self.user.as_str(), &called.to_string())
@@ -77,8 +77,8 @@ impl Import {
     }
 }
 
-/// What a document becomes in the log. Of its images, audio and video those are kept that are stored here, by their digests; words
-/// stand for the others.
+/// Returns the messages of the log for a document. Its images, audio and video are kept if they are stored here, by
+/// their digests; words stand for the others.
 pub fn parts(import: &Import, document: &ConversationDocument, stored: &BTreeMap<String, Part>) -> Vec<AgentImported> {
     let threads: BTreeMap<&str, ImportedThread> = document
         .threads

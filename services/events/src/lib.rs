@@ -1,5 +1,5 @@
-//! What the log says, and how it is written: for the mind, and for whoever else reads the log. Pure: no IO, no clock, no
-//! chance.
+//! The contents of the log and how they are written: for the mind, and for any other reader of the log. Pure: no IO, no
+//! clock, no chance.
 //!
 //! * [`subjects`]: the map, every subject with its emitter and its consumers; [`partition`] how they are shared out
 //! * [`permissions`]: who may do what on NATS, made from it; [`workers`] where tool workers are spoken to

@@ -14,7 +14,7 @@ use crate::{
 /// Largest body that is read, in bytes: what the server takes by default.
 const MAX_BODY: usize = 1024 * 1024;
 
-/// What is handed out that is no message of a log.
+/// The error for a message that is none of a log, as it lacks the time at which the server stored it.
 #[derive(Debug, thiserror::Error)]
 #[error("stored: expected when the server stored the message")]
 pub struct NotStored;
@@ -31,18 +31,18 @@ pub fn handed_out(stored: Stored<'_>, headers: impl Iterator<Item = (String, Str
     }
 }
 
-/// Whether it was sealed where it is stored and is not here, so that digests of what is stored are none of it.
+/// Returns true if it was sealed where it is stored and is not here, so that digests of what is stored do not fit it.
 pub fn is_opened(message: &LogMessage) -> bool {
     let header = |name: &str| message.headers.get(name).map(String::as_str);
     header(WHOSE).is_some() && header(CONTENT_TYPE) != Some(ContentType::SEALED)
 }
 
-/// Whose words it holds.
+/// Returns the owners of the words in it.
 pub fn whose(message: &LogMessage) -> Whose {
     message.headers.get(WHOSE).map(|whose| Whose::read(whose)).unwrap_or_default()
 }
 
-/// What such a message says.
+/// Reads a message that was handed out.
 ///
 /// # Errors
 /// The outer one where it is no message at all, the inner one where it is one that a newer reader understands, or nobody.
@@ -58,10 +58,10 @@ pub fn understand(message: &LogMessage) -> Result<Result<Record, NotUnderstood>,
     })
 }
 
-/// What digests of the agent's hash chain are made of.
+/// Returns the content that digests of the agent's hash chain are made of.
 ///
 /// # Errors
-/// Where it is no message of a log.
+/// If it is no message of a log.
 pub fn content(message: &LogMessage) -> Result<Content, NotStored> {
     let LogMessage { subject, stored, headers, data, .. } = message;
     let at = stored.as_ref().and_then(time::read).ok_or(NotStored)?;

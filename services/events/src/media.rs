@@ -49,8 +49,8 @@ pub fn known(media_type: &str) -> Option<&'static str> {
     TYPES.into_iter().find(|known| *known == plain)
 }
 
-/// What the bytes say it is; none if that is nothing a part may be. The first ones tell, but of two containers, which are
-/// video where they have a track of it.
+/// Returns the media type that the bytes show; none if no part may have it. The first bytes tell, except in two
+/// containers, which are video if they have a video track.
 pub fn sniff(bytes: &[u8]) -> Option<&'static str> {
     let at = |from: usize, mark: &[u8]| bytes.get(from..from + mark.len()) == Some(mark);
     match bytes {
@@ -72,14 +72,14 @@ pub fn sniff(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether a file of MP4 has a track whose handler is that of video: `hdlr`, a version, flags and a reserved word, `vide`.
-/// It may stand at the end of the file.
+/// Returns true if a file of MP4 has a track with a handler of video: `hdlr`, a version, flags and a reserved word,
+/// `vide`. It may stand at the end of the file.
 fn has_video_handler(bytes: &[u8]) -> bool {
     bytes.windows(16).any(|window| window.starts_with(b"hdlr") && window.ends_with(b"vide"))
 }
 
-/// Whether a file of WebM has a track with a codec for video, whose name follows the element's id and its length. Tracks
-/// stand before what they hold.
+/// Returns true if a file of WebM has a track with a codec for video, whose name follows the element's id and its
+/// length. Tracks stand before what they hold.
 fn has_video_codec(bytes: &[u8]) -> bool {
     let head = bytes.get(..TRACKS_WITHIN).unwrap_or(bytes);
     head.windows(4).any(|window| matches!(window, [0x86, _, b'V', b'_']))
@@ -90,18 +90,18 @@ pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a text is a digest as [`digest`] writes it.
+/// Returns true if a text is a digest as [`digest`] writes it.
 pub fn is_digest(text: &str) -> bool {
     text.len() == DIGEST_CHARS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a text may be the name of a part: of at most [`NAME_BYTES`] bytes, without control characters.
+/// Returns true if a text may be the name of a part: of at most [`NAME_BYTES`] bytes, without control characters.
 pub fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES && !text.chars().any(char::is_control)
 }
 
-/// What a message with these parts is: as its first part, or words where it has none. Video is moving images: the event
-/// format has no word of its own for it.
+/// Returns the modality of a message with these parts: that of its first part, or text if it has none. Video counts as
+/// moving images: the event format has no word of its own for it.
 pub fn modality(parts: &[Part]) -> Modality {
     match parts.first().map(|part| (words::Modality::from(kind(part)), kind(part))) {
         Some((words::Modality::Image, _) | (_, VIDEO)) => Modality::Image,
@@ -110,7 +110,7 @@ pub fn modality(parts: &[Part]) -> Modality {
     }
 }
 
-/// What a state is told to people and models with: `[state] {"door": "open"}`.
+/// Returns the text with the state, as people and models see it: `[state] {"door": "open"}`.
 pub fn with_state(text: &str, state: &str) -> String {
     match (text.is_empty(), state.is_empty()) {
         (_, true) => text.to_owned(),

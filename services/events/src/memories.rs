@@ -1,4 +1,4 @@
-//! Which memory an event is of.
+//! The memory that an event belongs to.
 //!
 //! Steps of one decision that waited for models at once derived the same id for what they wrote, up to builds of epoch 10. Each of
 //! those events is a memory of its own: whoever reads them gives all but the first another id, the same everywhere.

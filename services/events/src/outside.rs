@@ -10,7 +10,7 @@ pub const MOST: usize = 8;
 /// Longest mark, in bytes.
 const BYTES: usize = 200;
 
-/// What brought it in.
+/// The kind of source that brought content in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A mail, by its sender.
@@ -23,7 +23,7 @@ pub enum Kind {
     Worker,
     /// Another system that publishes events, by its name.
     System,
-    /// What a user's client said of where the user is.
+    /// The user's client, for what it said of where the user is.
     Environment,
     /// A document with a conversation that was had elsewhere, by the agent that it names.
     Import,

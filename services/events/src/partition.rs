@@ -4,7 +4,7 @@
 //! so that one replica can read the part of the log that is its own with one filter. How many there are is a property of
 //! the log, decided when it is made. The bus writes the number and takes it away again: nobody else sees it.
 
-/// How many partitions a log has.
+/// The number of partitions of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partitions(u32);
 

@@ -1,4 +1,4 @@
-//! Who may do what on NATS: what each identity publishes and subscribes to, made from the table of subjects.
+//! Permissions on NATS: what each identity publishes and subscribes to, derived from the table of subjects.
 //!
 //! Every service has its own user, so one that is taken over says nothing in another's name. Two more identities are no
 //! services: the one that makes streams, and that of other systems. [`rendered`] is the configuration of nats-server.
@@ -16,15 +16,15 @@ use crate::subjects::{
 };
 use crate::{ids::Name, workers};
 
-/// Where any replica is asked about the actions it works on, and any supervisor about its processes.
+/// Subjects on which any replica is asked about the actions it works on, and any supervisor about its processes.
 const HOLDING: &str = "kairo.live.*.holding.*";
 const CONTROL: &str = "kairo.live.*.control";
-/// Where answers to other accounts go, by way of the server.
+/// Subjects on which the server passes answers to other accounts.
 const ANSWERS_TO_OTHER_ACCOUNTS: &str = "_R_.>";
 /// The account of Kairo, and that of other systems.
 pub const ACCOUNT: &str = "KAIRO";
 pub const OUTSIDE_ACCOUNT: &str = "OUTSIDE";
-/// Where answers to clients come that choose no prefix of their own, such as those of other systems.
+/// Inboxes of clients that choose no prefix of their own, such as those of other systems.
 const USUAL_INBOX: &str = "_INBOX.>";
 
 /// Somebody whom NATS knows by a user of its own.
@@ -37,14 +37,14 @@ pub enum Identity {
     Outside,
 }
 
-/// What an identity may do in one direction. What is allowed and denied is denied, and so is what is neither.
+/// The subjects that an identity may use in one direction. Deny takes precedence over allow, and the default is deny.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     pub allow: Vec<String>,
     pub deny: Vec<String>,
 }
 
-/// What an identity may do.
+/// The permissions of an identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     pub publish: Rules,
@@ -82,7 +82,7 @@ impl Identity {
         format!("PERMISSIONS_{}", self.variable())
     }
 
-    /// What it may do.
+    /// Returns what it may publish and subscribe to.
     pub fn permissions(self) -> Permissions {
         match self {
             Identity::Service(service) => of_service(service),
@@ -96,7 +96,7 @@ impl Identity {
     }
 }
 
-/// What a client's inboxes begin with: a token of its own, so that nobody hears what others are answered.
+/// Returns the prefix of a client's inboxes: a token of its own, so that nobody hears what others are answered.
 pub fn inbox_prefix(name: &str) -> String {
     format!("_INBOX_{name}")
 }
@@ -195,7 +195,7 @@ fn gateway(own: Permissions) -> Permissions {
         .publishes([format!("$O.{OBJECTS_BUCKET}.>"), api("STREAM.PURGE", &objects())])
 }
 
-/// What a service does whose replicas share the log by partitions.
+/// Adds the permissions of a service whose replicas share the log by partitions.
 fn owner_of_partitions(service: Service, own: Permissions) -> Permissions {
     let group = format!("{}.*", service.name());
     own.writes(MEMBERS_BUCKET, &[&group])
@@ -228,7 +228,7 @@ fn subject(route: &Route, service: Service) -> String {
     }
 }
 
-/// What other systems may not say, as Kairo says it of itself: the log would add a partition to it.
+/// Returns the subjects that other systems may not publish on, as Kairo announces there: the log would add a partition.
 fn announcements() -> impl Iterator<Item = String> {
     let verbs = TABLE.iter().filter(|route| route.noun == "system").map(Route::filter);
     verbs.chain(Service::ALL.map(|service| format!("kairo.system.{}.*", service.name())))
@@ -340,7 +340,7 @@ impl Permissions {
     }
 }
 
-/// What the worker of this name may do: speak to tool-runner of its own tools, and nothing else.
+/// Returns the permissions of the worker of this name: it speaks to tool-runner of its own tools, and nothing else.
 pub fn of_worker(worker: &Name) -> Permissions {
     let own = |subjects: &[&str]| {
         let own = subjects.iter().map(|subject| subject.replacen('*', worker.as_str(), 1));
@@ -354,7 +354,7 @@ pub fn of_worker(worker: &Name) -> Permissions {
     ]))
 }
 
-/// What a worker may do as a part of nats-server's configuration: the permissions of its user. It answers calls, each once,
+/// Renders the permissions of a worker's user for nats-server's configuration. A worker may answer calls, each once,
 /// wherever tool-runner waits for that: rather than on all inboxes of tool-runner, where it could speak for others.
 pub fn rendered_of_worker(worker: &Name) -> String {
     let Permissions { publish, subscribe } = of_worker(worker);

@@ -20,11 +20,11 @@ use crate::{
     sealing::{self, Key, SealingError},
 };
 
-/// What several users have in common, such as an answer of a model that was shown what is theirs, is the agent's own, under this and
-/// its name: no user is called like that.
+/// Prefix of an agent's name as an owner: what several users have in common, such as an answer of a model that was
+/// shown content of each, is the agent's own. No user has such a name.
 const AGENT: &str = "agent:";
 
-/// Whose the personal values of a message are.
+/// The owners of the personal values in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Whose {
     /// They are nobody's, such as what other systems say, and stay readable.
@@ -43,7 +43,7 @@ pub struct DataKey {
     pub key: Key,
 }
 
-/// What is known of a data key with which something was sealed.
+/// The state of a data key with which something was sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     Key(Key),
@@ -51,7 +51,7 @@ pub enum Known {
     Destroyed,
 }
 
-/// Why what is sealed cannot be opened.
+/// The reason that sealed content cannot be opened.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum NotOpened {
     /// The message itself cannot be read.
@@ -66,12 +66,12 @@ pub enum NotOpened {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
     pub body: Body,
-    /// Whose content is no longer there.
+    /// The users whose content is no longer there.
     pub forgotten: BTreeSet<String>,
 }
 
 impl Whose {
-    /// Whose a message is that says so itself. Whoever publishes another one knows it.
+    /// Returns the owner of a message that names its owner itself. For any other message, its publisher knows it.
     pub fn of(body: &Body) -> Self {
         let user = match body.about() {
             About::User(User::Message(it)) => &it.user,
@@ -100,7 +100,7 @@ impl Whose {
         Self::user(user)
     }
 
-    /// What several of an agent's users have in common.
+    /// Returns the owner of what several of an agent's users have in common.
     pub fn of_agent(agent: &str) -> String {
         format!("{AGENT}{agent}")
     }
@@ -135,7 +135,7 @@ impl Whose {
         }
     }
 
-    /// What a header says.
+    /// Reads the value of a header.
     pub fn read(text: &str) -> Self {
         let user = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         match text.contains(',') {
@@ -144,7 +144,7 @@ impl Whose {
         }
     }
 
-    /// Whose a part is; none where it is nobody's.
+    /// Returns the owner of a part; none if it is nobody's.
     pub fn of_part(&self, at: usize) -> Option<&str> {
         match self {
             Self::Nobodys => None,
@@ -207,10 +207,10 @@ pub fn seal(
     Ok(Some(sealed.encode_to_vec()))
 }
 
-/// Who has what in a message as it is stored, with which of their data keys.
+/// Returns the users who have sealed content in a stored message, each with the generation of the data key.
 ///
 /// # Errors
-/// Where it is none that is sealed.
+/// If it is no sealed message.
 pub fn sealed_for(payload: &[u8]) -> Result<Vec<(String, u32)>, UnreadableBody> {
     let sealed = read(payload)?.sealed;
     Ok(sealed.into_iter().map(|sealed| (sealed.user, sealed.generation)).collect())
@@ -251,7 +251,7 @@ fn read(payload: &[u8]) -> Result<SealedBody, UnreadableBody> {
     SealedBody::decode(payload).map_err(malformed)
 }
 
-/// Where it stands: the same content is sealed as the same bytes there, and as others anywhere else.
+/// Returns the place to seal for: there, the same content is sealed as the same bytes, and elsewhere as others.
 fn place(id: Uuid, user: &str, generation: u32) -> Uuid {
     ids::named("personal", &[&id.to_string(), user, &generation.to_string()])
 }

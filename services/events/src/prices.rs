@@ -1,4 +1,4 @@
-//! What models cost: prices as they are configured, and exact sums. Pure.
+//! Prices of models as they are configured, and exact sums of costs. Pure.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Prices by model: its name, or the beginning of names followed by `*`.
 pub type Prices = BTreeMap<String, Price>;
 
-/// What a model's tokens cost, in units of the currency for a million of them.
+/// The price of a model's tokens, in units of the currency for a million of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -19,7 +19,7 @@ pub struct Price {
     pub cached: Option<Amount>,
 }
 
-/// What a call of a model took.
+/// The tokens that a call of a model took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub input_tokens: u64,
@@ -35,12 +35,12 @@ pub struct Amount(u64);
 /// Decimal places of an amount, and of a cost: prices are those of a million tokens.
 const PLACES: usize = 6;
 const COST_PLACES: usize = 2 * PLACES;
-/// How an amount is described to people.
+/// The form of an amount, in words for people.
 const AMOUNT: &str = "a decimal number from 0 to 1000000, with at most 6 decimal places";
 /// Highest price.
 const MOST: u64 = 1_000_000;
 
-/// What tokens cost, in millionths of millionths of the currency's unit.
+/// The cost of tokens, in millionths of millionths of the currency's unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost(u128);
 
@@ -57,7 +57,7 @@ impl Amount {
 }
 
 impl Price {
-    /// What a model that is called so costs: the price of the name itself, else that of its longest beginning.
+    /// Returns the price of the model of this name: that of the name itself, else that of its longest prefix.
     pub fn of(prices: &Prices, model: &str) -> Option<Self> {
         let begins = |pattern: &str| pattern.strip_suffix('*').is_some_and(|beginning| model.starts_with(beginning));
         let longest = || prices.iter().filter(|(pattern, _)| begins(pattern)).max_by_key(|(pattern, _)| pattern.len());
@@ -79,7 +79,7 @@ impl Price {
         self.cost_of(Usage { input_tokens, cached_tokens: 0, output_tokens })
     }
 
-    /// What so much costs, with what came from a cache at its own price.
+    /// Returns the cost of these tokens, with those from a cache at their own price.
     pub fn cost_of(self, usage: Usage) -> Cost {
         let Usage { input_tokens, cached_tokens, output_tokens } = usage;
         let cached_tokens = cached_tokens.min(input_tokens);
@@ -113,13 +113,13 @@ impl Cost {
         u64::try_from(self.0).unwrap_or(u64::MAX)
     }
 
-    /// What is so many units.
+    /// Builds a cost of so many millionths of millionths of the currency's unit.
     pub const fn of_units(units: u64) -> Self {
         Self(units as u128)
     }
 }
 
-/// What may be spent, as it is written in a profile, in units of [`Cost`]; none where it says nothing.
+/// Reads the amount that may be spent, as a profile writes it, in units of [`Cost`]; none if the text is no amount.
 pub fn spendable(text: &str) -> Option<u64> {
     text.parse().ok().map(|amount: Amount| amount.cost().units())
 }

@@ -1,22 +1,22 @@
-//! Who entered an event: CloudEvents' Auth Context extension
+//! The principal that entered an event: CloudEvents' Auth Context extension
 //! (<https://github.com/cloudevents/spec/blob/main/cloudevents/extensions/authcontext.md>).
 //!
-//! The gateway says it of everything that it writes for somebody, by what it knows of them and never by what they say of
-//! themselves. The router hands it on with what it delivers.
+//! The gateway sets it on everything that it writes for somebody, by what it knows of them and never by what they
+//! claim. The router passes it on with what it delivers.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What whoever brings an API key is known by.
+/// Kind of a principal that brings an API key.
 const API_KEY: &str = "api_key";
 
 /// Whoever an event was entered by, as the gateway knew them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
-    /// What they were known by: `api_key`, `app_user`, `unauthenticated`, or what a newer build says.
+    /// The kind of principal: `api_key`, `app_user`, `unauthenticated`, or what a newer build says.
     pub kind: String,
-    /// Which of that kind; empty for none.
+    /// The id within that kind; empty for none.
     pub id: String,
 }
 
@@ -26,7 +26,7 @@ impl Principal {
         Self::new(API_KEY, id)
     }
 
-    /// Whether it is whoever has an API key.
+    /// Returns true if the principal has an API key.
     pub fn is_api_key(&self) -> bool {
         self.kind == API_KEY
     }

@@ -1,4 +1,5 @@
-//! What stands in the log: an envelope and a body at a sequence. Pure; messages as the bus brings them are in `kairo-core`.
+//! A record of the log: an envelope and a body at a sequence. Pure; messages as the bus brings them are in
+//! `kairo-core`.
 
 use jiff::Timestamp;
 use kairo_proto::{Body, Unreadable as UnreadableBody};
@@ -22,12 +23,12 @@ pub struct Record {
     pub body: Body,
 }
 
-/// Where in the log something was decided: later places know what was decided at earlier ones.
+/// The place in the log of a decided event: later places know what was decided at earlier ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The sequence of the decision.
     pub sequence: u64,
-    /// Which of its events, counted from 0.
+    /// The event within the decision, counted from 0.
     pub position: usize,
 }
 
@@ -42,7 +43,7 @@ pub struct Stored<'m> {
     pub at: Timestamp,
 }
 
-/// Why a message is not a record. The text goes into dead letters.
+/// The reason a message is not a record. The text goes into dead letters.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum Unreadable {
     #[error(transparent)]
@@ -105,8 +106,8 @@ impl Record {
     }
 }
 
-/// Why a message of this subject, stored under this partition, is not where it belongs: whoever published it wrote
-/// another partition than its owner's, or none. What is wrong with its subject apart from that is for others to say.
+/// Returns the error for a message of this subject that is stored under the wrong partition: its publisher wrote
+/// another partition than its owner's, or none. Other faults of the subject are for others to report.
 pub fn misplaced(subject: &str, found: Option<u32>, partitions: Partitions) -> Option<Unreadable> {
     let mut tokens = subject.strip_prefix("kairo.")?.split('.').skip(1);
     let (Some(owner), Some(_), None) = (tokens.next(), tokens.next(), tokens.next()) else { return None };

@@ -1,4 +1,4 @@
-//! How much a JSON Schema is when all that it refers to is written out.
+//! The size of a JSON Schema with all its references written out.
 //!
 //! Schemas come from whoever offers a tool. A short one can refer to itself in ways that take a validator longer than
 //! anybody waits, so it is measured before it is compiled.
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Values of a schema when all that it refers to is written out.
 pub const MAX_VALUES: usize = 20_000;
-/// How deep it may be nested then.
+/// Deepest nesting of such a schema.
 pub const MAX_DEPTH: usize = 64;
 
 /// The size of a schema that can be measured.
@@ -23,12 +23,12 @@ pub struct Extent {
     pub returns: usize,
 }
 
-/// Why a schema is not measured.
+/// The reason a schema is not measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Immense {
     Values,
     Depth,
-    /// What it refers to is no place within it.
+    /// A reference to something outside the schema.
     Elsewhere(String),
     /// A keyword that changes what references mean.
     Moving(&'static str),
@@ -63,7 +63,7 @@ pub fn pointed_at<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     root.pointer(&pointer)
 }
 
-/// What a value in a schema is.
+/// The kind of a value in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Schema,
@@ -88,7 +88,7 @@ impl Part {
 
 struct Measuring<'s> {
     root: &'s Value,
-    /// What is being written out.
+    /// The values that are being written out.
     open: Vec<&'s Value>,
     extent: Extent,
 }

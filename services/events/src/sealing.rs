@@ -24,7 +24,7 @@ const NONCE_BYTES: usize = 12;
 /// A key.
 pub type Key = [u8; KEY_BYTES];
 
-/// Why a text was not sealed, or not opened.
+/// The reason a text was not sealed, or not opened.
 #[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
 pub enum SealingError {
     #[error("expected 32 bytes as 64 hexadecimal digits or as base64")]
@@ -44,7 +44,7 @@ pub fn seal(key: &Key, id: Uuid, name: &str, secret: &str) -> Result<Vec<u8>, Se
     seal_at(key, ids::named("sealed", &[&id.to_string(), name]), secret.as_bytes())
 }
 
-/// What was sealed for the memory `id` under this name.
+/// Opens what was sealed for the memory `id` under this name.
 ///
 /// # Errors
 /// When it was sealed with another key or for another place, or was changed since.
@@ -65,7 +65,7 @@ pub fn seal_at(key: &Key, place: Uuid, bytes: &[u8]) -> Result<Vec<u8>, SealingE
     Ok([nonce.as_slice(), &sealed].concat())
 }
 
-/// What was sealed for this place.
+/// Opens what was sealed for this place.
 ///
 /// # Errors
 /// When it was sealed with another key or for another place, or was changed since.

@@ -44,7 +44,7 @@ impl Service {
     }
 }
 
-/// Where messages of a subject are kept.
+/// The stream that keeps messages of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
     /// `KAIRO_EVENTS`: the log.
@@ -61,13 +61,13 @@ pub const EVENTS_STREAM: &str = "KAIRO_EVENTS";
 pub const DLQ_STREAM: &str = "KAIRO_DLQ";
 /// Timers that are set, and those that went off, until the log has them.
 pub const TIMERS_STREAM: &str = "KAIRO_TIMERS";
-/// Which tasks wait for what happens outside. Made from the log, so not a fact in itself.
+/// Tasks that wait for what happens outside. Made from the log, so not a fact in itself.
 pub const HOOKS_BUCKET: &str = "KAIRO_HOOKS";
 /// The stream behind that bucket.
 pub const HOOKS_STREAM: &str = "KV_KAIRO_HOOKS";
 /// Snapshots of agents, and the checkpoints of partitions that rest on them: deletable at any time, all together.
 pub const SNAPSHOTS_BUCKET: &str = "KAIRO_SNAPSHOTS";
-/// Which replicas are there, and which partitions they own: no facts, so not in the log, and in memory only.
+/// The replicas that are up, and the partitions they own: no facts, so not in the log, and in memory only.
 pub const MEMBERS_BUCKET: &str = "KAIRO_MEMBERS";
 pub const OWNERS_BUCKET: &str = "KAIRO_OWNERS";
 /// Agents with more inputs waiting than they take on, as long as that is so: no facts, so not in the log.
@@ -76,9 +76,9 @@ pub const CONGESTION_BUCKET: &str = "KAIRO_CONGESTION";
 pub const KEYS_BUCKET: &str = "KAIRO_KEYS";
 /// Data keys of users and agents, wrapped by the master key: what is sealed in the log goes when they go, so not in the log.
 pub const DATA_KEYS_BUCKET: &str = "KAIRO_DATA_KEYS";
-/// What stands for an API key in one URL, hashed, for a moment.
+/// Short-lived tickets, hashed: each stands for an API key in one URL.
 pub const TICKETS_BUCKET: &str = "KAIRO_TICKETS";
-/// What people granted tool-runner at MCP servers, sealed under the master key: no facts of agents, so not in the log.
+/// Grants of people to tool-runner at MCP servers, sealed under the master key: no facts of agents, so not in the log.
 pub const SIGN_INS_BUCKET: &str = "KAIRO_SIGN_INS";
 /// Images and audio of messages, by the digest of their bytes; events only name them.
 pub const OBJECTS_BUCKET: &str = "KAIRO_OBJECTS";
@@ -98,28 +98,28 @@ pub const STREAMS: [&str; 13] = [
     "KV_KAIRO_SIGN_INS",
     "OBJ_KAIRO_OBJECTS",
 ];
-/// Where every replica answers who is there (core NATS request with many replies).
+/// Subject on which every replica answers that it is there (core NATS request with many replies).
 pub const STATUS_PING: &str = "kairo.live.status.ping";
 
-/// Where other systems say what happens in them, as `kairo.system.<source>.<verb>`, beside Kairo's own announcements.
+/// Subjects of events in other systems, `kairo.system.<source>.<verb>`, beside Kairo's own announcements.
 pub const OUTSIDE_EVENTS: &str = "kairo.system.>";
 
-/// Where gateways take what other systems publish, as `kairo.entrance.<source>.<verb>`. Nobody stores it.
+/// Subjects on which gateways take events of other systems, `kairo.entrance.<source>.<verb>`. Nobody stores them.
 pub const ENTRANCE: &str = "kairo.entrance.*.*";
 
-/// Where another system's event stands in the log, that was taken in on this subject; none for any other.
+/// Returns the subject in the log of another system's event that came in on this one; none for any other subject.
 pub fn entered(subject: &str) -> Option<String> {
     Some(format!("kairo.system.{}", subject.strip_prefix("kairo.entrance.")?))
 }
 
-/// Whether this is a subject of Kairo's own announcements, such as catalogues, rather than of other systems.
+/// Returns true if this is a subject of Kairo's own announcements, such as catalogues, rather than of other systems.
 pub fn is_announcement(subject: &str) -> bool {
     let tokens: Vec<&str> = subject.split('.').collect();
     let ["kairo", "system", _, verb] = tokens[..] else { return false };
     TABLE.iter().any(|route| route.noun == "system" && route.verb == verb)
 }
 
-/// Where another system says what is named `<source>.<verb>`.
+/// Returns the subject of another system's event `<source>.<verb>`.
 pub fn outside_of(trigger: &str) -> String {
     format!("kairo.system.{trigger}")
 }
@@ -131,7 +131,7 @@ pub fn outside(subject: &str) -> Option<String> {
     (!is_announcement(subject)).then(|| format!("{source}.{verb}"))
 }
 
-/// Where the timer of a task's occurrence is set.
+/// Returns the subject that sets the timer of a task's occurrence.
 pub fn timer_of(task: Uuid, occurrence: u64) -> String {
     format!("kairo.timer.set.{task}.{occurrence}")
 }
@@ -141,30 +141,30 @@ pub fn timers_of(task: Uuid) -> String {
     format!("kairo.timer.set.{task}.*")
 }
 
-/// Where any supervisor may be asked to stop a process (core NATS requests, one of them answers).
+/// Subject on which any supervisor is asked to stop a process (core NATS requests, one of them answers).
 pub const SUPERVISORS_CONTROL: &str = "kairo.live.process-supervisor.control";
 
-/// Where the supervisor that is this replica answers about the processes it runs (core NATS requests).
+/// Returns the subject on which this replica of the supervisor answers about its processes (core NATS requests).
 pub fn control_of(instance: &str) -> String {
     format!("kairo.live.{instance}.control")
 }
 
-/// Where any tool-runner is asked to sign in at an MCP server (core NATS requests, one of them answers).
+/// Subject on which any tool-runner is asked to sign in at an MCP server (core NATS requests, one of them answers).
 pub const MCP_SIGN_IN: &str = "kairo.live.tool-runner.sign-in";
 
-/// Where every tool-runner is asked what MCP servers ask users, and told their answers (core NATS requests).
+/// Subject of requests to every tool-runner for the questions of MCP servers to users, and for the answers (core NATS).
 pub const QUESTIONS: &str = "kairo.live.tool-runner.questions";
 
-/// Where it is asked what is being said live of an agent, of any; [`tail_of`] names one.
+/// Subjects of requests for the live output of any agent; [`tail_of`] names one.
 pub const TAILS: &str = "kairo.live.*.tail";
 
-/// Where all supervisors are asked for what an agent's processes wrote so far, and agent-runtime for what its models did (core NATS
-/// request with many replies).
+/// Returns the subject on which all supervisors are asked for the output of an agent's processes so far, and
+/// agent-runtime for that of its models (core NATS request with many replies).
 pub fn tail_of(agent: &Name) -> String {
     format!("kairo.live.{agent}.tail")
 }
 
-/// Who publishes on a subject: never more than one.
+/// The publisher on a subject: never more than one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emitter {
     Only(Service),
@@ -187,7 +187,7 @@ pub struct Route {
     /// The types that may stand here.
     pub types: &'static [&'static str],
     pub consumers: &'static [Consumer],
-    /// What a message here says, for the documents.
+    /// The meaning of a message here, for the documents.
     pub says: &'static str,
 }
 
@@ -197,13 +197,13 @@ impl Route {
         format!("kairo.{}.{owner}.{}", self.noun, self.verb)
     }
 
-    /// Whether this is its subject, whoever the owner is.
+    /// Returns true if this is the route of the subject, whoever the owner is.
     pub fn is(&self, subject: &str) -> bool {
         let mut tokens = subject.split('.').skip(1);
         tokens.next() == Some(self.noun) && tokens.nth(1) == Some(self.verb)
     }
 
-    /// Whether the gateway writes here for somebody, or the router delivers what it wrote.
+    /// Returns true if the gateway writes here for somebody, or the router delivers what it wrote.
     pub fn is_entered(&self) -> bool {
         matches!(self.emitter, Only(Service::Gateway | Service::Router))
     }
@@ -371,7 +371,7 @@ pub const EVENTS_SUBJECTS: [&str; 7] = [
 /// The subjects `KAIRO_TIMERS` takes: where timers are set, and where they say that a task is due.
 pub const TIMERS_SUBJECTS: [&str; 2] = ["kairo.timer.>", "kairo.task.*.due.*"];
 
-/// What other systems publish, which know of no partitions: the log adds theirs.
+/// Subjects of other systems, which know of no partitions: the log adds theirs.
 pub const WITHOUT_PARTITION: &str = "kairo.system.*.*";
 
 /// All that concerns one agent, as it is stored.
@@ -393,12 +393,12 @@ pub fn part_of(agent: &Name) -> Vec<String> {
     subjects_of(agent).into_iter().chain(announced).collect()
 }
 
-/// Whether it is one of [`subjects_of`].
+/// Returns true if it is one of [`subjects_of`].
 pub fn is_of_agents(route: &Route) -> bool {
     route.store == Store::Events && is_noun_of_agents(route.noun)
 }
 
-/// Whether subjects of the log with this noun are about agents.
+/// Returns true if subjects of the log with this noun are about agents.
 pub fn is_noun_of_agents(noun: &str) -> bool {
     !matches!(noun, "user" | "system")
 }

@@ -1,6 +1,6 @@
-//! What a next version of Kairo might bring, so that upgrades can be tried between builds that differ although nobody has
-//! written the next one yet: from one more epoch on, messages that agents are told have a new version of their type, and
-//! decisions take newer readers.
+//! A stand-in for the next version of Kairo, so that upgrades can be tried between builds that differ although nobody
+//! has written the next one yet: from one more epoch on, messages that agents are told have a new version of their
+//! type, and decisions take newer readers.
 //!
 //! Only with the feature `synthetic`, which no release has; without it everything here says that nothing is new.
 

@@ -32,13 +32,13 @@ pub fn begun(agent: &str, user: &str, turn: Uuid) -> String {
     of(agent, user, &ids::derived(turn, "thread").to_string())
 }
 
-/// What the user called the thread with this id; none for an id that does not show it.
+/// Returns the name that the user gave the thread with this id; none for an id that does not show it.
 pub fn called<'i>(agent: &str, user: &str, id: &'i str) -> Option<&'i str> {
     let (called, found) = id.rsplit_once('-')?;
     (found == digest(&["thread-of", agent, user, called])).then_some(called)
 }
 
-/// Whether an id shows that the thread is this user's.
+/// Returns true if an id shows that the thread is this user's.
 pub fn is_theirs(agent: &str, user: &str, id: &str) -> bool {
     id == only(agent, user) || called(agent, user, id).is_some()
 }

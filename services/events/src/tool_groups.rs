@@ -3,7 +3,7 @@
 //! The group of a tool follows from its name. An MCP server, a worker or a document of OpenAPI has the first segment of its
 //! tools' names for itself, so its tools are a group. Kairo's own tools are grouped by what they are about.
 
-/// What stands before the name of a group where a profile lists tools: `group:mail`.
+/// Prefix of a group's name where a profile lists tools: `group:mail`.
 pub const PREFIX: &str = "group:";
 
 /// Groups of Kairo's own tools, by name or by its first segment; the first that fits counts.

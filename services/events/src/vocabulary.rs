@@ -1,12 +1,12 @@
-//! Which version of readers a message takes, and which messages may be written.
+//! The version of readers that a message takes, and the messages that may be written.
 //!
 //! Versions of readers count what the log can say: a new type of event, a new event of decisions, a new field that
 //! changes what a message means. A build reads everything up to [`READER`]. What of it may be written is the **epoch**, a
 //! fact in the log: it is raised when all who are there read that far.
 //!
-//! Who writes a message says which version it takes where that is more than the first ([`of`], [`READER_HEADER`]). Who acts
-//! on messages and meets one that takes more than it has ([`newer`]) leaves it to those that have it, and passes over
-//! nothing. Who merely looks on shows what it knows.
+//! A writer states the version that a message takes if it is above the first ([`of`], [`READER_HEADER`]). A replica
+//! that acts on messages and meets one above its own version ([`newer`]) leaves it to newer replicas, and skips
+//! nothing. A reader that only shows messages shows what it knows.
 
 use kairo_proto::{
     Body, READERS, Unreadable as UnreadableBody,
@@ -59,7 +59,7 @@ pub const CARRYING: u32 = 9;
 /// From this epoch on decisions say how each answer of a model ended and keep what its server wants back, and messages carry what
 /// chat clients send beside the words.
 pub const ANSWERS: u32 = 10;
-/// What is written from each epoch on that was not before, in words for operators.
+/// The features that each epoch enables, in words for operators.
 const ENABLED: [(u32, &str); 9] = [
     (2, "model calls that were given up stand in decisions"),
     (3, "hooks are shared, ids of threads say whose they are, and calls name where consent was asked for"),
@@ -80,19 +80,20 @@ const ENABLED: [(u32, &str); 9] = [
          instructions, history and tools of their own",
     ),
 ];
-/// What this version reads, and writes in an epoch that allows it: the newest version that something in the contract is said to
-/// take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say whose they are, hooks that
-/// are shared, and where calls with consent were asked for; version 4 agents that work in the background, version 5 those with
-/// missions and teams, version 6 bounds of their sessions, goals and reviews, inner state, submodules, that users go on with the
-/// agent that they named, agents that are composed of others, environments, and conversations that were had elsewhere; version 7 hash
-/// chains, version 8 content that is sealed, version 9 messages that are carried forward, version 10 how answers ended and what chat
-/// clients send.
+/// The newest version that this release reads, and writes in an epoch that allows it: the newest that something in the
+/// contract is said to take, or a rule. Version 2 knows model calls that were given up, version 3 threads whose ids say
+/// whose they are, hooks that are shared, and where calls with consent were asked for; version 4 agents that work in
+/// the background, version 5 those with missions and teams, version 6 bounds of their sessions, goals and reviews,
+/// inner state, submodules, users who go on with the agent that they named, agents that are composed of others,
+/// environments, and imported conversations; version 7 hash chains, version 8 content that is sealed, version 9
+/// messages that are carried forward, version 10 how answers ended and what chat clients send.
 pub const RELEASED: u32 = if kairo_proto::READER > ANSWERS { kairo_proto::READER } else { ANSWERS };
-/// What this build reads, and writes: the same, but for the feature `synthetic` ([`crate::synthetic`]).
+/// The newest version that this build reads and writes: the same, but for the feature `synthetic`
+/// ([`crate::synthetic`]).
 pub const READER: u32 = if cfg!(feature = "synthetic") { RELEASED + 1 } else { RELEASED };
-/// What every build reads. A log that says nothing of epochs is in this one.
+/// The version that every build reads. A log that says nothing of epochs is in this one.
 pub const FIRST: u32 = 1;
-/// What a message takes to be understood; where it is missing, every reader does.
+/// The header with the version of readers that a message takes; without it, every reader understands the message.
 pub const READER_HEADER: &str = "ce-reader";
 
 /// A message that takes a newer reader than this build is.
@@ -103,7 +104,7 @@ pub struct Newer {
     pub why: String,
 }
 
-/// Why a message cannot be acted on.
+/// The reason a message cannot be acted on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotUnderstood {
     /// A newer replica can: it is left to it.
@@ -225,7 +226,7 @@ pub fn of_decision(decision: &AgentDecision) -> u32 {
     events.map(|event| of_type(event.type_name())).fold(fields, u32::max)
 }
 
-/// Whether it says how an answer ended, or keeps what a model server wants back with calls.
+/// Returns true if it says how an answer ended, or keeps what a model server wants back with calls.
 fn has_answers(decision: &AgentDecision) -> bool {
     let is_marked = |completion: &Completion| {
         let mut calls = completion.tool_calls.iter();
@@ -267,13 +268,13 @@ fn has_answers(decision: &AgentDecision) -> bool {
     decision.completions.iter().any(is_marked) || events.any(is_new) || has_unknown_cost(decision)
 }
 
-/// Whether it says of some of what it took that the price is not known, or what calls cost that were given up.
+/// Returns true if it has tokens without a known price, or costs of calls that were given up.
 fn has_unknown_cost(decision: &AgentDecision) -> bool {
     let AgentDecision { unpriced_tokens, given_up_cost, given_up_unpriced_tokens, .. } = decision;
     [unpriced_tokens, given_up_cost, given_up_unpriced_tokens].into_iter().any(|number| *number > 0)
 }
 
-/// Whether only agents that are composed of others ask for it.
+/// Returns true if only agents that are composed of others ask for it.
 fn is_of_composites(kind: &RequestKind) -> bool {
     match kind {
         RequestKind::Call | RequestKind::Think => true,
@@ -287,7 +288,7 @@ fn of_type(type_name: &str) -> u32 {
     READERS.iter().find(|(known, _)| *known == type_name).map_or(FIRST, |(_, reader)| *reader)
 }
 
-/// What raising the epoch to [`READER`] would enable in a log that is in this one.
+/// Returns the features that raising the epoch from this one to [`READER`] would enable.
 pub fn enabled(epoch: u32) -> impl Iterator<Item = (u32, &'static str)> {
     let synthetic = (READER > RELEASED).then_some((READER, "what a next version might bring, to try upgrades"));
     ENABLED.into_iter().chain(synthetic).filter(move |(from, _)| *from > epoch)
@@ -300,7 +301,7 @@ pub fn behind<'r>(epoch: u32, replicas: impl IntoIterator<Item = (&'r str, u32)>
     replicas.into_iter().filter_map(reads_less).collect()
 }
 
-/// Whether a message takes a newer reader, seeing what came of reading it.
+/// Returns the error for a message that takes a newer reader, if it does, given the result of reading it.
 pub fn newer<'h>(
     subject: &str,
     header: impl Fn(&'static str) -> Option<&'h str>,
@@ -336,7 +337,7 @@ fn newer_decision(decision: &AgentDecision) -> Option<Newer> {
     Some(Newer { reader: READER + 1, why })
 }
 
-/// Whether what it holds was left out when it was read: every event that is written holds something.
+/// Returns true if the content was dropped on reading: every event that is written holds something.
 fn is_unknown(event: &DecidedEvent) -> bool {
     if let Some(Event::Action(action)) = &event.event {
         return action.action.is_none();
@@ -344,8 +345,8 @@ fn is_unknown(event: &DecidedEvent) -> bool {
     event.event.is_none()
 }
 
-/// Whether an unknown type is one that a service of a newer build writes: its name is that of the subject, with a version,
-/// as those of all types are. Whatever else is unknown, nobody will ever know.
+/// Returns true if an unknown type is one that a service of a newer build writes: its name is that of the subject, with
+/// a version, like those of all types. Any other unknown type will never be known.
 fn is_of_kairo(subject: &str, type_name: &str, source: Option<&str>) -> bool {
     let tokens: Vec<&str> = subject.split('.').collect();
     let ["kairo", noun, owner, verb] = tokens[..] else { return false };
@@ -374,7 +375,7 @@ mod tests {
     const DECISION: &str = "kairo.agent.ann.decision";
     const DEFINED: &str = "kairo.agent.ann.defined";
 
-    /// What becomes of a message with these headers changed; an empty value takes one away.
+    /// Reads a message with these headers changed; an empty value removes one.
     fn read(subject: &str, body: &Body, changed: &[(&'static str, &str)]) -> Option<Newer> {
         let id = uuid::Uuid::from_u128(1);
         let entering = Envelope::entering(id, Service::AgentRuntime, Origin::Internal, Timestamp::UNIX_EPOCH);

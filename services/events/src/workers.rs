@@ -1,4 +1,4 @@
-//! Where tool-runner and tool workers speak to each other: core NATS, in JSON, on subjects that no stream takes.
+//! The subjects between tool-runner and tool workers: core NATS, in JSON, on subjects that no stream takes.
 //!
 //! A worker is a process of somebody else's that carries out tools. It never writes to the log.
 
@@ -6,17 +6,17 @@ use uuid::Uuid;
 
 use crate::ids::Name;
 
-/// What workers publish, as a pattern for the announcements of all of them.
+/// Subjects of the announcements of all workers.
 pub const ANNOUNCEMENTS: &str = "kairo.worker.*.announce";
-/// What they say of calls that they carry out.
+/// Subjects of what workers report of calls that they carry out.
 pub const SAYINGS: &str = "kairo.worker.*.said.*";
-/// What tool-runner publishes: that it is there, what it thinks of announcements, calls, and what concerns a call.
+/// Subjects of tool-runner: that it is there, what it thinks of announcements, calls, and what concerns a call.
 pub const HELLOS: &str = "kairo.worker.*.hello";
 pub const VERDICTS: &str = "kairo.worker.*.announced.*";
 pub const CALLS: &str = "kairo.worker.*.call.*";
 pub const ORDERS: &str = "kairo.worker.*.action.*";
 
-/// Where a worker says what tools it has.
+/// Returns the subject on which a worker announces its tools.
 pub fn announce(worker: &Name) -> String {
     format!("kairo.worker.{worker}.announce")
 }
@@ -27,27 +27,27 @@ pub fn announcing(subject: &str) -> Option<Name> {
     Name::parse(worker).ok()
 }
 
-/// Where all replicas of a worker are asked to announce themselves.
+/// Returns the subject on which all replicas of a worker are asked to announce themselves.
 pub fn hello(worker: &Name) -> String {
     format!("kairo.worker.{worker}.hello")
 }
 
-/// Where a replica of a worker is told what became of its announcement.
+/// Returns the subject on which a replica of a worker is told the verdict on its announcement.
 pub fn announced(worker: &Name, instance: &Name) -> String {
     format!("kairo.worker.{worker}.announced.{instance}")
 }
 
-/// Where a tool is called: the replicas that have it share a queue group.
+/// Returns the subject of calls of a tool: the replicas that have it share a queue group.
 pub fn call(worker: &Name, tool: &str) -> String {
     format!("kairo.worker.{worker}.call.{tool}")
 }
 
-/// Where whoever works on an action is told something about it.
+/// Returns the subject on which the replica that works on an action is told something about it.
 pub fn action(worker: &Name, action: Uuid) -> String {
     format!("kairo.worker.{worker}.action.{action}")
 }
 
-/// Where whoever works on an action says how far it is and how it ended.
+/// Returns the subject on which the replica that works on an action reports its progress and its end.
 pub fn said(worker: &Name, action: Uuid) -> String {
     format!("kairo.worker.{worker}.said.{action}")
 }

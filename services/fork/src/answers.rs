@@ -1,4 +1,4 @@
-//! Who answers for models in a fork: the log, to what it has an answer to, else a model, if there is one and it may be asked.
+//! The answers of models in a fork: the log's, if it has one, else a model's, if there is one and it may be asked.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,9 +15,10 @@ use crate::{Answer, Told};
 
 const NO_MODEL: &str = "the log has no answer to this, and no model is configured: name a configuration with --config";
 
-/// Who is asked what the log has no answer to.
+/// Answers requests that the log has no answer to.
 pub trait Asks: Send + Sync {
-    /// What a model answers, as [`Answers::complete`] does; or why none is asked, such as that the budget does not suffice.
+    /// Returns a model's answer, as [`Answers::complete`] does; or the reason for which none is asked, such as that
+    /// the budget does not suffice.
     fn ask<'a>(
         &'a self,
         request: &'a ModelRequest,

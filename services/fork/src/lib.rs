@@ -60,32 +60,32 @@ use self::{answers::Remembering, mocks::Mocks, others::Others, services::Running
 
 /// Largest message that is read, in bytes.
 const MAX_BODY: usize = 1024 * 1024;
-/// How long services may take to stop.
+/// Longest time that services may take to stop.
 const STOPPING: Duration = Duration::from_secs(5);
 
-/// What becomes of what was in flight at the cut.
+/// The fate of actions that were in flight at the cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// What the log says became of it, where it does.
+    /// The end that the log has of them behind the cut; those without one are lost.
     Recorded,
     Lost,
 }
 
-/// What a fork is to be beside what the log says.
+/// The settings of a fork beside its log.
 pub struct Settings {
     pub pending: Keep,
     pub mocks: Mocks,
-    /// Who is asked for what neither the log nor a mock has an answer to.
+    /// The source of answers to calls that neither the log nor a mock can answer.
     pub asked: Option<Arc<dyn Asked>>,
-    /// What agents are configured with; its limits are those of the log.
+    /// The configuration of agents; the log sets its limits.
     pub config: kairo_agent_runtime::Config,
-    /// Who answers what the log has no answer to.
+    /// The models for requests that the log has no answer to.
     pub models: Option<Arc<dyn Asks>>,
     /// The system prompt of all agents, in place of their own.
     pub prompt: Option<String>,
 }
 
-/// Where an answer comes from.
+/// The origin of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Answer {
@@ -104,7 +104,7 @@ pub enum Answer {
     },
 }
 
-/// What was answered that reaches no further than the fork.
+/// An answer that reaches no further than the fork.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "answered", rename_all = "snake_case")]
 pub enum Told {
@@ -123,7 +123,7 @@ pub enum Happened {
     AtRest,
 }
 
-/// Why there is no fork, or none any more.
+/// The reason for which a fork cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
     #[error("message {0} of the log cannot be put into a fork: expected headers, and when it was stored")]
@@ -153,15 +153,15 @@ impl Clock {
 pub struct Fork {
     server: InMemory,
     tail: Box<dyn Tail>,
-    /// What the tail brought and was not told yet.
+    /// Messages that the tail brought and [`Fork::next`] has not returned yet.
     arrived: VecDeque<Raw>,
     told: mpsc::UnboundedReceiver<Told>,
     others: Others,
     /// The agents, as far as was told.
     state: Replay,
-    /// Where the last message stands that was told.
+    /// The position of the last message returned.
     read: u64,
-    /// What users said that no agent was told of yet.
+    /// Messages of users that no agent has received yet.
     unrouted: Vec<Uuid>,
     is_resting: bool,
     changes: watch::Receiver<()>,
@@ -172,7 +172,7 @@ impl Fork {
     /// Lets agents go on from the cut.
     ///
     /// # Errors
-    /// Where the log has what no server holds.
+    /// If the log has a message that no server holds.
     pub async fn begin(parts: cut::Parts, settings: Settings) -> Result<Self, ForkError> {
         let Settings { pending, mocks, asked, config, models, prompt } = settings;
         let profiles = prompt.map(|prompt| profiles(&parts, &prompt)).unwrap_or_default();
@@ -266,7 +266,7 @@ impl Fork {
         self.is_resting = false;
     }
 
-    /// What happens next. It says once that all is at rest, and then waits until something happens.
+    /// Returns the next event. It reports once that all is at rest, and then waits until something happens.
     ///
     /// # Errors
     /// When a service has stopped by itself.
@@ -314,7 +314,7 @@ impl Fork {
         Some(record)
     }
 
-    /// Whether nothing is left to be done.
+    /// Returns true if nothing is left to be done.
     fn is_at_rest(&mut self) -> bool {
         let at_work = [Consumer::ToolRunner, Consumer::ToolRunnerProcesses, Consumer::AgentRuntimeEffects];
         let (end, is_settled) = self.server.look_at(|server, _| {
@@ -325,7 +325,7 @@ impl Fork {
         is_settled && self.read >= end && self.unrouted.is_empty() && !self.state.is_waiting()
     }
 
-    /// What an agent knows.
+    /// Returns the state of an agent.
     pub fn state(&self, agent: &Name) -> kairo_mind::log::Snapshot {
         self.state.snapshot(agent)
     }
@@ -369,7 +369,7 @@ fn seeded(at: u64, before: &[LogMessage]) -> Result<InMemory, ForkError> {
     Ok(server)
 }
 
-/// Whether it is a subject of an agent that is not among these.
+/// Returns true for a subject of an agent that is not among these.
 fn is_of_others(subject: &str, here: &[Name]) -> bool {
     subjects::route(subject).is_some_and(|(route, owner)| subjects::is_of_agents(route) && !here.contains(&owner))
 }

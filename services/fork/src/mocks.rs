@@ -1,4 +1,4 @@
-//! What tools answer in a fork because somebody said so. Pure.
+//! The answers of tools in a fork that were given in advance. Pure.
 
 use kairo_proto::words::ToolErrorKind;
 use kairo_tool_runner::tool::{CallResult, ToolError};
@@ -13,7 +13,7 @@ pub struct Mocks(Vec<Mock>);
 #[serde(deny_unknown_fields)]
 struct Mock {
     tool: String,
-    /// What its arguments must have; others may be there, too.
+    /// The arguments that a call must have; it may have others, too.
     #[serde(default)]
     arguments: serde_json::Map<String, Value>,
     result: Option<Value>,
@@ -25,7 +25,7 @@ impl Mocks {
     /// Reads a list in YAML, each with `tool`, `result` or `error`, and where it is not for every call the `arguments` it is for.
     ///
     /// # Errors
-    /// What is wrong, with its place.
+    /// If the list is wrong; the error says where.
     pub fn read(yaml: &str) -> Result<Self, String> {
         let mocks: Vec<Mock> = serde_saphyr::from_str(yaml).map_err(|error| error.to_string())?;
         let wrong = mocks.iter().position(|mock| mock.result.is_some() == mock.error.is_some());
@@ -38,7 +38,7 @@ impl Mocks {
         }
     }
 
-    /// What a call comes to, if it was said.
+    /// Returns the result given for a call, if there is one.
     pub fn of(&self, tool: &str, arguments: &Value) -> Option<CallResult> {
         let fits = |mock: &&Mock| {
             let has = |(name, value): (&String, &Value)| arguments.get(name) == Some(value);

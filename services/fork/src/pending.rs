@@ -1,4 +1,4 @@
-//! What was in flight at the cut: it comes to what the log says of it later, or is lost.
+//! The ends of actions in flight at the cut: each ends as the log says later, or is lost.
 
 use jiff::Timestamp;
 use kairo_core::{

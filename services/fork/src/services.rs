@@ -16,7 +16,7 @@ use kairo_tool_runner::tool::Tool;
 use tokio::{sync::mpsc, task::LocalSet};
 use tokio_util::sync::CancellationToken;
 
-/// What is delivered and not settled by then is delivered again; whoever is at work says so more often.
+/// Time within which a delivery must be acknowledged before it is delivered again; a service at work extends it.
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(5);
 
 /// Nobody else is there, so nothing is waited for.
@@ -31,7 +31,7 @@ fn limits() -> BusConfig {
     }
 }
 
-/// What the services of a fork have.
+/// The parts that the services of a fork are built from.
 pub(crate) struct Parts {
     pub config: kairo_agent_runtime::Config,
     pub basis: Option<DecisionBasis>,
@@ -42,7 +42,7 @@ pub(crate) struct Parts {
 /// Services at work, on a thread of their own.
 pub(crate) struct Running {
     shutdown: CancellationToken,
-    /// Why one of them stopped, when that was not asked for; it ends when all have.
+    /// The reasons for which services stopped unasked; the channel closes when all have stopped.
     stopped: mpsc::UnboundedReceiver<String>,
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::{Answer, Told, mocks::Mocks};
 
-/// How long a call may take, where its tool does not say more: whoever is asked about it has to think.
+/// Longest time that a call may take, unless its tool allows more: a person who is asked has to think.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Somebody who says what a call comes to.
@@ -25,14 +25,14 @@ pub trait Asked: Send + Sync {
     fn about<'a>(&'a self, tool: &'a str, arguments: &'a Value) -> BoxFuture<'a, Option<CallResult>>;
 }
 
-/// Where answers come from.
+/// The sources of answers to calls.
 pub(crate) struct Answering {
     pub at: u64,
     pub recorded: Arc<Recorded>,
     pub mocks: Mocks,
     pub asked: Option<Arc<dyn Asked>>,
     pub told: mpsc::UnboundedSender<Told>,
-    /// How often each call was made, by tool and arguments.
+    /// The number of times each call was made, by tool and arguments.
     pub made: Mutex<BTreeMap<(String, String), usize>>,
 }
 

@@ -1,6 +1,6 @@
-//! What the server leaves to chance.
+//! The server's source of chance.
 
-/// Where chance comes from.
+/// A source of random decisions.
 pub trait Chance {
     /// True so many times in a thousand.
     fn permille(&mut self, rate: u64) -> bool;

@@ -32,11 +32,11 @@ enum DeliveryState {
 pub struct Share {
     pub replica: usize,
     pub messages: mpsc::UnboundedSender<Delivered>,
-    /// What is there and not taken yet.
+    /// Messages delivered to the share and not taken yet.
     pub waiting: Arc<AtomicUsize>,
 }
 
-/// What one share may have there that it has not taken.
+/// Most messages that one share may have without having taken them.
 const BATCH: usize = 64;
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Durable {
         self.items.insert(sequence, Item { attempts: 0, state: DeliveryState::Waits(Instant::now()) });
     }
 
-    /// What is to be delivered now, and to whom: the share's place, and how often it was delivered.
+    /// Returns the next message to deliver: its sequence, its attempt, and the share that gets it.
     pub fn deliver(&mut self) -> Option<(u64, u64, usize)> {
         let now = Instant::now();
         self.shares.retain(|share| !share.messages.is_closed());
@@ -77,7 +77,7 @@ impl Durable {
         Some((sequence, item.attempts, share))
     }
 
-    /// What came of a delivery, unless it was delivered again since.
+    /// Settles a delivery, unless it was delivered again since.
     pub fn settle(&mut self, sequence: u64, attempt: u64, settlement: Settlement) {
         let now = Instant::now();
         let Some(item) = self.items.get_mut(&sequence) else { return };
@@ -110,7 +110,7 @@ impl Durable {
         self.items.is_empty()
     }
 
-    /// What is in hand, for whoever wonders.
+    /// Returns the sequences and attempts of messages in hand, for debugging.
     pub fn left(&self) -> Vec<(u64, u64)> {
         self.items.iter().map(|(sequence, item)| (*sequence, item.attempts)).collect()
     }

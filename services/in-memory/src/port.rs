@@ -39,7 +39,7 @@ use crate::{
 
 /// Most messages that a tail hands over at once.
 const BATCH: usize = 256;
-/// How often the server looks what is due: deliveries that nobody settled, timers, what has lived long enough.
+/// Interval at which the server looks for what is due: deliveries that nobody settled, timers, expired messages.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A server and its clock, shared by all that run on it.
@@ -48,7 +48,7 @@ pub struct InMemory(Arc<Mutex<Inner>>);
 
 struct Inner {
     server: Server,
-    /// What the clock said at `started`.
+    /// The clock's time at `started`.
     begin: Timestamp,
     started: Instant,
     inboxes: u64,
@@ -308,7 +308,7 @@ impl Tail for Reading {
 /// Waits for a message of a tail, and takes with it what else has arrived.
 ///
 /// # Errors
-/// Where nothing comes any more.
+/// If nothing comes any more.
 pub async fn batch(messages: &mut mpsc::UnboundedReceiver<Raw>) -> Result<Vec<Raw>, Cause> {
     let mut batch = vec![messages.recv().await.ok_or("it broke off")?];
     while batch.len() < BATCH

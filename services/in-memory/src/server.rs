@@ -1,8 +1,7 @@
 //! The server: a nats-server with JetStream, as far as Kairo uses it, behaving as measured on real ones.
 //!
-//! What it stores it stores at once and in one order. What makes life hard is between it and the replicas, and in what it
-//! answers: from a server that lags behind, that another guarded write is in process, that a stream has no leader, or not at
-//! all.
+//! It stores messages at once and in one order. The faults lie between it and the replicas, and in its answers: from a
+//! server that lags behind, that another guarded write is in process, that a stream has no leader, or none at all.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +35,7 @@ use crate::{
     durable::{Durable, Share},
 };
 
-/// How long a member is listed that says nothing any more.
+/// Time for which a member is listed that says nothing any more.
 const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
 /// Far above any body of a run.
 const MAX_BODY: usize = 1 << 20;
@@ -46,7 +45,7 @@ pub struct Reader {
     pub replica: usize,
     pub stream: String,
     pub filters: Vec<String>,
-    /// What was sent last.
+    /// The last sequence that was sent.
     pub after: u64,
     pub messages: mpsc::UnboundedSender<Raw>,
 }
@@ -59,7 +58,7 @@ pub struct Listener {
     pub heard: mpsc::UnboundedSender<Heard>,
 }
 
-/// What is on its way to a replica.
+/// Something on its way to a replica.
 pub enum Parcel {
     /// For a reader, by its number.
     Read(u64, Raw),
@@ -294,7 +293,7 @@ impl Server {
         parcels
     }
 
-    /// Who hears what is said on a subject: everybody, and of each group one.
+    /// Delivers a message on a subject to its listeners: to all of them, and in each group to one.
     pub fn say(
         &mut self,
         subject: &str,
@@ -323,7 +322,7 @@ impl Server {
         chosen.into_iter().map(|it| (it.replica, Parcel::Heard(it.heard.clone(), heard()))).collect()
     }
 
-    /// Whether nothing is left to be delivered.
+    /// Returns true if nothing is left to be delivered.
     pub fn is_settled(&self) -> bool {
         self.durables.values().all(Durable::is_settled)
     }

@@ -29,7 +29,7 @@ pub struct Stored {
     pub expires: Option<Instant>,
 }
 
-/// Which messages somebody sees: those of a server that has not heard of anything since then.
+/// The messages that a reader sees: those of a server that has not heard of anything since then.
 pub type View = Instant;
 
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Stream {
         self.last
     }
 
-    /// What is stored from here on stands behind this sequence.
+    /// Has messages stored from here on stand behind this sequence.
     pub fn skip_to(&mut self, sequence: u64) {
         self.last = self.last.max(sequence);
     }
@@ -165,7 +165,7 @@ impl Stream {
         self.messages.get_mut(place)
     }
 
-    /// Where a sequence is: at once as long as none is missing before it.
+    /// Returns the index of a sequence: at once as long as none is missing before it.
     fn place(&self, sequence: u64) -> Option<usize> {
         let dense = usize::try_from(sequence).ok()?.checked_sub(1)?;
         match self.messages.get(dense) {
@@ -196,7 +196,7 @@ impl Stream {
         self.stored_behind(filters, after, view).map(Stored::raw)
     }
 
-    /// How many these are.
+    /// Counts the messages on these filters behind a sequence.
     pub fn count(&self, filters: &[String], after: u64, view: View) -> u64 {
         self.stored_behind(filters, after, view).count() as u64
     }
@@ -299,7 +299,7 @@ impl Stored {
     }
 }
 
-/// Whether a filter names a subject.
+/// Returns true if a filter matches a subject.
 pub fn matches(filter: &str, subject: &str) -> bool {
     let (mut wanted, mut found) = (filter.split('.'), subject.split('.'));
     loop {

@@ -12,7 +12,7 @@ use crate::{
     server::{Server, Stream},
 };
 
-/// How the server is told of them.
+/// Headers by which timers are set.
 const SCHEDULE: &str = "Nats-Schedule";
 const TARGET: &str = "Nats-Schedule-Target";
 

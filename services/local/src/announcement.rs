@@ -1,4 +1,4 @@
-//! How a service says that it is ready: one line on its standard output.
+//! The announcement by which a service says that it is ready: one line on its standard output.
 //!
 //! `ready health=http://127.0.0.1:4001 url=http://127.0.0.1:7420` from a service (`url` only where
 //! it serves something), `listening on http://127.0.0.1:4002` from the model simulator. Reading
@@ -12,11 +12,11 @@ const LISTENING: &str = "listening on ";
 pub(crate) struct Announcement {
     /// Base of `/healthz` and `/readyz`.
     pub(crate) health: Option<String>,
-    /// Where clients connect.
+    /// The URL that clients connect to.
     pub(crate) url: Option<String>,
 }
 
-/// Whether the line means to be an announcement, well formed or not.
+/// Returns true if the line is meant as an announcement, well formed or not.
 pub(crate) fn is_one(line: &str) -> bool {
     [READY, LISTENING].iter().any(|start| line.trim_start().starts_with(start))
 }

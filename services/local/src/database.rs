@@ -10,7 +10,7 @@ use crate::cluster::{SUPERUSER, kept_secret};
 use crate::error::LocalError;
 use crate::stack::Service;
 
-/// What is deployed makes the roles here, too.
+/// The script that makes the roles in a deployment, used here, too.
 const ROLES_SQL: &str = include_str!("../../../deploy/postgres-roles.sql");
 
 /// The services that have a role, and its name.
@@ -20,7 +20,7 @@ const ROLES: [(Service, &str); 3] = [
     (Service::ToolRunner, "kairo_tool_runner"),
 ];
 
-/// Where Kairo's database is, and as whom. Its URLs hold passwords: not to be logged.
+/// The place of Kairo's database, with a URL for each role. URLs hold passwords: not to be logged.
 #[derive(Clone)]
 pub struct Database {
     /// As superuser: for whoever looks behind the services, and for none of them.
@@ -42,7 +42,7 @@ impl Database {
         self.roles.get(&service).map(String::as_str)
     }
 
-    /// What tells a service where it is; nothing if it does not go there.
+    /// Returns the setting with its URL for a service; none if the service does not use it.
     pub fn settings(&self, service: Service) -> Option<(String, String)> {
         Some(("KAIRO_POSTGRES__URL".to_owned(), self.url_of(service)?.to_owned()))
     }

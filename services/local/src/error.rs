@@ -1,4 +1,4 @@
-//! What can go wrong while running a stack on this machine.
+//! Errors of running a stack on this machine.
 
 use std::io;
 use std::path::PathBuf;

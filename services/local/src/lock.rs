@@ -27,7 +27,7 @@ impl DirLock {
         }
     }
 
-    /// Whether somebody has the folder locked now.
+    /// Returns true if somebody has the folder locked now.
     pub fn is_held(dir: &Path) -> bool {
         let file = File::open(dir.join(FILE)).ok();
         file.is_some_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

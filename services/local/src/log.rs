@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// A full log moves to `<name>.1`, so a process keeps between one and two of these.
 const LIMIT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How much of a log an error quotes.
+/// Bytes of a log that an error quotes.
 const TAIL_BYTES: u64 = 2_000;
 
 /// Appends lines to a file.
@@ -53,7 +53,7 @@ pub(crate) fn tail(path: &Path) -> String {
     read_tail(path).unwrap_or_else(|error| format!("(no log: {error})"))
 }
 
-/// How many lines of a log hold this; none of a log that cannot be read.
+/// Counts the lines of a log that hold this text; 0 for a log that cannot be read.
 pub(crate) fn count(path: &Path, text: &str) -> usize {
     std::fs::read_to_string(path).map_or(0, |log| log.lines().filter(|line| line.contains(text)).count())
 }

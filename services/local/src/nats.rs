@@ -27,10 +27,10 @@ const RELOADED: &str = "Reloaded server configuration";
 /// The folder of streams that belong to no account.
 const ACCOUNT_BEFORE: &str = "$G";
 
-/// How often a server whose port somebody took in the last moment is tried on another one.
+/// Ports to try for a server if somebody takes its port in the last moment.
 const PORT_ATTEMPTS: usize = 5;
 
-/// How to run a nats-server.
+/// Options for running a nats-server.
 #[derive(Debug, Clone)]
 pub struct NatsOptions {
     /// nats-server 2.12 or newer.
@@ -39,22 +39,22 @@ pub struct NatsOptions {
     pub data_dir: PathBuf,
     /// The port to try first; any free one if `None`.
     pub port: Option<u16>,
-    /// Whether to serve its monitoring pages over HTTP.
+    /// True to serve its monitoring pages over HTTP.
     pub monitor: bool,
-    /// Whether every message is flushed to the disk before it is acknowledged. The server's default
-    /// is to flush every two minutes, which a crash of the machine, not of the server, can lose.
+    /// True to flush every message to the disk before it is acknowledged. The server's default is to flush every two
+    /// minutes, which a crash of the machine, not of the server, can lose.
     pub sync_always: bool,
     /// The largest message in bytes; the server's default, 1 MiB, if `None`.
     pub max_payload: Option<u32>,
     /// The cluster it is part of, if any.
     pub cluster: Option<ClusterMember>,
-    /// Who may do what; if `None`, as [`Users::in_dir`] makes them in `users/` of its data. Servers of a cluster have the
-    /// same.
+    /// The users and their permissions; if `None`, as [`Users::in_dir`] makes them in `users/` of its data. Servers of
+    /// a cluster have the same.
     pub users: Option<Users>,
-    /// What it proves with who it is, and encrypts; without, connections are plain. Servers of a cluster prove it to each other,
-    /// too, and have one authority.
+    /// The certificate with which it proves its identity and encrypts; without, connections are plain. Servers of a
+    /// cluster prove it to each other, too, and have one authority.
     pub tls: Option<TlsFiles>,
-    /// How long it may take to recover its streams and listen.
+    /// Longest time to recover its streams and listen.
     pub deadline: Duration,
 }
 
@@ -71,11 +71,11 @@ pub struct TlsFiles {
 pub struct ClusterMember {
     /// Its name in the cluster, unlike every other's.
     pub name: String,
-    /// Where it listens for the others.
+    /// The port on which it listens for the others.
     pub port: u16,
-    /// Where all of them listen for each other, itself included or not.
+    /// The ports on which the members listen for each other, with or without its own.
     pub routes: Vec<u16>,
-    /// Whether they reach each other only there: where it listens itself, nobody is told.
+    /// True if they reach each other only there: the port on which it listens itself is not advertised.
     pub is_relayed: bool,
 }
 
@@ -142,7 +142,7 @@ impl NatsServer {
         format!("{}://127.0.0.1:{}", self.scheme(), self.port)
     }
 
-    /// What a client that is no service logs in with as an identity.
+    /// Returns the login of an identity for a client that is no service.
     pub fn login(&self, identity: Identity) -> Login {
         let password = self.users.password(identity).to_owned();
         let tls_ca = self.options.tls.as_ref().map(|files| files.authority.clone());
@@ -158,7 +158,7 @@ impl NatsServer {
         if self.options.tls.is_some() { "tls" } else { "nats" }
     }
 
-    /// Who may do what.
+    /// Returns the users and their permissions.
     pub fn users(&self) -> &Users {
         &self.users
     }
@@ -183,7 +183,7 @@ impl NatsServer {
         })
     }
 
-    /// Where it serves its monitoring pages, if it was asked to.
+    /// Returns the URL of its monitoring pages, if it serves them.
     pub fn monitor_url(&self) -> Option<String> {
         self.monitor_port.map(|port| format!("http://127.0.0.1:{port}"))
     }
@@ -323,7 +323,7 @@ fn configuration(options: &NatsOptions, port: u16, monitor_port: Option<u16>) ->
     text
 }
 
-/// How what it listens to is encrypted, and what else is asked of those who come.
+/// Returns the TLS block of a listener; `asked` holds what else is required of those who connect.
 fn tls(files: &TlsFiles, asked: &str) -> String {
     let (certificate, key) = (quoted(&files.certificate), quoted(&files.key));
     format!("tls {{\n  cert_file: {certificate}\n  key_file: {key}\n{asked}}}\n")

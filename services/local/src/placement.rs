@@ -1,4 +1,4 @@
-//! Where Postgres's data can lie, and as whom it runs: it refuses to run as root.
+//! The place of Postgres's data, and the account it runs as: it refuses to run as root.
 
 use std::fs;
 use std::io;
@@ -21,8 +21,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Whom the server runs as: `None`, ourselves, unless we are root; then the owner of the data
-    /// that is already there, else a user made for servers.
+    /// Returns the account to run the server as: `None`, ourselves, unless we are root; then the owner of the data that
+    /// is already there, else a user made for servers.
     pub(crate) fn for_server(data: &Path) -> Result<Option<Self>, LocalError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -50,7 +50,7 @@ impl Account {
         chown(path, Some(self.uid), Some(self.gid)).map_err(LocalError::io("cannot chown", path))
     }
 
-    /// Whether this user can pass through the folder.
+    /// Returns true if this user can pass through the folder.
     fn can_enter(self, dir: &fs::Metadata) -> bool {
         let execute = match (dir.uid() == self.uid, dir.gid() == self.gid) {
             (true, _) => 0o100,

@@ -12,7 +12,7 @@ use crate::error::LocalError;
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 12_000;
 
-/// How many ports are tried before giving up.
+/// Ports to try before giving up.
 const ATTEMPTS: u16 = 200;
 
 /// Ports that this process has chosen. Whoever starts a server there may have to start it again, and
@@ -38,12 +38,13 @@ pub fn free_port(preferred: Option<u16>) -> Result<u16, LocalError> {
         .ok_or_else(|| LocalError::NoFreePort { first: candidate(0), last: candidate(ATTEMPTS - 1) })
 }
 
-/// Whether a server could listen on it now. A connection of the past (TIME_WAIT) is no obstacle.
+/// Returns true if a server could listen on it now. A connection of the past (TIME_WAIT) is no obstacle.
 pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Whether it is this process' now: one that was its own before only if it is asked for.
+/// Takes a port for this process and returns true if it is free to take: one that it already has, only if that is
+/// preferred.
 fn choose(port: u16, preferred: Option<u16>) -> bool {
     let mut chosen = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner);
     if chosen.contains_key(&port) {

@@ -26,10 +26,10 @@ const READY: &str = "database system is ready to accept connections";
 /// The folder of the passwords of roles, beside the cluster.
 const ROLES: &str = "roles";
 
-/// How often a server whose port somebody took in the last moment is tried on another one.
+/// Ports to try for a server if somebody takes its port in the last moment.
 const PORT_ATTEMPTS: usize = 5;
 
-/// How to run a Postgres.
+/// Options for running a Postgres.
 #[derive(Debug, Clone)]
 pub struct PgOptions {
     /// Holds `initdb` and `postgres`, version 14 or newer.
@@ -37,7 +37,7 @@ pub struct PgOptions {
     /// Holds the cluster and the passwords; made if it is not there. As root it may become a
     /// symbolic link, because the server, which then runs as another user, must reach the data.
     pub data_dir: PathBuf,
-    /// Where the server logs.
+    /// The file that the server logs to.
     pub log: PathBuf,
     /// The port to try first; any free one if `None`.
     pub port: Option<u16>,
@@ -46,11 +46,12 @@ pub struct PgOptions {
     pub template: Option<PathBuf>,
     /// For tests: the data need not survive a crash of the machine and is removed on drop.
     pub ephemeral: bool,
-    /// What it proves with who it is, and encrypts: then connections must be encrypted. Without, they are plain.
+    /// The certificate with which it proves its identity and encrypts: then connections must be encrypted. Without,
+    /// they are plain.
     pub tls: Option<TlsFiles>,
     /// Connections it accepts.
     pub max_connections: u16,
-    /// How long it may take to start, recovery included.
+    /// Longest time to start, recovery included.
     pub deadline: Duration,
 }
 

@@ -28,13 +28,13 @@ use crate::placement::Account;
 /// A longer line goes to the log in pieces; no line can fill our memory.
 const LINE_LIMIT_BYTES: u64 = 64 * 1024;
 
-/// How long the kernel may take to end a process after SIGKILL.
+/// Longest time for the kernel to end a process after SIGKILL.
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
 
-/// What to start.
+/// A process to start.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
-    /// What errors call it.
+    /// The name of the process in errors.
     pub name: String,
     /// Absolute path of the program.
     pub program: PathBuf,
@@ -47,11 +47,11 @@ pub struct ProcessSpec {
     pub dir: Option<PathBuf>,
     /// Both output streams are appended here; at 16 MiB the file moves to `<log>.1`.
     pub log: PathBuf,
-    /// Whether a line of output says that the process is ready.
+    /// Returns true for the line of output that says that the process is ready.
     pub ready: fn(&str) -> bool,
     /// Another user to run as, which only root can ask for.
     pub(crate) account: Option<Account>,
-    /// Whether, started by root, it may do no more than an ordinary user of that id.
+    /// True if, started by root, it may do no more than an ordinary user of that id.
     pub unprivileged: bool,
 }
 
@@ -104,7 +104,7 @@ impl ProcessSpec {
     }
 }
 
-/// How a process ended.
+/// The way a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// It ended by itself.
@@ -173,12 +173,12 @@ impl Process {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// What errors call it.
+    /// Returns the name of the process in errors.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where its output goes.
+    /// Returns the file that its output goes to.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -208,7 +208,7 @@ impl Process {
         }
     }
 
-    /// How it ended, or `None` while it runs.
+    /// Returns how it ended, or `None` while it runs.
     pub fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
     }

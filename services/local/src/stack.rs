@@ -57,7 +57,7 @@ impl Service {
         }
     }
 
-    /// Who it is on NATS, if it goes there.
+    /// Returns its identity on NATS, if it uses NATS.
     pub fn identity(self) -> Option<Identity> {
         let service = match self {
             Self::ModelSim => return None,
@@ -75,18 +75,18 @@ impl Service {
 /// The command that makes streams.
 const COMMAND: &str = "kairo";
 
-/// What all services of a stack have in common.
+/// Options common to all services of a stack.
 #[derive(Debug, Clone)]
 pub struct StackOptions {
     /// Holds the services' binaries.
     pub bin_dir: PathBuf,
     /// Gets one log for each replica, such as `kairo-router-0.log`.
     pub log_dir: PathBuf,
-    /// How long a service may take until it is ready.
+    /// Longest time for a service to become ready.
     pub ready_deadline: Duration,
-    /// How long a service may take to drain before it is killed.
+    /// Time for a service to drain before it is killed.
     pub stop_grace: Duration,
-    /// Whether services that root starts may do no more than an ordinary user of that id. Default no.
+    /// True if services that root starts may do no more than an ordinary user of that id. Default no.
     pub unprivileged: bool,
 }
 
@@ -102,8 +102,8 @@ impl StackOptions {
         }
     }
 
-    /// Where the binaries of the build that the running program is part of lie: beside it, or, if it
-    /// is a test, one folder up.
+    /// Returns the folder with the binaries of the build that the running program is part of: its own, or, for a test,
+    /// one folder up.
     pub fn bin_dir_of_this_build() -> io::Result<PathBuf> {
         let program = std::env::current_exe()?;
         let dir = program.parent().unwrap_or(Path::new("."));
@@ -115,7 +115,7 @@ impl StackOptions {
     }
 }
 
-/// What the processes of one service, or of all, are given.
+/// Settings for the processes of one service, or of all.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceSettings {
     env: Vec<(String, String)>,
@@ -201,13 +201,12 @@ impl Stack {
         self.options.unprivileged = true;
     }
 
-    /// What every process started from now on is given.
+    /// Returns the settings of every process started from now on.
     pub fn common(&mut self) -> &mut ServiceSettings {
         &mut self.common
     }
 
-    /// What every process of this service started from now on is given; it overrides the common
-    /// settings.
+    /// Returns the settings of every process of this service started from now on; they override the common settings.
     pub fn service(&mut self, service: Service) -> &mut ServiceSettings {
         self.settings.entry(service).or_default()
     }
@@ -246,7 +245,7 @@ impl Stack {
         }
     }
 
-    /// What `kairo provision` is given; it overrides the common settings.
+    /// Returns the settings of `kairo provision`; they override the common settings.
     pub fn provisioner(&mut self) -> &mut ServiceSettings {
         &mut self.provisioner
     }

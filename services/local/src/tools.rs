@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{NatsOptions, PgOptions, error::LocalError};
 
-/// Where in a checkout the tools lie.
+/// The folder of the tools in a checkout.
 const DIR: &str = ".kairo/tools";
 
-/// What is in `.kairo/tools/env`.
+/// The tools listed in `.kairo/tools/env`.
 #[derive(Debug, Clone)]
 pub struct Tools {
     dir: PathBuf,
@@ -56,7 +56,7 @@ impl Tools {
         Ok(options)
     }
 
-    /// Where ready-made database clusters are kept; see [`crate::PgOptions::template`].
+    /// Returns the folder of ready-made database clusters; see [`crate::PgOptions::template`].
     fn postgres_templates(&self) -> PathBuf {
         self.dir.join("postgres-templates")
     }

@@ -23,13 +23,13 @@ pub struct Users {
     workers: BTreeMap<Name, String>,
 }
 
-/// Where somebody logs in, and with what.
+/// A server's URL, with the user and password to log in.
 #[derive(Clone)]
 pub struct Login {
     pub url: String,
     pub user: String,
     pub password: String,
-    /// Who vouches for servers that encrypt.
+    /// The authority that vouches for servers that encrypt.
     pub tls_ca: Option<PathBuf>,
 }
 
@@ -52,7 +52,7 @@ impl Users {
         Ok(users)
     }
 
-    /// Where the password of an identity is, whose user has its name.
+    /// Returns the file with the password of an identity; the file has the identity's name.
     pub fn password_file(&self, identity: Identity) -> PathBuf {
         self.dir.join(identity.name())
     }
@@ -92,7 +92,7 @@ impl Users {
         })
     }
 
-    /// What the configuration of the server says of them.
+    /// Returns the users as the server's configuration lists them.
     pub(crate) fn authorization(&self) -> String {
         let passwords = self.passwords.iter().map(|(identity, password)| {
             let (user, variable) = (identity.name(), identity.permissions_variable());
@@ -106,7 +106,7 @@ impl Users {
         permissions::rendered() + &permissions::rendered_accounts(passwords.chain(nkeys), workers)
     }
 
-    /// What tells a service who it is; the password stays in its file.
+    /// Returns the settings that tell a service its identity; the password stays in its file.
     pub fn settings(&self, identity: Identity) -> [(String, String); 2] {
         let file = absolute(&self.password_file(identity));
         [

@@ -1,4 +1,4 @@
-//! What a model's answer means, and what is wrong with it.
+//! Reading of a model's answer, and the flaws in it.
 
 use kairo_proto::v1::{Completion, CompletionToolCall};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::request::{ModelRequest, PLAN, REPLY};
 
-/// What an answer asks for.
+/// The content of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Say(String),
@@ -34,7 +34,7 @@ pub struct AskedCall {
 pub struct Flaw {
     /// As in `AgentFailed.kind`.
     pub kind: &'static str,
-    /// What is wrong, so that the model can mend it.
+    /// Description of the flaw, so that the model can mend it.
     pub message: String,
 }
 

@@ -137,7 +137,7 @@ fn open(name: &str, schema: Value) -> AnswerSchema {
 mod tests {
     use super::*;
 
-    /// Whether OpenAI takes a schema as strict.
+    /// Returns true if OpenAI accepts the schema as strict.
     fn is_strict(schema: &Value) -> bool {
         let below = match schema["type"].as_str() {
             Some("object") => {

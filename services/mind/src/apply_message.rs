@@ -24,7 +24,7 @@ impl AgentState {
         called.filter(is_his).unwrap_or(named).to_owned()
     }
 
-    /// Whether the message came before.
+    /// Returns true if the message is a duplicate.
     pub fn has_heard(&self, message: &AgentMessage) -> bool {
         self.seen.knows(&seen_as(message))
     }

@@ -1,5 +1,5 @@
-//! What decisions rest on beside the log and the tool catalogue: it is written into the log, once for each digest, so that
-//! whoever makes a decision again knows with what it was made.
+//! The basis of decisions beside the log and the tool catalogue. It is written into the log once per digest, so that a
+//! replay knows what each decision was made with.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub fn limits(basis: &DecisionBasis) -> Limits {
     }
 }
 
-/// What the models of each tier take at once.
+/// Returns the context size of each tier's model, in tokens.
 pub fn context_tokens(models: &[BasisModel]) -> BTreeMap<String, usize> {
     models.iter().map(|model| (model.tier.clone(), model.context_tokens as usize)).collect()
 }

@@ -15,7 +15,7 @@ use super::{
 
 /// Calls that a message may set off, when the profile does not say.
 const CALLS: u32 = 500;
-/// What is over is remembered for as many messages that several agents had to do with: what comes late of one counts.
+/// Finished messages shared by several agents that stay counted, so that late calls of them still count.
 const REMEMBERED: usize = 64;
 
 /// The calls of all that is under way, by correlation.
@@ -29,11 +29,11 @@ struct Counted {
     spent: u64,
     /// Given by those who ask.
     allotted: u64,
-    /// Whether it began with another agent, so that this one has no calls but those.
+    /// True if another agent began it, so that this agent has only the allotted calls.
     is_asked: bool,
-    /// Whether others have to do with it.
+    /// True if other agents take part in it.
     is_shared: bool,
-    /// Sequence of what was counted last.
+    /// Sequence of the record counted last.
     touched: u64,
 }
 
@@ -80,7 +80,7 @@ impl CallBounds {
         }
     }
 
-    /// What another agent gave and was not needed goes back to it.
+    /// Returns unneeded calls to the agent that allotted them.
     pub(super) fn return_to_asker(&mut self, correlation: Uuid, calls: u64) {
         if let Some(counted) = self.0.get_mut(&correlation) {
             counted.allotted = counted.allotted.saturating_sub(calls);
@@ -106,7 +106,7 @@ impl Profile {
 }
 
 impl AgentState {
-    /// Whether something is under way or queued with this correlation, but for this turn and this task.
+    /// Returns true if another turn or task than these is open or queued with this correlation.
     pub(super) fn is_under_way_but(&self, correlation: Uuid, turn: Uuid, task: Option<Uuid>) -> bool {
         self.turns.iter().any(|(id, open)| *id != turn && open.correlation == correlation)
             || self.tasks.open.values().any(|open| Some(open.id) != task && open.correlation() == correlation)

@@ -1,4 +1,4 @@
-//! What an agent may spend on models, and what it has spent. Folded from the log.
+//! Caps on an agent's spending on models, and the spending so far. Built from the log.
 
 use jiff::{Timestamp, civil::Date};
 use kairo_events::prices::{Cost, spendable};
@@ -14,7 +14,7 @@ use super::{
 /// As `AgentFailed.kind`.
 pub const CAP_REACHED: &str = "cap_reached";
 
-/// What a profile says that the agent may spend; none where any amount may be.
+/// A profile's caps on spending; `None` for an amount without a cap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caps {
     /// Input and output together.
@@ -27,7 +27,7 @@ pub struct Caps {
     pub since: String,
 }
 
-/// What an agent spent that has caps.
+/// Spending of an agent that has caps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spending {
     /// The last day on which it spent something, in its zone.
@@ -66,7 +66,7 @@ impl Caps {
         [tokens_per_day, tokens_in_total, cost_per_day, cost_in_total].into_iter().all(Option::is_none)
     }
 
-    /// Whether money is bounded.
+    /// Returns true if a cap bounds money, and not tokens alone.
     pub fn bounds_money(&self) -> bool {
         self.cost_per_day.is_some() || self.cost_in_total.is_some()
     }
@@ -77,7 +77,8 @@ impl Spending {
         *self == Self::default()
     }
 
-    /// What of it counts for a call on this day. An input may be of a day before the last on which something was spent.
+    /// Returns the spending that counts for a call on this day. An input may be of an earlier day than the last
+    /// spending.
     fn on(&self, day: Date) -> Amount {
         if self.day >= Some(day) { self.on_day } else { Amount::default() }
     }
@@ -126,7 +127,8 @@ impl Profile {
         reached("cost_in_total", format!("this agent may spend a bounded amount in total, and {what}"), None)
     }
 
-    /// Why no model of this tier may be asked at all: its cost is bounded, and what it would be nobody knows.
+    /// Returns the reason no model of this tier may be called: the cost is bounded, and a model of the tier has no
+    /// price.
     pub fn unknown_cost(&self, prices: &PriceList, tier: &str) -> Option<Reached> {
         let model = prices.unpriced(tier).filter(|_| self.caps.bounds_money())?;
         let text = format!(
@@ -138,13 +140,14 @@ impl Profile {
     }
 }
 
-/// Who can raise a cap, and how.
+/// Builds the text that says who can raise a cap, and how.
 fn raising(name: &str) -> String {
     format!("an administrator raises caps.{name} of the agent (POST /v1/agents, kairo agents define)")
 }
 
 impl Amount {
-    /// Why nothing more may be spent of so much money, in words; none while it may. What is not known may be any amount.
+    /// Returns the reason this cap on money allows no more spending, in words; `None` while it does. Unpriced tokens
+    /// may cost any amount, so they reach every cap.
     pub fn reached_cost(&self, most: u64) -> Option<String> {
         if self.unpriced > 0 {
             return Some(format!(

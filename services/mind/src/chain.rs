@@ -30,7 +30,7 @@ pub struct Step {
     pub event: String,
     /// With references not yet filled in.
     pub params: Map<String, Value>,
-    /// What `agent.decide` is to judge first.
+    /// The question that `agent.decide` judges before the step runs.
     pub decide: Option<String>,
 }
 
@@ -41,15 +41,15 @@ pub struct Chain {
     pub origin: Origin,
     /// The task it carries out.
     pub task: Option<Uuid>,
-    /// What triggered it, as `{event.…}`.
+    /// Data of the event that triggered the chain, as `{event.…}`.
     pub data: Value,
     pub steps: Vec<StepRun>,
-    /// What the model server wants back with its calls: a JSON object as text. Empty where no model made them.
+    /// Opaque data to send back to the model server with its calls: a JSON object as text. Empty if no model made them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub passed_back: String,
 }
 
-/// Where a chain comes from.
+/// The origin of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// A plan of the agent.
@@ -74,7 +74,7 @@ pub struct StepRun {
     /// The id by which the model knows the call; empty where no model made it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub call_id: String,
-    /// What the model server wants back with it: a JSON object as text.
+    /// Opaque data to send back to the model server with the call: a JSON object as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub passed_back: String,
 }
@@ -89,14 +89,14 @@ pub enum StepState {
     /// A human is asked whether it may be called, with these arguments.
     Asked {
         request: Uuid,
-        /// Where in the log.
+        /// Position in the log.
         at: u64,
         arguments: String,
     },
     /// The human said yes; it is to be called now.
     Approved {
         request: Uuid,
-        /// Where it was asked for.
+        /// Position in the log where approval was requested.
         at: u64,
         arguments: String,
     },
@@ -118,7 +118,7 @@ pub enum StepState {
     },
 }
 
-/// What a chain does next.
+/// The next move of a chain.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Move {
     /// Something runs; its end is the next move.
@@ -130,7 +130,7 @@ pub enum Move {
 }
 
 impl Origin {
-    /// Whether its calls were written out by whoever made them: nothing in them is to be filled in or mended here.
+    /// Returns true if the chain's calls are complete as written: no references are filled in and nothing is mended.
     pub fn is_literal(self) -> bool {
         match self {
             Self::Calls | Self::Environment | Self::Request => true,
@@ -181,12 +181,12 @@ impl Chain {
         Move::Start(self.positions(|run| run.step.group == first.step.group && may_start(run)))
     }
 
-    /// Whether something failed that no thinking step has seen yet.
+    /// Returns true if a step failed and no thinking step has seen it yet.
     pub fn went_wrong(&self) -> bool {
         self.failure().is_some()
     }
 
-    /// The first step that failed or was stopped and that no thinking step has seen yet, and why.
+    /// Returns the first step that failed or was stopped and that no thinking step has seen yet, with the reason.
     pub fn failure(&self) -> Option<(&StepRun, &str)> {
         // A thought of the same group began when it did.
         let thought = self.thought();

@@ -1,5 +1,5 @@
-//! What chat clients bring with the words: instructions, a history, tools of their own and what came of calling these. Here it is
-//! taken in: what of it belongs to the turn, and how a thread begins with it.
+//! Input of chat clients beside the words: instructions, a history, tools of their own and the results of calling
+//! these. Splits it into the parts that belong to the turn and the entries that a thread begins with.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -25,17 +25,17 @@ const INSTRUCTIONS_BYTES: usize = 32 * 1024;
 const HISTORY: usize = 400;
 /// The mark of content that came in by a client's tools or by the history that it tells.
 const FROM_CLIENT: &str = "client";
-/// What stands in the place of a result that the client does not send.
+/// Placeholder for a result that the client does not send.
 const NO_RESULT: &str = r#"{"error":"no_result","message":"the client sent no result of this call"}"#;
-/// What stands in the place of a result that another thread waits for.
+/// Placeholder for a result that another thread waits for.
 const ELSEWHERE: &str = r#"{"status":"still running when this conversation went on elsewhere"}"#;
-/// Why a message is refused whose thread has moved on: the gateway says it again, in a thread of its own.
+/// Error kind for a message whose thread has moved on: the gateway sends it again, in a thread of its own.
 pub const MOVED_ON: &str = "thread_moved_on";
 
-/// What a chat client asks of one turn.
+/// A chat client's settings for one turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Chat {
-    /// What the client says the agent is to be like.
+    /// The client's instructions on how the agent is to behave.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
     /// As in `ChatRequest.tools`.
@@ -88,8 +88,8 @@ impl Chat {
 }
 
 impl AgentState {
-    /// Why a chat client's message cannot be put into this thread, if it cannot: somebody else has said something there since, which
-    /// the client does not know of.
+    /// Returns the reason a chat client's message cannot be put into this thread: somebody else has said something
+    /// there since that the client does not know of. `None` if it can.
     pub(super) fn has_moved_on(&self, message: &AgentMessage, thread_id: &str) -> Option<String> {
         let after = message.chat.as_ref().filter(|chat| chat.fork_of.is_empty()).map(|chat| chat.after.as_str())?;
         let head = self.threads.get(thread_id).map(|thread| thread.head.to_string());
@@ -140,8 +140,8 @@ impl AgentState {
 }
 
 impl Thread {
-    /// What was said in it up to the end of this turn, without what belongs to turns that began later; `None` where nothing of the
-    /// turn is kept any more.
+    /// Returns the entries up to the end of this turn, without those of turns that began later; `None` if no entry
+    /// of the turn is kept any more.
     fn until(&self, turn: Uuid) -> Option<Vec<Entry>> {
         let is_of_turn = |entry: &Entry| entry.turn() == turn;
         let first = self.entries().position(is_of_turn)?;
@@ -171,7 +171,7 @@ impl Thread {
         sent
     }
 
-    /// Whether a call of a client's tool in it has this id.
+    /// Returns true if a call of a client's tool in the thread has this id.
     pub(super) fn has_client_call(&self, id: &str) -> bool {
         self.entries()
             .any(|entry| matches!(entry, Entry::Client { calls, .. } if calls.iter().any(|call| call.call_id == id)))
@@ -186,7 +186,8 @@ fn settled(mut entry: Entry) -> Entry {
     entry
 }
 
-/// What the client tells of what was said before. Nobody knows what of it came from outside, and anybody may have written it.
+/// Builds the entries of the history that the client sends, with their provenance. Anybody may have written any of it,
+/// and the parts that came from outside are not known.
 fn seed(chat: &ChatRequest, turn_id: Uuid) -> (Vec<Entry>, Provenance) {
     let turn = ids::derived(turn_id, "history");
     let mut results: VecDeque<(&str, &str)> = VecDeque::new();
@@ -229,7 +230,7 @@ fn object(arguments: &str) -> String {
     }
 }
 
-/// What stands in the thread for what was said.
+/// Builds the thread entry of the agent's words or, if there are any, of its calls of the client's tools.
 pub(super) fn entry_of(turn: Uuid, say: &Say) -> Entry {
     if say.client_calls.is_empty() {
         return Entry::of_words(turn, say);

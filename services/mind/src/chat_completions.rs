@@ -19,44 +19,46 @@ const NAME_CHARS: usize = 64;
 /// Of these, what tells names apart that are too long.
 const DIGEST_CHARS: usize = 9;
 
-/// What becomes of one part of a request.
+/// The form in which one part of a request is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shown {
-    /// Its bytes, in base64.
+    /// The part's bytes, in base64.
     Data { media_type: String, base64: String },
-    /// Words in its place, with the reason.
+    /// A text in place of the part, with the reason.
     Told(&'static str),
 }
 
-/// What of a request the model's configuration says, and what is known of its endpoint.
+/// The fields of a request that come from the model's configuration, and the known limits of its endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'r> {
     pub model: &'r str,
     pub stream: bool,
-    /// 0 for what the endpoint takes.
+    /// 0 for the endpoint's own limit.
     pub max_output_tokens: u32,
     pub takes: Takes,
 }
 
-/// What an endpoint takes. Most take all of it; what one refuses is left out or put differently.
+/// The features an endpoint accepts. Most accept all; a feature that one refuses is left out or sent in another form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Takes {
     pub response_format: ResponseFormat,
-    /// Whether there may be a system message; its words stand before the user's first ones otherwise, as with Gemma 2.
+    /// True if a system message is accepted; otherwise its text precedes the user's first message, as with Gemma 2.
     pub system_message: bool,
-    /// Whether a message may hold several calls; they stand one after the other otherwise, each with its result, as Llama 3 wants it.
+    /// True if a message may hold several calls; otherwise they are sent one by one, each with its result, as Llama 3
+    /// needs.
     pub parallel_calls: bool,
-    /// Whether calls keep their ids; they get ids of nine letters and digits otherwise, as Mistral wants of another model's calls.
+    /// True if calls keep their ids; otherwise they get ids of nine letters and digits, as Mistral requires for another
+    /// model's calls.
     pub call_ids: bool,
 }
 
-/// How an endpoint is told that an answer is to be JSON.
+/// The way to ask an endpoint for an answer in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseFormat {
     /// By a JSON Schema.
     #[default]
     JsonSchema,
-    /// That it is an object.
+    /// By requiring a JSON object.
     JsonObject,
     /// By the words of the prompt alone.
     None,
@@ -202,7 +204,7 @@ struct Signature<'r> {
     parameters: Value,
 }
 
-/// What is sent to the endpoint. `shown` says what becomes of each of the request's parts, in their order.
+/// Builds the body sent to the endpoint. `shown` holds the form of each of the request's parts, in their order.
 pub fn request<'r>(
     request: &'r ModelRequest,
     tools: &'r RawValue,
@@ -268,14 +270,14 @@ fn messages<'r>(messages: &'r [Message], shown: &mut Iter<'r, Shown>, takes: Tak
     said_all
 }
 
-/// Whether the result at this place is of a message with several calls.
+/// Returns true if the result at this index answers a message with several calls.
 fn is_one_of_several(messages: &[Message], at: usize) -> bool {
     let before = messages.get(..at).unwrap_or_default().iter().rev();
     let called = before.skip_while(|message| matches!(message, Message::Tool { .. })).take(1);
     called.into_iter().any(|message| matches!(message, Message::Assistant { calls, .. } if calls.len() > 1))
 }
 
-/// Several calls of a message as messages of one call each, with its result behind it.
+/// Splits a message with several calls into messages of one call each, followed by its result.
 fn one_by_one<'r>(message: &'r Message, results: &'r [Message], takes: Takes) -> Vec<Said<'r>> {
     let Message::Assistant { text, calls, reasoning_details, passed_back } = message else { return Vec::new() };
     let mut all = Vec::with_capacity(calls.len() * 2);
@@ -411,7 +413,7 @@ pub fn to_wire(tool: &str) -> String {
     format!("{}_{digest}", kept.collect::<String>())
 }
 
-/// Whether every endpoint takes it as a tool's name.
+/// Returns true if every endpoint accepts the name as a tool's name.
 pub fn is_wire_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_CHARS && name.chars().all(is_wire_char)
 }

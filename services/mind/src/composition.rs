@@ -20,31 +20,31 @@ use super::{
     thread::{Entry, Thread, cut},
 };
 
-/// Agents that may ask each other for the sake of one thing.
+/// Longest chain of agents that ask each other on behalf of one request.
 const PATH: usize = 8;
 
 /// An agent that another is composed of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Member {
     pub agent: String,
-    /// What it is good for.
+    /// The member's purpose, as shown to models.
     pub description: String,
-    /// Which of its tools are offered through it, as in a profile.
+    /// Patterns of the tools offered through the member, as in a profile.
     pub tools: Vec<String>,
 }
 
-/// What an agent was asked for, by another one.
+/// A request from another agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requested {
     pub from: String,
     pub request_id: String,
-    /// Of a call what is called; none where it is to think.
+    /// The call to make; `None` if the agent is to think.
     pub call: Option<RequestedCall>,
-    /// The agents on whose behalf it is asked.
+    /// The agents on whose behalf the request is made.
     pub path: Vec<String>,
-    /// What was spent on it so far.
+    /// Spending on the request so far.
     pub spent: Amount,
-    /// Calls of models that were given for it; 0 where nobody counts them.
+    /// Model calls allotted to the request; 0 if they are not counted.
     #[serde(default, skip_serializing_if = "is_none")]
     pub model_calls: u32,
 }
@@ -55,16 +55,16 @@ pub struct RequestedCall {
     pub tool: String,
     /// A JSON object, as text.
     pub arguments: String,
-    /// How its tool ended, to the letter.
+    /// The unchanged outcome of the tool, once it ended.
     pub outcome: Option<Outcome>,
 }
 
-/// How a tool ended.
+/// The outcome of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// JSON, as text.
     pub result: String,
-    /// Kind and message of the failure, if it is one.
+    /// Kind and message of the error, if the call failed.
     pub error: Option<(String, String)>,
 }
 
@@ -91,7 +91,7 @@ impl Outcome {
 }
 
 impl Profile {
-    /// The member that carries out calls of a tool: the first that has it, unless the agent has it itself.
+    /// Returns the member that carries out calls of a tool: the first that has it, unless the agent has it itself.
     pub fn member_with(&self, tool: &str) -> Option<&Member> {
         if self.members.is_empty() || self.has(tool) || !is_passed_on(tool) {
             return None;
@@ -100,7 +100,7 @@ impl Profile {
     }
 }
 
-/// Whether a name, a prefix with `*`, or `group:` with the name of a group, covers a tool.
+/// Returns true if the pattern covers a tool: a name, a prefix with `*`, or `group:` with the name of a group.
 pub fn covers(pattern: &str, tool: &str) -> bool {
     if let Some(group) = pattern.strip_prefix(tool_groups::PREFIX) {
         return tool_groups::group(tool) == group;
@@ -111,23 +111,23 @@ pub fn covers(pattern: &str, tool: &str) -> bool {
     }
 }
 
-/// Whether a list covers a tool: of names, of prefixes with `*`, of groups, and of each behind a `!`, which takes out what it covers.
-/// A list that only takes out covers everything else.
+/// Returns true if a list of patterns covers a tool: names, prefixes with `*`, groups, and each of these behind a `!`,
+/// which excludes the tools it covers. A list that only excludes covers everything else.
 pub fn is_listed(tool: &str, patterns: &[String]) -> bool {
     let is_taken_out = patterns.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|out| covers(out, tool));
     let mut named = patterns.iter().filter(|pattern| !pattern.starts_with('!')).peekable();
     !is_taken_out && (named.peek().is_none() || named.any(|pattern| covers(pattern, tool)))
 }
 
-/// Whether others may call a tool of a member. What a mind does itself is in its own decisions, and what is about actions and
-/// processes is about those of whoever calls it.
+/// Returns true if other agents may call a member's tool. Intrinsics belong to an agent's own decisions, and tools on
+/// actions and processes act on those of their caller.
 fn is_passed_on(tool: &str) -> bool {
     let is_about_its_own = tool.starts_with("action.") || tool.starts_with("process.") && tool != "process.run";
     !is_about_its_own && intrinsics::named(tool).is_none()
 }
 
 impl Turn {
-    /// What another agent asked for, if that began it.
+    /// Returns the request of another agent that began the turn, if one did.
     pub fn requested(&self) -> Option<&Requested> {
         match &self.cause {
             Cause::Request(requested) => Some(requested),

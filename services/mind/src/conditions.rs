@@ -18,10 +18,10 @@ use self::truth::Truth;
 
 /// Longest condition, in characters.
 pub const LONGEST: usize = super::tasks::CONDITION_CHARS;
-/// How deep parentheses may be nested.
+/// Deepest nesting of parentheses.
 pub const DEEPEST: usize = 32;
 
-/// What a condition says of an event.
+/// The verdict of a condition on an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Holds,

@@ -1,19 +1,20 @@
-//! Texts of which a part is left out, and the note that says so.
+//! Cutting a part out of a text, and the note in its place.
 
 use std::ops::Range;
 
-/// What stands where a text was cut, around the number of bytes, and before what follows of it.
+/// Parts of the note at a cut, around the number of bytes, and the mark before the rest of the text.
 const BEFORE_NOTE: &str = "… (";
 const BEHIND_NOTE: &str = " bytes left out)";
 const BEFORE_REST: &str = " …";
 
-/// Where a text was cut before, and how many bytes were left out there.
+/// The place of an earlier cut, and the number of bytes left out there.
 struct Note {
     place: Range<usize>,
     left_out: usize,
 }
 
-/// A text without this part of it, and what of it is left out: with what was left out there before. A note of that is left out whole.
+/// Returns the text without this part, with a note of the bytes left out, including those of earlier cuts in the part.
+/// An earlier note that overlaps the part is removed whole.
 pub fn without(text: &str, part: Range<usize>) -> String {
     let (mut begin, mut end) = (part.start, part.end);
     let (mut in_notes, mut before) = (0_usize, 0_usize);

@@ -90,10 +90,10 @@ use super::{
     team::Amount,
 };
 
-/// What is said in place of an answer that is too large to be written.
+/// Said in place of an answer that is too large to be written.
 const TOO_LONG: &str = "I could not finish this: my answer was too long. Please ask for a smaller piece.";
 
-/// What a deliberation needs next.
+/// The next step of a deliberation: questions to ask, or a decision to commit.
 #[derive(Debug)]
 pub enum Next {
     /// Ask these models, all at once; the completions are wanted in the same order.
@@ -107,7 +107,7 @@ pub struct Question {
     pub request: Arc<ModelRequest>,
     /// Counted from 1.
     pub attempt: u32,
-    /// Whether what the model writes is meant for the user, who may watch it being written.
+    /// True if the model writes for the user, who may watch it being written.
     pub speaks: bool,
     /// Milliseconds after which nobody waits for the answer any more: it is then one that failed, of kind `late`. None where the
     /// model's own limit is all.
@@ -133,7 +133,7 @@ pub struct Deliberation<'a> {
     unasked: VecDeque<(Asked, Reached)>,
     /// Chains begun.
     chains: u32,
-    /// What the agent has spent and told nobody of, before this decision.
+    /// The amount that the agent had spent before this decision and has told nobody of.
     spent_before: Amount,
     /// Threads that were to be summed up.
     compacted: BTreeSet<String>,
@@ -312,7 +312,8 @@ impl<'a> Deliberation<'a> {
         }
     }
 
-    /// Whether an answer is still of use: others to the same turn, asked at once, may have ended its chain or itself.
+    /// Returns true if an answer is still of use: another answer to the same turn, asked for at the same time, may have
+    /// ended the turn or its chain.
     fn is_wanted(&self, asked: &Asked) -> bool {
         let there = self.turn(asked.turn).is_some();
         match asked.purpose {
@@ -323,7 +324,7 @@ impl<'a> Deliberation<'a> {
         }
     }
 
-    /// What an answer means, and what follows from it.
+    /// Reads an answer by the purpose of its question and acts on it. Fails if the answer cannot be used.
     fn understand(&mut self, asked: &Asked, completion: &Completion) -> Result<(), Failure> {
         if !matches!(asked.purpose, Purpose::Think { .. }) {
             endings::usable(&asked.purpose, completion)?;
@@ -373,7 +374,7 @@ impl<'a> Deliberation<'a> {
         self.put(Asked { turn, chain, purpose, question, course: Course::default() });
     }
 
-    /// What was asked for cannot be done. Whoever said it in words is answered in words.
+    /// Refuses what cannot be done. A request that was made in words is answered in words.
     fn refuse(&mut self, turn_id: Uuid, kind: &str, message: &str) {
         self.fail(turn_id, kind, message, 1, false);
         if self.turn(turn_id).is_some_and(|turn| !turn.message_id.is_empty()) {
@@ -419,7 +420,7 @@ impl<'a> Deliberation<'a> {
         self.catalogue.tool(name).or_else(|| super::intrinsics::named(name).map(|intrinsic| &intrinsic.tool))
     }
 
-    /// Whether the agent is offered a tool of this name.
+    /// Returns true if the agent is offered a tool of this name.
     fn knows(&self, tool: &str) -> bool {
         if tool == finding::FIND {
             let takes_out = |profile: &Profile| profile.takes_out(tool);
@@ -429,7 +430,7 @@ impl<'a> Deliberation<'a> {
         self.tool(tool).is_some() && (self.mind.offers(tool) || is_of_conduct)
     }
 
-    /// Whether it needed a state of its own.
+    /// Returns true if the deliberation needed a draft of the state of its own.
     #[cfg(test)]
     pub fn has_draft(&self) -> bool {
         matches!(self.mind, Cow::Owned(_))

@@ -1,5 +1,5 @@
-//! What an agent perceives when a message comes, before it thinks about it: what its profile's tools return, and what the
-//! user's client says. It is kept for the turn alone. Folded from the log.
+//! The environment an agent perceives when a message comes, before it thinks about it: the results of its profile's
+//! tools and the context that the user's client sends. It is kept for the turn only. Built from the log.
 
 use kairo_events::outside::{self, Kind};
 use kairo_proto::v1::{self, AgentMessage};
@@ -13,35 +13,35 @@ use super::{
     thread::cut_to,
 };
 
-/// What is kept of each result, in bytes.
+/// Longest part kept of each result, in bytes.
 const RESULT_BYTES: usize = 8 * 1024;
-/// What is kept of what a client says, in bytes; the gateway takes no more.
+/// Most bytes kept of a client's context; the gateway takes no more.
 const CLIENT_BYTES: usize = 32 * 1024;
-/// What all open turns keep of it, in bytes; what comes beyond is left out.
+/// Most bytes of environment kept by all open turns; anything beyond that is left out.
 const ALL_BYTES: usize = 256 * 1024;
 const LEFT_OUT: &str = r#"{"left_out":"too much is under way at once"}"#;
 
-/// A tool that is looked at, and what it is called with.
+/// A tool called to perceive the environment, and its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Perception {
     pub tool: String,
     pub arguments: Map<String, Value>,
 }
 
-/// What a turn knows of where it is.
+/// The environment of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// What the user's client says, JSON as text; empty for nothing.
+    /// The context sent by the user's client, JSON as text; empty if there is none.
     pub client: String,
-    /// What was looked at; none as long as nothing was.
+    /// Results of the perception tools; `None` until they were called.
     pub perceived: Option<Vec<Perceived>>,
 }
 
-/// What one tool said.
+/// The result of one perception tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Perceived {
     pub tool: String,
-    /// JSON as text or, of what failed, why.
+    /// JSON as text or, if the call failed, the reason.
     pub result: String,
     pub failed: bool,
 }
@@ -97,7 +97,7 @@ impl AgentState {
         }
     }
 
-    /// What was looked at is known, and the turn goes on with it.
+    /// Stores the results of a turn's perception chain, with which the turn goes on.
     pub(super) fn perceive(&mut self, turn_id: Uuid, chain: &Chain) {
         if chain.origin != Origin::Environment {
             return;
@@ -116,7 +116,7 @@ impl AgentState {
         self.turns.values().map(|turn| turn.environment.bytes()).sum::<usize>() + bytes <= ALL_BYTES
     }
 
-    /// Whether a turn is looking at its environment.
+    /// Returns true while the turn's perception chain runs.
     pub(super) fn perceives(&self, turn: Uuid) -> bool {
         let chain = self.turns.get(&turn).and_then(|turn| turn.chain.as_ref());
         chain.is_some_and(|chain| chain.origin == Origin::Environment)

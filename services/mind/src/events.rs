@@ -18,7 +18,7 @@ use super::{
 
 /// Of each stream of a process that has ended, so much is shown to the model, in bytes; the log has more.
 const TAIL_BYTES: usize = 4_096;
-/// What is kept of a human's note, in bytes.
+/// Longest part kept of a human's note, in bytes.
 const NOTE_BYTES: usize = 4_096;
 
 impl AgentState {
@@ -248,7 +248,7 @@ impl AgentState {
         self.begin(record.envelope.id, record, Cause::Order(order), &thread_id, &command.user);
     }
 
-    /// Where an order about these is told of: nobody but the work lane adds to a thread of work.
+    /// Returns the thread that is told of an order about these: only the work lane adds to a thread of work.
     fn thread_of_target(&self, process: Option<Uuid>, action: Option<Uuid>) -> Option<String> {
         let running = process.and_then(|id| self.processes.running.get(&id)).map(|process| &process.thread_id);
         let in_flight = action.and_then(|id| self.in_flight.get(&id));
@@ -264,7 +264,7 @@ impl AgentState {
         self.begin(record.envelope.id, record, cause, "", user);
     }
 
-    /// How far back to look for an action of this agent, in flight or over; `None` when it knows of none.
+    /// Returns an action of this agent, in flight or over, with the position to search the log from; `None` if unknown.
     pub fn action_target(&self, action: Uuid) -> Option<Target> {
         let in_flight = self.in_flight.get(&action).map(|known| known.after);
         let over = || self.threads.values().find_map(|thread| thread.call(action)).map(|call| call.after);
@@ -367,7 +367,7 @@ fn rejection(approval: &AgentApproval) -> String {
     }
 }
 
-/// What there is to say of a process that is over after so many seconds.
+/// Builds the text about a process that is over after so many seconds.
 fn obituary(process: &Process, exited: &ProcessExited, seconds: i64) -> String {
     let how = match (exited.code, exited.signal) {
         (Some(code), _) => format!("exited with code {code}"),

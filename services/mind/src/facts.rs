@@ -1,4 +1,4 @@
-//! What is in progress, as a model is told it: facts from the log, nothing remembered or guessed.
+//! Work in progress, as shown to a model: facts from the log, nothing remembered or guessed.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -14,10 +14,10 @@ use super::{
     thread::cut_to,
 };
 
-/// What the facts begin with.
+/// The heading of the facts.
 const TITLE: &str = "In progress now, from the event log:";
 
-/// What the queue begins with.
+/// The heading of the queue.
 const QUEUE_TITLE: &str = "Your queue, and what came of it lately, from the event log:";
 
 /// Tasks shown that are over, those that ended last.
@@ -28,13 +28,13 @@ const TEXT_BYTES: usize = 500;
 const SHOWN: usize = 64;
 const CHAINS: usize = 16;
 
-/// What the agent has going that a turn may know of: all of its user's, but for one of a chat client only that of its own thread,
-/// since others may speak by the same name.
+/// Lists the work in progress that a turn may know of: all of its user's, but for a turn of a chat client only that of
+/// its own thread, since others may use the same name.
 pub fn in_progress_for(state: &AgentState, turn: &Turn, now: Timestamp) -> Option<String> {
     going(state, &turn.user, turn.chat.as_ref().map(|_| turn.thread_id.as_str()), now)
 }
 
-/// What the agent has going for this user; `None` when it is nothing. `now` is the recorded time of the input.
+/// Lists the agent's work in progress for this user; `None` if there is none. `now` is the recorded time of the input.
 pub fn in_progress(state: &AgentState, user: &str, now: Timestamp) -> Option<String> {
     going(state, user, None, now)
 }
@@ -66,7 +66,7 @@ fn going(state: &AgentState, user: &str, only: Option<&str>, now: Timestamp) -> 
     (!lines.is_empty()).then(|| format!("{TITLE}\n{}", lines.join("\n")))
 }
 
-/// What is queued, worked on or was ended lately for this user; `None` when there is nothing.
+/// Lists this user's tasks that are queued, worked on or lately ended; `None` if there are none.
 pub fn queue(state: &AgentState, user: &str) -> Option<String> {
     let his = |task: &&Task| task.user == user;
     let queued = state.tasks.queue().into_iter().filter(his);
@@ -76,7 +76,7 @@ pub fn queue(state: &AgentState, user: &str) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{QUEUE_TITLE}\n{}", lines.join("\n")))
 }
 
-/// What it works for, and who works for it, as its profile says; `None` where it says neither.
+/// Describes the agent's mission and its workers, from its profile; `None` if the agent is no lead.
 pub fn mission(state: &AgentState) -> Option<String> {
     let profile = state.profile.as_ref().filter(|profile| profile.is_lead())?;
     let mission = format!("{} {}", prompts::LEAD, profile.mission);
@@ -85,14 +85,14 @@ pub fn mission(state: &AgentState) -> Option<String> {
     Some(format!("{mission}\n\n{}\n{}", prompts::TEAM, workers.collect::<Vec<_>>().join("\n")))
 }
 
-/// Whom it is composed of, as its profile says it; `None` where of nobody.
+/// Lists the agent's members, from its profile; `None` if it has none.
 pub fn members(state: &AgentState) -> Option<String> {
     let profile = state.profile.as_ref().filter(|profile| !profile.members.is_empty())?;
     let members = profile.members.iter().map(|member| format!("- {}: {}", member.agent, member.description));
     Some(format!("{}\n{}", prompts::MEMBERS, members.collect::<Vec<_>>().join("\n")))
 }
 
-/// What was perceived when the message of a turn came, and what the user's client said.
+/// Lists the results of perception for a turn's message, and the context that the user's client sent.
 pub fn environment(turn: &Turn) -> Vec<String> {
     let Environment { client, perceived } = &turn.environment;
     let line = |it: &Perceived| match it.failed {

@@ -252,7 +252,7 @@ impl AgentState {
         self.see_outside(&thread_id, turn_id, &fired.outside);
     }
 
-    /// What belongs to the call of a step; none of a step that is not there.
+    /// Returns the data to send back to the model with a step's call; `None` if there is no such step.
     pub(super) fn back_of_step(&self, turn_id: Uuid, step: u32) -> Option<Back> {
         let chain = self.turns.get(&turn_id)?.chain.as_ref()?;
         let run = chain.steps.get(usize::try_from(step).ok()?)?;

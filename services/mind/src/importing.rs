@@ -14,7 +14,7 @@ use super::{
     words::Words,
 };
 
-/// Where a thread was last heard that is known, and that its user has yet to speak in here.
+/// Placeholder for the position last heard of an imported thread, until its user speaks in it here.
 const HEARD_ELSEWHERE: u64 = 1;
 
 impl AgentState {

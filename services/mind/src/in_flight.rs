@@ -1,6 +1,6 @@
-//! What an agent has going: actions without a result, processes in the background, and what is in doubt.
+//! An agent's work in flight: actions without a result, processes in the background, and actions in doubt.
 //!
-//! All of it is folded from the log, so an agent that was restarted knows it as well as one that was not.
+//! All of it is built from the log, so it survives a restart of the agent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,7 +15,7 @@ use super::thread::cut_to;
 const ARGUMENT_BYTES: usize = 2_048;
 /// Output shown of what is in flight, in bytes.
 const TAIL_BYTES: usize = 2_048;
-/// What is kept of a message about progress, in bytes.
+/// Longest part kept of a progress message, in bytes.
 const MESSAGE_BYTES: usize = 512;
 /// Processes remembered after their end, the oldest forgotten first.
 const ENDED: usize = 64;
@@ -32,7 +32,7 @@ pub struct InFlight {
     pub since: Timestamp,
     /// Nothing about it stands in the log up to here.
     pub after: u64,
-    /// Whether the log says that it was begun.
+    /// True if the log says that the action was begun.
     pub begun: bool,
     /// The process it became.
     pub process: Option<Started>,
@@ -55,7 +55,7 @@ pub struct Started {
     pub pid: u32,
 }
 
-/// How far something said it was.
+/// The last reported progress of an action or a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     pub at: Timestamp,
@@ -111,10 +111,10 @@ pub struct Doubt {
     pub thread_id: String,
     pub tool: String,
     pub arguments: String,
-    /// Whether another agent asked for it, which is told and has a doubt of its own.
+    /// True if another agent asked for the action; that agent is told and has a doubt of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// Whether a human has a verdict on it: a late answer may still say otherwise.
+    /// True if a human gave a verdict on it; a late answer may still contradict the verdict.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_verdict: bool,
 }
@@ -202,12 +202,12 @@ impl Processes {
         Some(process)
     }
 
-    /// How far back those that ended lately are.
+    /// Returns the earliest position in the log among the processes that ended lately.
     pub fn oldest_ended(&self) -> Option<u64> {
         self.ended.iter().map(|ended| ended.target.after).min()
     }
 
-    /// Whose process it was that this action became, and that ended lately.
+    /// Returns the user of the lately ended process that this action became.
     pub fn user_of_ended(&self, action: Uuid) -> Option<&str> {
         self.ended.iter().rev().find(|ended| ended.target.action == action).map(|ended| ended.user.as_str())
     }

@@ -1,7 +1,7 @@
-//! What an agent keeps in words for later turns: its inner state, by key (seed 002).
+//! An agent's inner state: texts that it keeps for later turns, by key (seed 002).
 //!
-//! Each user's keys are apart from every other's; a turn sees those of its user and those that are for all, which only turns
-//! that no user began can write. All of it is in the read model with its history; here is what stands now.
+//! Each user's keys are separate; a turn sees those of its user and those for all, which only turns that no user began
+//! can write. The read model has all of it with its history; this module has the current entries.
 
 mod found;
 #[cfg(test)]
@@ -39,7 +39,7 @@ const SHARE: usize = 4;
 /// Of what is for all: keys, and bytes.
 const KEYS_OF_ALL: usize = 500;
 const BYTES_OF_ALL: usize = 64 * 1024;
-/// What an entry takes beside its texts, about, in bytes.
+/// Approximate size of an entry beside its texts, in bytes.
 const ENTRY_BYTES: usize = 128;
 
 /// The inner state of an agent.
@@ -50,7 +50,7 @@ pub struct InnerState {
     entries: BTreeMap<String, BTreeMap<String, Entry>>,
 }
 
-/// What stands under a key.
+/// The entry under a key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     pub content: String,
@@ -69,13 +69,13 @@ impl InnerState {
         self.entries.is_empty()
     }
 
-    /// What a turn of this user finds under a key: the user's own, else what is for all.
+    /// Returns the entry that a turn of this user sees under a key: the user's own, else the one for all.
     pub fn get(&self, user: &str, key: &str) -> Option<&Entry> {
         let own = self.of(user).and_then(|keys| keys.get(key));
         own.or_else(|| self.of("").and_then(|keys| keys.get(key)))
     }
 
-    /// Whether a key is this user's own.
+    /// Returns true if the user has an entry of their own under this key.
     fn has(&self, user: &str, key: &str) -> bool {
         self.of(user).is_some_and(|keys| keys.contains_key(key))
     }
@@ -88,7 +88,7 @@ impl InnerState {
         of_all.chain(own).map(|(key, entry)| (key.as_str(), entry)).collect()
     }
 
-    /// What is kept for a user who is forgotten.
+    /// Removes all entries of a user who is forgotten.
     pub(super) fn forget_user(&mut self, user: &str) {
         self.entries.remove(user);
     }
@@ -130,7 +130,7 @@ impl InnerState {
         Ok(())
     }
 
-    /// Whether there is room for this entry. What makes nothing larger always has it.
+    /// Checks that there is room for this entry. A change that makes nothing larger always has room.
     fn room_for(&self, user: &str, key: &str, entry: &Entry) -> Result<(), String> {
         let own = self.of(user);
         let before = own.and_then(|keys| keys.get_key_value(key)).map_or(0, bytes);
@@ -177,8 +177,8 @@ fn bytes((key, entry): (&String, &Entry)) -> usize {
     key.len() + entry.content.len() + related + marks + ENTRY_BYTES
 }
 
-/// What a prompt is shown of an agent's inner state in turns of this user, a line for each key, what was written last first;
-/// at most so many bytes, and where that leaves some out, a line says how many. With it, where what is shown comes from.
+/// Builds the lines of inner state for a prompt in turns of this user, one per key, latest first, in at most `most`
+/// bytes; a line says how many entries were left out. Returns the provenance of the shown entries with it.
 pub fn lines(state: &AgentState, user: &str, most: usize) -> (String, Provenance) {
     let mut entries: Vec<(&str, &Entry)> = state.inner.seen_by(user).into_iter().collect();
     entries.sort_by(|(key, one), (other_key, other)| (other.updated_at, *key).cmp(&(one.updated_at, *other_key)));

@@ -27,7 +27,7 @@ use super::{
     state::{AgentState, Turn},
 };
 
-/// What an intrinsic knows.
+/// The context an intrinsic runs in.
 pub struct Context<'a> {
     /// The agent's name.
     pub agent: &'a str,
@@ -43,15 +43,15 @@ pub struct Context<'a> {
     pub secret_key: Option<&'a [u8; 32]>,
     /// Steps a chain may have.
     pub most_steps: usize,
-    /// Whether a tool of this name is offered to the agent.
+    /// Returns true if a tool of this name is offered to the agent.
     pub known: &'a dyn Fn(&str) -> bool,
     /// The tools that services carry out.
     pub catalogue: &'a Catalogue,
-    /// By which rules memories are written, as in `Limits`.
+    /// Version of the rules by which memories are written, as in `Limits`.
     pub memory_rules: u32,
 }
 
-/// How an intrinsic begins.
+/// The outcome of beginning an intrinsic.
 pub enum Begun {
     Done(Done),
     /// It changed nothing; what it read comes from there, as far as nobody here wrote it.
@@ -72,11 +72,11 @@ pub enum Begun {
 pub struct Inquiry {
     pub module: String,
     pub question: String,
-    /// Which round of questions of the turn it is of.
+    /// The turn's round of questions that it belongs to.
     pub round: u32,
 }
 
-/// What an intrinsic did.
+/// The events and the result of an intrinsic.
 #[derive(Debug, Default)]
 pub struct Done {
     /// In the order in which they become part of the decision.
@@ -92,8 +92,8 @@ type Finish = fn(&Context<'_>, &Map<String, Value>, &str) -> Result<Done, String
 pub struct Intrinsic {
     pub tool: Tool,
     pub begin: Begin,
-    /// What a model's answer makes of it; never called for those that ask none. What is wrong with an answer is told to
-    /// the model.
+    /// Finishes with the model's answer; never called for intrinsics that ask no model. Mistakes in the answer are
+    /// told to the model.
     pub finish: Finish,
 }
 

@@ -145,12 +145,12 @@ impl AgentState {
         }
     }
 
-    /// What the work lane is to find keywords for.
+    /// Returns the next batch that the work lane finds keywords for.
     pub(super) fn next_keywords(&self) -> Option<Next> {
         self.work.keywords.batch().map(Next::Keywords)
     }
 
-    /// Whether a decision is one of the agent's own upkeep, which no user caused and nobody is shown.
+    /// Returns true for a decision of the agent's own upkeep, which no user caused and nobody is shown.
     pub(super) fn is_upkeep(&self, decision: &AgentDecision) -> bool {
         self.summed_up_by(decision).is_some() || self.keywords_of(decision).is_some()
     }

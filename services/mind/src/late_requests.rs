@@ -1,5 +1,5 @@
-//! What other agents were asked for and did not answer in time. A timer says when; the call ends there, and the decision on it tells the
-//! other to stop. Folded from the log.
+//! Requests that other agents did not answer in time. At the deadline a timer ends the call, and the decision on it
+//! tells the other agent to stop. Built from the log.
 
 use kairo_events::record::Record;
 use kairo_proto::{
@@ -29,7 +29,7 @@ pub struct LateRequest {
     pub turn: Uuid,
     pub thread_id: String,
     pub correlation: Uuid,
-    /// Whether the other was told to stop before.
+    /// True if the other agent was told to stop already.
     pub is_canceled: bool,
     /// For people.
     pub message: String,

@@ -1,14 +1,14 @@
-//! The order in which the log is folded.
+//! The order in which the log is applied.
 //!
 //! A decision at sequence 60 with cursor 40 was made by an agent that knew nothing after 40, although an input may
 //! stand at 50. So inputs and facts wait until a decision's cursor passes them, and only then become part of the
-//! state; what no cursor has passed is what is left to decide on.
+//! state. Records that no cursor has passed are pending.
 //!
-//! An order to stop does not wait behind what was said before it: its decision names it and leaves the cursor where it is
-//! ([`overtaking`]). What is worked on in the background is decided on beside all of that ([`working`]).
+//! An order to stop does not wait behind earlier messages: its decision names it and leaves the cursor where it is
+//! ([`overtaking`]). Background work is decided on independently of the foreground ([`working`]).
 //!
-//! What is observed for the sake of a decision is kept apart from what stands ([`Base`]): as long as the decision is not
-//! in the log, another one may take its place, and a snapshot must hold no more than what stands.
+//! State observed while a decision is being made is kept apart from the committed state ([`Base`]): until the decision
+//! is in the log, another one may take its place, and a snapshot must hold committed state only.
 
 mod joining;
 mod overtaking;
@@ -33,45 +33,45 @@ pub use self::working::ReadyWork;
 use self::working::{is_left_for_work, pass};
 use super::state::AgentState;
 
-/// Of what lies ahead of an agent in memory, so much is kept whole; of the rest only where it stands, to be read when its
-/// turn comes.
+/// Pending records per agent that are kept whole in memory. Of the rest only the sequence is kept; they are read when
+/// their turn comes.
 pub const HELD: usize = 256;
 
-/// An agent's state and what lies ahead of it.
+/// An agent's state and its pending records.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// With everything up to `observed`.
+    /// The state with everything up to `observed` applied.
     pub state: Arc<AgentState>,
-    /// How far the log was read.
+    /// Sequence of the last record read from the log.
     pub read: u64,
-    /// The id of what was read last, if that could be read.
+    /// The id of the last record read, if it could be read.
     last: Option<Uuid>,
-    /// The last sequence that was observed; ahead of the cursor when what came after it needed no decision.
+    /// The last sequence observed; beyond the cursor when the records after the cursor needed no decision.
     pub observed: u64,
     ahead: VecDeque<Ahead>,
-    /// Of what is ahead, so much is kept whole; none for all of it, which is what folding needs.
+    /// Most pending records kept whole; `None` keeps all of them, which applying the log needs.
     held: Option<usize>,
-    /// What stood before the input was observed that is being decided on.
+    /// The committed state from before the input being decided on was observed.
     base: Option<Base>,
-    /// Decisions in a row that were on orders that overtook.
+    /// Consecutive decisions on orders that overtook other inputs.
     overtaken: u32,
-    /// Answers were paid for that are of use if nothing behind this joins the input.
+    /// The input whose model answers are already paid for; they are usable only if no later message joins it.
     joined: Option<u64>,
-    /// The orders to forget somebody that were known when the log was begun to be read, so that nothing of them was; none where
-    /// whatever is read is taken as it is.
+    /// Orders to forget a user that were known before reading of the log began, so that none of those users' data was
+    /// read; `None` where records are taken as they are.
     forgotten: Option<BTreeSet<Uuid>>,
-    /// What ties the next decision to what stands before it, for whoever writes decisions: folding needs none of it, so whoever
-    /// brings messages takes them in here as well.
+    /// Ties the next decision to the records before it, for replicas that write decisions. Applying the log does not
+    /// need it, so callers that deliver messages must add them here as well.
     pub chain: HashChain,
 }
 
-/// Something that no decision has passed.
+/// A pending record: no decision has passed it.
 #[derive(Clone, Debug)]
 struct Ahead {
     sequence: u64,
-    /// None for what is to be read when it is needed.
+    /// `None` for a record that is read when it is needed.
     record: Option<Record>,
-    /// The user whose it is, where that is known: of what a snapshot says is ahead, it is not.
+    /// The user the record belongs to, if known; unknown for records that a snapshot lists as pending.
     user: Option<Arc<str>>,
 }
 
@@ -85,9 +85,9 @@ impl Ahead {
 struct Base {
     state: Arc<AgentState>,
     observed: u64,
-    /// The input that is being decided on: the first that wants a decision, the last that joined it, or an order.
+    /// The input being decided on: the first that needs a decision, the last that joined it, or an order.
     input: u64,
-    /// Whether that is an order that overtakes what is ahead.
+    /// True if the input is an order that overtakes pending records.
     overtakes: bool,
 }
 
@@ -95,9 +95,9 @@ struct Base {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     pub record: Box<Record>,
-    /// Everything up to here is known, and this input. It stands further ahead where it overtakes others.
+    /// Everything up to this sequence is known, and the input itself, which lies beyond it when it overtakes others.
     pub cursor: u64,
-    /// Whether it is the work lane's, whatever of the foreground stands before it.
+    /// True if the input belongs to the work lane, regardless of foreground inputs before it.
     pub is_work: bool,
 }
 
@@ -107,78 +107,79 @@ impl From<Record> for Input {
     }
 }
 
-/// What became of a record that was taken in.
+/// The outcome of [`Log::push`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
-    /// It lies ahead now, or was known.
+    /// The record is pending now, or was known already.
     Ahead,
-    /// It decides on the input at this sequence.
+    /// The record is a decision on the input at this sequence.
     Decided(u64),
-    /// It decides nothing but counts for the guard.
+    /// The record is a copy of a decision: it decides nothing but counts for the guard.
     Guarded,
 }
 
-/// What is next.
+/// The next thing to do with the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ready {
-    /// This wants a decision.
+    /// This input needs a decision.
     Input(Input),
-    /// What stands at these sequences is to be read first: see [`Log::supply`].
+    /// The records at these sequences must be read first: see [`Log::supply`].
     Missing(Vec<u64>),
 }
 
-/// What stands of an agent, from which the log is read on.
+/// The committed state of an agent, from which reading of the log resumes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     pub version: u32,
-    /// The log it is of.
+    /// The id of the log that the snapshot was taken of.
     pub log: Uuid,
-    /// Everything up to here was read: it is part of the state, or among what is ahead.
+    /// Everything up to this sequence was read: it is part of the state, or pending.
     pub through: u64,
-    /// The id of what stands there; another one there, and the log was restored to what it was before.
+    /// The id of the record at `through`; a different id there means that the log was restored to an earlier point.
     pub last: Option<Uuid>,
     pub observed: u64,
     pub state: Arc<AgentState>,
-    /// Sequences of what no decision has passed.
+    /// Sequences of the pending records.
     pub ahead: Vec<u64>,
-    /// Empty where nobody wrote decisions.
+    /// Empty if no decisions were written.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub chain: HashChain,
-    /// What models have answered for the next decision.
+    /// Model answers collected so far for the next decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
-    /// The same, for the next one of work.
+    /// Model answers collected so far for the next decision of the work lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_answers: Option<Answers>,
-    /// The orders to forget somebody of whom nothing is in it.
+    /// Orders to forget a user that the snapshot already honors: it holds nothing of those users.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<Uuid>,
 }
 
-/// What models have answered for a decision that does not stand yet.
+/// Model answers collected for a decision that is not in the log yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answers {
-    /// The input it is on.
+    /// Sequence of the input that the decision is on.
     pub input: u64,
     pub completions: Vec<Completion>,
-    /// Calls that were given up and stand in no decision yet.
+    /// Calls that were given up and are recorded in no decision yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_up: Vec<GivenUpCall>,
 }
 
-/// Folding changed: snapshots of other versions are passed over and the log is read from its beginning.
+/// Version of the state's format: snapshots of other versions are ignored and the log is read from its beginning.
 pub const SNAPSHOT_VERSION: u32 = 13;
 
 fn is_empty(chain: &HashChain) -> bool {
     *chain == HashChain::default()
 }
 
-/// What was read does not fit what was observed: somebody decided otherwise, so the state must be rebuilt.
+/// A record that was read contradicts what was observed: another replica decided differently, so the state must be
+/// rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Diverged;
 
 impl Log {
-    /// Goes on from a snapshot; `None` when it is of another version or another log.
+    /// Resumes from a snapshot; `None` if it is of another version or another log.
     pub fn resume(snapshot: Snapshot, log: Uuid) -> Option<Self> {
         (snapshot.version == SNAPSHOT_VERSION && snapshot.log == log).then(|| Self {
             state: snapshot.state,
@@ -195,19 +196,19 @@ impl Log {
         })
     }
 
-    /// One that is read from its beginning by somebody for whom what is forgotten by these orders is not there any more. Where
-    /// another one comes, it does not fit: what was read before may be of somebody who is forgotten.
+    /// Builds a log that is read from its beginning by a reader who no longer sees the data that these orders forget.
+    /// Any other such order diverges, since records read before it may be of a forgotten user.
     pub fn without(forgotten: BTreeSet<Uuid>) -> Self {
         Self { forgotten: Some(forgotten), ..Self::default() }
     }
 
-    /// Whether somebody is forgotten of whom something may be known here.
+    /// Returns true if the record orders to forget a user whose data may be in the state.
     pub fn forgets(&self, record: &Record) -> bool {
         let is_new = || self.forgotten.as_ref().is_some_and(|known| !known.contains(&record.envelope.id));
         matches!(record.body, Body::AgentForgotten(_)) && record.sequence > self.observed && is_new()
     }
 
-    /// What stands, whatever is being decided on.
+    /// Takes a snapshot of the committed state, leaving out the decision in progress.
     pub fn snapshot(&self, log: Uuid) -> Snapshot {
         let (state, observed) = match &self.base {
             Some(base) => (base.state.clone(), base.observed),
@@ -268,7 +269,7 @@ impl Log {
         Ok(Pushed::Decided(decided_on))
     }
 
-    /// Whether the decision at this sequence is not known yet, nor a copy of one.
+    /// Returns true if the decision at this sequence is neither known yet nor a copy of a known one.
     pub fn is_new(&self, sequence: u64, decision: &AgentDecision) -> bool {
         let goes_on = match (decision.work_input, decision.overtaking) {
             (0, 0) => decision.cursor > self.state.cursor,
@@ -278,7 +279,7 @@ impl Log {
         sequence > self.state.decided && goes_on
     }
 
-    /// The state that a decision was made in, and what it was made on; none if that is not at hand.
+    /// Returns the state in which a decision was made and its input; `None` if they are not in memory.
     pub fn before(&self, decision: &AgentDecision) -> Option<(Arc<AgentState>, Input)> {
         let (mut state, observed) = match &self.base {
             Some(base) => (base.state.clone(), base.observed),
@@ -303,17 +304,17 @@ impl Log {
         self.put(Ahead { sequence, record, user });
     }
 
-    /// Where what stands at this sequence is among what is ahead.
+    /// Returns the index of the record at this sequence among the pending records.
     fn at(&self, sequence: u64) -> Option<usize> {
         self.ahead.binary_search_by_key(&sequence, |ahead| ahead.sequence).ok()
     }
 
-    /// Whether what stands at this sequence was read and is not dealt with.
+    /// Returns true if the record at this sequence was read and is still pending.
     pub fn is_ahead(&self, sequence: u64) -> bool {
         self.at(sequence).is_some()
     }
 
-    /// Takes in the decision that this replica has just committed. What was written before it is still to be read.
+    /// Takes in the decision that this replica has just committed. Records written before it are still to be read.
     pub fn decided(&mut self, record: Record) -> Result<Pushed, Diverged> {
         let (read, last) = (self.read, self.last);
         let outcome = self.push(record);
@@ -321,7 +322,7 @@ impl Log {
         outcome
     }
 
-    /// Somebody decided on less than was observed here.
+    /// Returns to the committed state after another replica decided on less than was observed here.
     fn go_back(&mut self, cursor: u64) -> Result<(), Diverged> {
         let base = self.base.take().filter(|base| cursor >= base.observed).ok_or(Diverged)?;
         (self.state, self.observed) = (base.state, base.observed);
@@ -407,7 +408,8 @@ impl Log {
         self.ahead.iter().filter(|ahead| ahead.record.is_none()).map(|ahead| ahead.sequence).collect()
     }
 
-    /// What is to be read and supplied before this can be taken in: a decision may pass what is not here yet.
+    /// Returns the sequences to read and supply before this record can be taken in: a decision may pass records that
+    /// are not in memory.
     pub fn lacking(&self, record: &Record) -> Vec<u64> {
         let Body::AgentDecision(decision) = &record.body else { return Vec::new() };
         if record.sequence <= self.state.decided {
@@ -437,12 +439,12 @@ impl Log {
         self.ahead.shrink_to_fit();
     }
 
-    /// How much was read that no decision has passed.
+    /// Returns the number of pending records.
     pub fn waiting(&self) -> usize {
         self.ahead.len()
     }
 
-    /// The same by user, as far as it is known whose it is.
+    /// Returns the number of pending records by user, as far as their user is known.
     pub fn waiting_by_user(&self) -> BTreeMap<Arc<str>, usize> {
         let mut waiting = BTreeMap::new();
         for user in self.ahead.iter().filter_map(|ahead| ahead.user.as_ref()) {
@@ -460,7 +462,7 @@ fn user_of(record: &Record) -> Option<Arc<str>> {
     }
 }
 
-/// What never makes it anybody's move.
+/// Returns true for records that never need a decision.
 fn is_mere_fact(body: &Body) -> bool {
     match body.about() {
         About::Tool(Tool::Invoke(_) | Tool::Order(_) | Tool::Progress(_)) => true,

@@ -1,5 +1,4 @@
-//! What an agent has lately written to its memory, for digests. All of it is in the read model, found by
-//! `memory.search`.
+//! Memories that an agent has written lately, for digests. All of them are in the read model, found by `memory.search`.
 
 use std::{
     cmp::Reverse,
@@ -30,7 +29,7 @@ const SOURCES: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memories {
     pub recent: VecDeque<Recent>,
-    /// What was learned: insights and facts, however long ago, the oldest forgotten first.
+    /// Insights and facts of any age, the oldest forgotten first.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub learned: VecDeque<Recent>,
 }
@@ -44,7 +43,7 @@ pub struct Recent {
     /// Events it came from.
     pub sources: Vec<String>,
     pub memory_id: String,
-    /// Whom it was written for; empty for all.
+    /// The user it was written for; empty for all.
     pub user: String,
     /// Content from outside that it was made from.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
@@ -76,8 +75,8 @@ impl Memories {
         self.forget();
     }
 
-    /// What was learned of or for this user, or for all, and may matter for this text: what shares most words with it, then the
-    /// newest.
+    /// Returns the memories of this user, or of all users, that may matter for a text: those that share most words with
+    /// it first, then the newest.
     pub fn recalled(&self, user: &str, text: &str) -> Vec<&Recent> {
         let wanted = words(text);
         let his = self.learned.iter().filter(|known| known.user == user || known.user.is_empty());
@@ -92,8 +91,8 @@ impl Memories {
         ranked.into_iter().take(RECALLED).take_while(fits).map(|(.., known)| known).collect()
     }
 
-    /// What says nearly the same, of the same kind and user: the oldest. It may be written again, so it is one that is known
-    /// whole: its text was not cut, and none of it is a secret that is sealed elsewhere.
+    /// Returns the oldest memory of the same kind and user that says nearly the same. It may be written again, so it is
+    /// one that is known whole: its text was not cut, and none of it is a secret that is sealed elsewhere.
     pub fn like(&self, kind: &str, user: &str, content: &str) -> Option<&Recent> {
         let said = words(content);
         let is_alike = |known: &&Recent| {
@@ -104,8 +103,8 @@ impl Memories {
         self.learned.iter().find(is_alike)
     }
 
-    /// What says the very same, of the same kind and user, whatever the case and the punctuation at the end. Any other difference may
-    /// matter: a number, a name, a date, a negation.
+    /// Returns a memory of the same kind and user with the very same text, whatever the case and the punctuation at the
+    /// end. Any other difference may matter: a number, a name, a date, a negation.
     pub fn same(&self, kind: &str, user: &str, content: &str) -> Option<&Recent> {
         let said = plain(content);
         let is_same = |known: &&Recent| {
@@ -121,7 +120,7 @@ impl Memories {
         known.find(|known| known.memory_id == memory_id && known.user == user)
     }
 
-    /// What was written for a user who is forgotten.
+    /// Drops the memories written for a user who is forgotten.
     pub(super) fn forget_user(&mut self, user: &str) {
         self.recent.retain(|known| known.user != user);
         self.learned.retain(|known| known.user != user);

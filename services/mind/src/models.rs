@@ -1,4 +1,4 @@
-//! What an agent learns of its models from what its decisions say of their answers.
+//! Facts about an agent's models, learned from the answers that its decisions record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 pub(super) const TOO_MUCH: &str = "context_too_long";
 /// A limit below is none of a context, whatever an endpoint says, in tokens.
 const LEAST_CONTEXT: u64 = 256;
-/// How often a pause doubles: it is 128 decisions at most.
+/// Maximum number of times that a pause doubles: it is 128 decisions at most.
 const MOST_DOUBLINGS: u32 = 7;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Models {
-    /// Whether decisions say how answers ended: none did before epoch 10.
+    /// True if decisions record how answers ended: none did before epoch 10.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     tell_endings: bool,
-    /// What they take at once, by tier, where an endpoint has said it.
+    /// Context sizes by tier, where an endpoint has reported one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     contexts: BTreeMap<String, Context>,
     /// Tiers whose answers could not be used lately.
@@ -35,7 +35,7 @@ pub struct Failing {
     pub pause: u32,
 }
 
-/// What the models of a tier take at once.
+/// The context size of the models of a tier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Context {
     tokens: u64,
@@ -101,7 +101,7 @@ impl Models {
         failing.pause = 1 << failing.decisions.min(MOST_DOUBLINGS);
     }
 
-    /// Whether a submodule is not asked, since it failed lately.
+    /// Returns true if a submodule is not asked, since it failed lately.
     pub(super) fn is_submodule_at_rest(&self, module: &str) -> bool {
         self.failing.get(&of_submodule(module)).is_some_and(|failing| failing.pause > 0)
     }
@@ -116,12 +116,12 @@ impl Models {
         self.contexts.get(tier).filter(|context| context.basis == basis).map(|context| context.tokens)
     }
 
-    /// Whether decisions say how answers ended.
+    /// Returns true if decisions record how answers ended.
     pub(super) fn tell_endings(&self) -> bool {
         self.tell_endings
     }
 
-    /// Whether an answer is one of the steps that a turn may take. Builds before epoch 10 counted tries that failed.
+    /// Returns true if an answer counts as a step of a turn. Builds before epoch 10 counted failed tries.
     pub(super) fn is_step(&self, completion: &Completion) -> bool {
         completion.error.is_none() || !self.tell_endings
     }
@@ -131,12 +131,12 @@ impl Models {
     }
 }
 
-/// What a submodule is called among tiers: no tier has a space in its name.
+/// Returns the name of a submodule among tiers: no tier has a space in its name.
 fn of_submodule(module: &str) -> String {
     format!("submodule {module}")
 }
 
-/// Whether nothing came of a call: its endpoint is away or refuses it, or the answer says nothing.
+/// Returns true if a call failed or its answer is empty. A request too large for the model is no such failure.
 fn is_failed(completion: &Completion) -> bool {
     let is_too_much = completion.error.as_ref().is_some_and(|error| error.kind == TOO_MUCH);
     let is_empty = completion.text.trim().is_empty() && completion.tool_calls.is_empty();

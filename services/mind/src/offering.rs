@@ -1,8 +1,8 @@
-//! Which tools a request lists: all that the agent may call or, where these are many, a few of them, and those that
+//! The tools that a request lists: all that the agent may call or, if these are many, a few of them and those that
 //! `tools.find` found in the conversation.
 //!
-//! Every tool that is listed is paid for with every request, and models choose worse among many. What a request lists stays the
-//! same through a conversation, but for what is found: that stands at the end, so that caches of what stands before hold.
+//! Every listed tool is paid for with every request, and models choose worse among many. A conversation's list stays
+//! the same except for found tools, which are appended, so that caches of the prefix hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ use super::{
 
 /// Groups that the system message names at most.
 const GROUPS: usize = 40;
-/// What it says of the tools of one group, in bytes.
+/// Maximum size of the system message's text on the tools of one group, in bytes.
 const GROUP_BYTES: usize = 80;
 
-/// From how many tools on a request lists a few of them.
+/// The bounds above which a request lists only a few tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// So many tools are listed at most; 0 for all of them, however many there are.
+    /// Maximum number of listed tools; 0 for all of them, however many there are.
     pub tools: usize,
     /// The same of their names, descriptions and schemas together, in bytes.
     pub bytes: usize,
@@ -33,7 +33,7 @@ impl Listing {
     /// All tools are listed, however many there are, as builds before epoch 10 did.
     pub const ALL: Self = Self { tools: 0, bytes: 0 };
 
-    /// Whether there is a number from which on few are listed.
+    /// Returns true if there is a bound above which only a few tools are listed.
     pub fn is_bounded(self) -> bool {
         self != Self::ALL
     }
@@ -88,13 +88,13 @@ impl<'t> Offering<'t> {
         Self { listed, found, unlisted }
     }
 
-    /// What a request lists, in its order.
+    /// Returns the tools that a request lists, in order.
     pub(super) fn at_hand(&self) -> Vec<&'t Tool> {
         self.listed.iter().chain(&self.found).copied().collect()
     }
 
-    /// What the system message says of the tools that not every request lists; none where all are listed. It is the same before and
-    /// after some are found.
+    /// Describes the tools that not every request lists, for the system message; none if all are listed. It is the same
+    /// before and after some are found.
     pub(super) fn groups(&self) -> Option<String> {
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for tool in self.unlisted.iter().chain(&self.found) {
@@ -131,8 +131,8 @@ fn line(group: &str, tools: &[&str]) -> String {
     line
 }
 
-/// What is listed however many tools there are, where the agent has it: what nearly every conversation needs, what stops what is
-/// under way, and what an agent has because its definition says so.
+/// Returns true for tools that are listed however many there are: those for nearly every conversation, those that stop
+/// running work, and those that an agent has because its definition says so.
 fn is_always_listed(tool: &str) -> bool {
     let is_common = matches!(
         tool,

@@ -1,4 +1,4 @@
-//! What an agent has seen that nobody who uses it wrote, and where it comes from.
+//! Content seen by an agent that none of its users wrote, and the sources of that content.
 //!
 //! The marks stand in the log, on what brings such content in: results, progress, mails and events of other systems. They
 //! stay with the thread and the turn that saw it, and go into the memories and tasks that are made there.
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::state::{AgentState, Turn};
 
-/// Where content from outside comes from; empty where there is none.
+/// The sources of content from outside; empty if there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Provenance(BTreeSet<String>);
@@ -43,7 +43,7 @@ impl Provenance {
 }
 
 impl AgentState {
-    /// What this turn has seen: itself, or earlier in its thread.
+    /// Returns the sources of outside content that this turn has seen, itself or earlier in its thread.
     pub fn outside_of(&self, turn: &Turn) -> Provenance {
         let thread = self.threads.get(&turn.thread_id).map(|thread| thread.outside.clone());
         thread.unwrap_or_default().with(&turn.outside)

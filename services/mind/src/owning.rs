@@ -1,5 +1,5 @@
-//! Whose what an agent decides is. A turn is its user's, and so is what was thought and done in it; what names somebody else, such
-//! as a thread, a task or a memory of theirs, is theirs.
+//! Ownership of an agent's decisions. A turn belongs to its user, and so do the thoughts and actions in it; an event
+//! that names somebody else's thread, task or memory belongs to that user.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::state::AgentState;
 
 impl AgentState {
-    /// Whose each event and each completion of a decision on this input is, in the state that it is decided in. What a model was
-    /// asked for several of them is the agent's own.
+    /// Returns the owner of each event and each completion of a decision on this input, in the state in which it is
+    /// decided. A question asked for several of them is the agent's own.
     pub fn whose(&self, agent: &str, input: &Record, decision: &AgentDecision) -> Whose {
         let turn = self.due(decision.decided_on()).map(|(_, turn)| turn.user.clone());
         let said = || match Whose::of(&input.body) {
@@ -34,7 +34,7 @@ impl AgentState {
         Whose::Each(events.iter().cloned().chain(answers).collect())
     }
 
-    /// Whom an event names as the one whose it is, empty for nobody; none where it does not say.
+    /// Returns the user whom an event names as its owner, empty for nobody; none if it does not say.
     fn named_in<'e>(&'e self, event: &'e DecidedEvent) -> Option<&'e str> {
         let of_task = |id: &str| {
             let task = Uuid::parse_str(id).ok().and_then(|id| self.tasks.open.get(&id))?;
@@ -80,7 +80,7 @@ impl AgentState {
         }
     }
 
-    /// Whose a thread is, as far as that is known here, or said in this very decision.
+    /// Returns the owner of a thread, if it is known here or created in this very decision.
     fn of_thread<'s>(&'s self, decision: &'s AgentDecision, id: &str) -> Option<&'s str> {
         let created = decision.events.iter().find_map(|event| {
             let Some(Event::ThreadCreated(created)) = &event.event else { return None };

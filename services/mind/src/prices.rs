@@ -1,4 +1,4 @@
-//! What answers of models cost, at the prices that the basis of decisions says.
+//! The cost of model answers, at the prices in the basis of decisions.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct PriceList {
     /// Every model that may be asked, with its tier. None in a basis from before epoch 10: answers of a tier cost what its first
     /// model does, and nothing is said of those without a price.
     models: Vec<Listed>,
-    /// What counts for a model without a price.
+    /// Price of a model that has none of its own.
     fallback: Option<Price>,
 }
 
@@ -56,7 +56,7 @@ impl PriceList {
         Self { tiers: BTreeMap::new(), models: models.into_iter().map(listed).collect(), fallback }
     }
 
-    /// What these answers took, with what is not known.
+    /// Returns the tokens and the cost of these answers, with the tokens whose cost is not known.
     pub fn bill(&self, completions: &[Completion]) -> Amount {
         let used = |it: &Completion| Usage {
             input_tokens: it.input_tokens,
@@ -90,7 +90,7 @@ impl PriceList {
         Amount { cost: cost.units(), ..bill }
     }
 
-    /// What a model counts for that answers in a tier.
+    /// Returns the price of a model that answers in a tier.
     fn price(&self, tier: &str, model: &str) -> Option<Price> {
         match self.models.is_empty() {
             true => self.tiers.get(tier).copied(),
@@ -121,7 +121,7 @@ impl PriceList {
         unpriced.map(|it| (it.tier.as_str(), it.model.as_str()))
     }
 
-    /// Whether some model counts at the fallback price.
+    /// Returns true if some model is billed at the fallback price.
     pub fn falls_back(&self) -> bool {
         self.fallback.is_some() && self.models.iter().any(|it| it.price.is_none())
     }

@@ -1,4 +1,4 @@
-//! What an agent is made from, as its newest definition says.
+//! An agent's profile, as its newest definition sets it.
 
 use kairo_proto::{v1::AgentProfile, words};
 use serde::{Deserialize, Serialize};
@@ -22,64 +22,64 @@ const NEXT_RUN_AFTER: u32 = 3_600;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Where in the log it was defined.
+    /// Position of the definition in the log.
     pub sequence: u64,
     pub prompt: String,
     pub tools: Vec<String>,
     pub max_steps: u32,
     pub history_limit: usize,
     pub interjection: Interjection,
-    /// Whether it plans and has chains compiled, instead of calling tools itself.
+    /// True if the agent plans and has chains compiled, instead of calling tools itself.
     pub plans: bool,
-    /// Whether its messages are matched to threads, one for each subject.
+    /// True if messages are matched to threads, one for each subject.
     pub topics: bool,
     /// IANA name; UTC where it says none.
     pub time_zone: String,
     /// HH:MM; empty for never.
     pub day_ends_at: String,
-    /// Whether it acts on what it read without asking, whoever wrote that.
+    /// True if the agent acts on content from outside without asking.
     #[serde(default)]
     pub trusts_outside: bool,
-    /// Whether it acknowledges what takes work, and works on it beside the conversation.
+    /// True if the agent acknowledges requests that take work, and works on them beside the conversation.
     #[serde(default)]
     pub background: bool,
     /// Seconds until a queued task that failed is tried again.
     #[serde(default)]
     pub session_pause: u32,
-    /// What it works for on its own account; empty for nothing.
+    /// The agent's own mission; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mission: String,
     /// Seconds from the end of its work until it asks itself what to do for its mission.
     #[serde(default)]
     pub next_run_after: u32,
-    /// Whose mission it is.
+    /// The user who owns the mission.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,
     /// The team that it leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<Team>,
-    /// Who leads it.
+    /// The agent that leads this one; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub lead: String,
-    /// What a session of its work may take.
+    /// Bounds of one work session.
     #[serde(default, skip_serializing_if = "Bounds::is_nothing")]
     pub session: Bounds,
-    /// What one queued task may take, in all its sessions.
+    /// Bounds of one queued task, over all its sessions.
     #[serde(default, skip_serializing_if = "Bounds::is_nothing")]
     pub task: Bounds,
-    /// Whether what a message is after is guessed first.
+    /// True if the agent guesses the goal of a message first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guesses_goal: bool,
-    /// How often what it is about to say is reviewed in a turn.
+    /// Maximum number of reviews of its drafts in a turn.
     #[serde(default, skip_serializing_if = "is_none")]
     pub max_reflections: u32,
-    /// Whether it keeps an inner state.
+    /// True if the agent keeps an inner state.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inner_state: bool,
     /// The agents that it is composed of, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Member>,
-    /// What it looks at when a message comes.
+    /// Perceptions to take when a message comes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<Perception>,
     /// Voices that think along.
@@ -87,13 +87,13 @@ pub struct Profile {
     pub submodules: Vec<Submodule>,
     #[serde(default, skip_serializing_if = "is_none")]
     pub max_submodules: u32,
-    /// What of a thread is shown when it is thought about.
+    /// The part of a thread that is shown to a model.
     #[serde(default, skip_serializing_if = "Cutoff::is_nothing")]
     pub cutoff: Cutoff,
-    /// So many answers in a conversation after which it is summed up; 0 for never by itself.
+    /// Number of answers after which a conversation is summed up; 0 for never by itself.
     #[serde(default, skip_serializing_if = "is_none")]
     pub summary_after: u32,
-    /// What it may spend on models.
+    /// Spending caps for models.
     #[serde(default, skip_serializing_if = "Caps::is_nothing")]
     pub caps: Caps,
     /// Seconds until a request is late; 0 for the default.
@@ -104,7 +104,7 @@ pub struct Profile {
     pub message_model_calls: u32,
 }
 
-/// What becomes of a message that comes while the agent is deciding.
+/// The handling of a message that comes while the agent is deciding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interjection {
     /// It is decided on when its turn comes.
@@ -159,7 +159,7 @@ impl Profile {
         }
     }
 
-    /// Whether the agent may use the tool: it has it, or one of its members does.
+    /// Returns true if the agent may use the tool, itself or through a member.
     pub fn offers(&self, tool: &str) -> bool {
         if intrinsics::tasks::is_of_queue(tool) && !self.background {
             return false;
@@ -173,7 +173,7 @@ impl Profile {
         self.has(tool) || self.member_with(tool).is_some()
     }
 
-    /// Whether its list takes the tool out.
+    /// Returns true if the profile's list excludes the tool.
     pub fn takes_out(&self, tool: &str) -> bool {
         self.tools.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(|pattern| covers(pattern, tool))
     }
@@ -185,7 +185,7 @@ impl Profile {
         self.tools.iter().map(String::as_str).filter(is_name)
     }
 
-    /// Whether the agent has the tool itself: its list covers it, or there is none, of an agent that is not composed of others.
+    /// Returns true if the agent has the tool itself: its list covers it, or it has no list and no members.
     pub fn has(&self, tool: &str) -> bool {
         let is_named = |pattern: &String| covers(pattern, tool);
         if intrinsics::inner_state::is_of_inner_state(tool) {

@@ -1,5 +1,5 @@
-//! Whether words promise work, by rule: for when no model can be asked. The lists hold what people who speak a language say when they
-//! take something on; a language that is missing is left to the model.
+//! Detects promises of work by rule, for when no model can be asked. The lists hold phrases with which speakers of a
+//! language take something on; a language that is missing is left to the model.
 
 /// Beginnings of promises in languages that part words with spaces, in small letters. They count at the beginning of a word.
 const SPACED: [&str; 67] = [
@@ -122,7 +122,7 @@ const UNSPACED: [&str; 29] = [
     "겠습니다",
 ];
 
-/// What begins like a promise and is none, in small letters.
+/// Phrases that begin like a promise and are none, in small letters.
 const NONE: [&str; 15] = [
     "i will be ",
     "i'll be ",
@@ -141,7 +141,7 @@ const NONE: [&str; 15] = [
     "我会一直",
 ];
 
-/// Whether words take on work that is to be done behind them.
+/// Returns true if words promise work that is to be done behind them.
 pub(super) fn is_promise(words: &str) -> bool {
     let mut plain = words.to_lowercase().replace('’', "'");
     NONE.iter().for_each(|none| plain = plain.replace(none, "|"));

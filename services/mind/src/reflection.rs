@@ -1,4 +1,4 @@
-//! What a turn seems to be after, and what reviews said of what it was about to say. Folded from the log.
+//! Guessed goals of turns, and reviews of their drafts. Built from the log.
 
 use kairo_events::record::Record;
 use kairo_proto::{
@@ -12,7 +12,7 @@ use super::{
     thread::{Entry, cut, cut_to},
 };
 
-/// What is kept of a goal, in bytes.
+/// Maximum size of a kept goal, in bytes.
 const GOAL_BYTES: usize = 1_024;
 
 impl AgentState {
@@ -22,7 +22,7 @@ impl AgentState {
         }
     }
 
-    /// What is not said stays in the thread, with what the review says of it: the model goes on from there.
+    /// Keeps a rejected draft in the thread, with the review: the model goes on from there.
     pub(super) fn reflected(&mut self, record: &Record, event: &DecidedEvent, turn_id: Uuid, told: &AgentReflected) {
         let Some(turn) = self.turns.get_mut(&turn_id) else { return };
         turn.reflections = told.round;

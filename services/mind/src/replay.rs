@@ -48,10 +48,10 @@ use super::{
     state::AgentState,
 };
 
-/// Why a decision cannot be made again.
+/// The reason a decision cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unmade {
-    /// What it is on is not in the log.
+    /// The input of the decision is not in the log.
     NoInput,
     /// The tool catalogue of this version is not in the log.
     NoCatalogue(String),
@@ -82,9 +82,9 @@ impl std::fmt::Display for Unmade {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Replayed {
     pub agent: Name,
-    /// Where the decision stands in the log.
+    /// Position of the decision in the log.
     pub sequence: u64,
-    /// The event it is on, where that stands, and of which type it is, as far as the log has it.
+    /// Id of the input; `input` has its position and type, as far as the log has them.
     pub input_id: String,
     #[serde(skip)]
     pub input: Option<(u64, String)>,
@@ -93,7 +93,7 @@ pub struct Replayed {
     /// Requests that are not the ones that were recorded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drifted: Vec<Drift>,
-    /// Whether what it rested on was not recorded and the defaults were taken instead.
+    /// True if the basis of the decision was not recorded and the defaults were used instead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_basis: bool,
     /// Both decisions, where it is not the same from the same requests.
@@ -111,7 +111,7 @@ pub struct Beside {
     pub places: Vec<Difference>,
 }
 
-/// How a decision that was made again compares with the one in the log.
+/// The comparison of a replayed decision with the one in the log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -128,7 +128,7 @@ pub enum Outcome {
 }
 
 impl Replayed {
-    /// Whether the decision is what the log says, from the very requests it says.
+    /// Returns true if the decision equals the recorded one and no request drifted.
     pub fn is_same(&self) -> bool {
         self.outcome == Outcome::Same && self.drifted.is_empty()
     }
@@ -146,7 +146,7 @@ pub struct Replay {
     digesting: Digesting,
 }
 
-/// What a decision is made again with.
+/// The state, input, catalogue and limits of a replayed decision.
 #[derive(Clone, Debug)]
 struct Making<'r> {
     state: Arc<AgentState>,
@@ -243,13 +243,13 @@ impl Replay {
         !lacks_its_input && log.push(record).is_ok()
     }
 
-    /// Whether any agent has something to decide on.
+    /// Returns true if any agent has an input to decide on.
     pub fn is_waiting(&self) -> bool {
         let waits = |log: &Log| log.clone().next_input().is_some() || log.next_work().is_some();
         self.agents.values().any(waits)
     }
 
-    /// What stands of an agent, after all that was taken in.
+    /// Returns the snapshot of an agent's state after all records applied so far.
     pub fn snapshot(&self, agent: &Name) -> Snapshot {
         self.agents.get(agent).map_or_else(|| Log::default().snapshot(Uuid::nil()), |log| log.snapshot(Uuid::nil()))
     }
@@ -257,7 +257,7 @@ impl Replay {
     /// The model calls of a decision that is the next record, in their order.
     ///
     /// # Errors
-    /// Why they cannot be made again.
+    /// Returns the reason the model calls cannot be replayed.
     pub fn asked(&self, record: &Record) -> Result<Vec<Asked>, String> {
         let made = self.make(record)?;
         match made.decision {
@@ -270,7 +270,7 @@ impl Replay {
     /// Makes a decision again that is the next record, with the answers that it recorded.
     ///
     /// # Errors
-    /// Where it is no decision, or decides nothing.
+    /// Fails if the record is no decision, or decides nothing.
     pub fn make(&self, record: &Record) -> Result<Made, String> {
         let (decision, making) = self.next(record, &self.changes)?;
         let mut digesting = Digesting::default();
@@ -282,7 +282,8 @@ impl Replay {
     /// A decision that is the next record, to be made again with these changes and any answers.
     ///
     /// # Errors
-    /// Where it is no decision, or decides nothing; within, where the log has not what it is made of.
+    /// Fails if the record is no decision, or decides nothing. The inner result fails if the log lacks an input of the
+    /// decision.
     pub fn again(&self, record: &Record, changes: &Changes) -> Result<Result<Again, Unmade>, String> {
         let (decision, making) = self.next(record, changes)?;
         Ok(making.map(|making| Again { making: making.owned(), recorded: decision.clone() }))
@@ -304,10 +305,11 @@ impl Replay {
         Ok((decision, self.making(log, decision, changes)))
     }
 
-    /// Makes a decision again that is the next record, with other answers than it recorded; none for a question that has no answer.
+    /// Replays the decision in the next record with other answers than it recorded; `answer` returns none for a
+    /// question without one.
     ///
     /// # Errors
-    /// Why it cannot be made.
+    /// Returns the reason the decision cannot be made.
     pub fn make_with(
         &self,
         record: &Record,
@@ -364,7 +366,7 @@ impl Replay {
         })
     }
 
-    /// What a decision of this log is made again with.
+    /// Collects the state, input, catalogue and limits of a decision in this log, with the changes applied.
     fn making(&self, log: &Log, decision: &AgentDecision, changes: &Changes) -> Result<Making<'_>, Unmade> {
         let (mut state, input) = log.before(decision).ok_or(Unmade::NoInput)?;
         changes.change_state(&mut state);

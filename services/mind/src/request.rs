@@ -1,4 +1,4 @@
-//! What a model is asked, built from the state alone, so that the request need not be kept.
+//! Requests to models, built from the state alone, so that they need not be kept.
 
 mod block;
 mod conversation;
@@ -40,13 +40,13 @@ pub struct ModelRequest {
     /// The form of the answer, where it is to be JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<AnswerSchema>,
-    /// Whether the answer is meant for the steps that follow, and not for the user.
+    /// True if the answer is for the steps that follow, not for the user.
     #[serde(skip)]
     pub analysis: bool,
-    /// Whether it is made for what is worked on in the background, which keeps no user waiting.
+    /// True for a request of background work, which keeps no user waiting.
     #[serde(skip)]
     pub is_work: bool,
-    /// The user on whose behalf it is made; empty for nobody's. It is no part of what the model is asked.
+    /// The user on whose behalf the request is made; empty for none. The model does not see it.
     #[serde(skip)]
     pub user: String,
     /// The thread that it belongs to, for traces; empty while none is chosen.
@@ -54,7 +54,7 @@ pub struct ModelRequest {
     pub thread_id: String,
 }
 
-/// Which tools a model may call.
+/// The choice of tools that a model may call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
@@ -78,11 +78,11 @@ impl ToolChoice {
 /// The form of an answer in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AnswerSchema {
-    /// What endpoints call it: letters, digits, `_` and `-`, at most 64.
+    /// Name of the schema for endpoints: letters, digits, `_` and `-`, at most 64.
     pub name: Arc<str>,
     /// A JSON Schema of an object, as text.
     pub schema: Arc<str>,
-    /// Whether the schema keeps to what OpenAI takes as strict: every object is closed and requires all its fields.
+    /// True if the schema keeps to OpenAI's rules for strict ones: every object is closed and requires all its fields.
     pub is_strict: bool,
 }
 
@@ -101,10 +101,10 @@ pub enum Message {
     Assistant {
         text: String,
         calls: Vec<ToolCall>,
-        /// What the model server wants back with them; see `Completion.reasoning_details`.
+        /// Reasoning details to send back to the model server with the calls; see `Completion.reasoning_details`.
         #[serde(skip_serializing_if = "String::is_empty")]
         reasoning_details: String,
-        /// The same of other fields; see `Completion.passed_back`.
+        /// Other fields to send back; see `Completion.passed_back`.
         #[serde(skip_serializing_if = "String::is_empty")]
         passed_back: String,
     },
@@ -136,7 +136,7 @@ pub struct ToolCall {
     pub id: String,
     pub tool: String,
     pub arguments: String,
-    /// What the model server wants back with the call; see `CompletionToolCall.passed_back`.
+    /// Fields to send back to the model server with the call; see `CompletionToolCall.passed_back`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub passed_back: String,
 }
@@ -148,19 +148,20 @@ pub struct Tool {
     pub description: Arc<str>,
     /// JSON Schema of the arguments, as text.
     pub schema: Arc<str>,
-    /// Whether a human must consent to each call; the model need not know.
+    /// True if a human must consent to each call; the model need not know.
     #[serde(skip)]
     pub needs_approval: bool,
-    /// Where not to each: a human must consent to the calls with one of these arguments.
+    /// Arguments with which a call needs a human's consent, if not every call does.
     #[serde(skip)]
     pub needs_approval_with: Vec<ToolArgument>,
-    /// Whether it does something that others see: a human must consent to it in a turn that has seen content from outside.
+    /// True if the tool has effects that others see: a human must consent to it in a turn that has seen content from
+    /// outside.
     #[serde(skip)]
     pub acts_outside: bool,
 }
 
 impl Tool {
-    /// Whether a human must consent to a call with these arguments.
+    /// Returns true if a human must consent to a call with these arguments.
     pub fn needs_approval_of(&self, arguments: &str) -> bool {
         self.needs_approval || consent::is_needed_for(&self.needs_approval_with, arguments)
     }
@@ -207,7 +208,7 @@ impl ModelRequest {
         Self { answer_schema: Some(schema), ..self }
     }
 
-    /// Whether the model may call a tool.
+    /// Returns true if the model may call a tool.
     pub fn may_call(&self) -> bool {
         !self.tools.is_empty() && self.tool_choice != ToolChoice::None
     }
@@ -340,7 +341,7 @@ pub fn short_digest(bytes: &[u8]) -> u64 {
     digest.first_chunk().copied().map_or(0, u64::from_be_bytes)
 }
 
-/// What stands for an image or a piece of audio that a model is not shown.
+/// Describes an image or a piece of audio that a model is not shown, with the reason.
 pub fn in_place_of(part: &Part, why: &str) -> String {
     format!("{} ({why})", media::described(part))
 }

@@ -1,5 +1,4 @@
-//! What agents ask of each other: what they are asked, and how what they asked for ended. Calls and thoughts have turns of
-//! their own, see [`super::composition`].
+//! Requests between agents, and their outcomes. Calls and thoughts have turns of their own, see [`super::composition`].
 
 use kairo_events::record::Record;
 use kairo_proto::{
@@ -56,7 +55,7 @@ impl AgentState {
         self.begin(record.envelope.id, record, Cause::Order(order), "", &request.user);
     }
 
-    /// What was asked of another agent is over: to the turn that asked it is the result of its call.
+    /// Takes in another agent's answer, as the result of the call that asked for it.
     pub(super) fn answered(&mut self, record: &Record, answer: &AgentAnswer) {
         let Ok(action) = Uuid::parse_str(&answer.request_id) else { return };
         let is_of = |asked: &Option<String>| asked.as_deref() == Some(answer.from.as_str());

@@ -23,9 +23,9 @@ use self::rule::Rule;
 
 /// Shortest time between two occurrences, in seconds.
 pub const SHORTEST_SECONDS: i64 = 10;
-/// How far ahead something may be scheduled, in years.
+/// Maximum distance of a scheduled time, in years.
 pub const MOST_YEARS: i16 = 5;
-/// Hour of the day at which something is due of which only the day is known.
+/// Hour of the day at which something is due if only its day is known.
 pub const DEFAULT_HOUR: i8 = 9;
 
 /// When a task is due.
@@ -112,7 +112,7 @@ impl Schedule {
         }
     }
 
-    /// Whether it may be due more than once.
+    /// Returns true if the schedule may be due more than once.
     pub fn repeats(&self) -> bool {
         !matches!(self, Self::Once(_))
     }

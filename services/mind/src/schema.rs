@@ -24,8 +24,8 @@ const SCHEMA_BYTES: usize = 64 * 1024;
 /// Largest regular expression when compiled, in bytes, and largest cache for matching it.
 const PATTERN_BYTES: usize = 1024 * 1024;
 
-/// What is wrong with the parameters, each naming the field and what was expected; at most ten. A schema that cannot be
-/// read allows everything: its tool will say what is wrong.
+/// Returns the mistakes in the parameters, each naming the field and the expected value; at most ten. A schema that
+/// cannot be read allows everything: its tool will say what is wrong.
 pub fn mistakes(schema: &str, params: &Map<String, Value>) -> Vec<String> {
     let Some(validator) = compile(schema) else { return Vec::new() };
     let params = Value::Object(params.clone());
@@ -87,7 +87,7 @@ fn tell(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// Where in the parameters it is: `events[0].title`.
+/// Returns the place of an error in the parameters, such as `events[0].title`.
 fn place(error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().to_string();
     let mut place = String::new();

@@ -1,4 +1,4 @@
-//! What looks like a secret in a text, so that it is taken out before the text is remembered or digested.
+//! Detection of likely secrets in a text, so that they are taken out before the text is remembered or digested.
 //!
 //! Three things give a secret away: its shape ([`shapes`]: keys of known services, private keys, cards), what is said
 //! before it ([`labels`]: "the password is …"), and that it stands elsewhere in the same text. What is found is a guess
@@ -27,7 +27,7 @@ pub struct Cleaned {
     pub secrets: Vec<(String, String)>,
 }
 
-/// Where something that looks like a secret stands, and what it seems to be.
+/// The position and the kind of a likely secret.
 #[derive(Clone, Debug, PartialEq)]
 struct Found {
     at: Range<usize>,
@@ -51,12 +51,12 @@ pub fn take_out_of(mut cleaned: Cleaned) -> Cleaned {
     cleaned
 }
 
-/// What stands in the place of a secret of this name.
+/// Returns the marker that replaces a secret of this name.
 pub fn marker(name: &str) -> String {
     format!("[secret {name}]")
 }
 
-/// Where something that looks like a secret stands in a text, in order.
+/// Returns the ranges of likely secrets in a text, in order.
 pub fn places(text: &str) -> Vec<Range<usize>> {
     find(text).into_iter().map(|found| found.at).collect()
 }

@@ -6,7 +6,7 @@ use kairo_events::ids;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// How many are remembered, the oldest forgotten first. A message that comes again after so many others is new.
+/// Number of messages remembered, the oldest forgotten first. A message that comes again after so many others is new.
 const REMEMBERED: usize = 4_096;
 
 /// Kept as hashes and in a row: a state is copied for decisions, and a copy of this is one stretch of memory, while a look

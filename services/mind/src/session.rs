@@ -1,4 +1,4 @@
-//! What a session of work took, and what it may take. Folded from the log.
+//! Usage and bounds of a session of work. Built from the log.
 
 use jiff::{SignedDuration, Timestamp};
 use kairo_events::prices::spendable;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::team::{Amount, tokens};
 
-/// What a profile says that a session may take; none where any amount may.
+/// Bounds of a session, as a profile sets them; none where any amount is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     pub model_calls: Option<u64>,
@@ -19,7 +19,7 @@ pub struct Bounds {
     pub seconds: Option<u32>,
 }
 
-/// What a session took so far.
+/// The usage of a session so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// When its first task began.
@@ -45,7 +45,7 @@ impl Bounds {
         *self == Self::default()
     }
 
-    /// Which of them a session has reached at this time, in words.
+    /// Returns the bound that a session has reached at this time, in words.
     pub fn reached(&self, session: &Session, now: Timestamp) -> Option<String> {
         let took = session.since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)).as_secs();
         let Session { model_calls, spent, .. } = session;
@@ -70,7 +70,7 @@ impl Session {
         *self == Self::default()
     }
 
-    /// Whether all that it took, it took for the same task.
+    /// Returns true if all usage of the session is for the same task.
     pub fn is_of_one_task(&self) -> bool {
         self.tasks == 1
     }

@@ -1,7 +1,7 @@
-//! What two states have in common is kept once, until one of them changes it.
+//! Parts that two states have in common, kept once until one of them changes.
 //!
-//! A state is copied for every decision: what is observed for its sake must not show until it stands in the log. Most of
-//! a state stays as it is then, so a copy is a few counts of what is shared.
+//! A state is copied for every decision: effects of observing an input must not show until they stand in the log. Most
+//! of a state does not change then, so a copy takes a few reference counts.
 
 use std::{
     ops::{Deref, DerefMut},

@@ -1,7 +1,7 @@
-//! What an agent knows, folded from its own subjects. Folding the same log again gives the same bytes.
+//! The state of an agent, built by applying its own subjects. Applying the same log again gives the same bytes.
 //!
-//! Everything here is bounded by constants and by the agent's profile, both of which are in the log or in the code,
-//! never by configuration: two replicas configured differently must fold alike.
+//! Bounds come from constants and from the agent's profile, never from configuration: replicas configured differently
+//! must build the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,18 +62,18 @@ pub struct AgentState {
     pub(super) seen: Shared<Seen>,
     #[serde(default, skip_serializing_if = "Work::is_nothing")]
     pub work: Work,
-    /// How it is with its team.
+    /// The agent's status and spending as a lead or worker of a team.
     #[serde(default, skip_serializing_if = "Standing::is_nothing")]
     pub team: Standing,
-    /// What it keeps in words for later turns.
+    /// Text that the agent keeps for later turns.
     #[serde(default, skip_serializing_if = "has_no_inner_state")]
     pub inner: Shared<InnerState>,
     #[serde(default, skip_serializing_if = "Submodules::is_nothing")]
     pub submodules: Submodules,
-    /// What it learned of its models.
+    /// Context sizes and recent failures of its models.
     #[serde(default, skip_serializing_if = "Models::is_nothing")]
     pub models: Models,
-    /// What it spent, where it has caps.
+    /// Spending counted against the profile's caps; empty without caps.
     #[serde(default, skip_serializing_if = "Spending::is_nothing")]
     pub spending: Spending,
     /// Calls of models for everything that is under way.
@@ -82,10 +82,10 @@ pub struct AgentState {
     /// Requests that became late at the input that is being decided on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<LateRequest>,
-    /// Where a user was forgotten, until that is decided on.
+    /// Sequence of the input that forgot a user, until it is decided on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) forgetting: Option<u64>,
-    /// The recorded time of what was taken in last, where it matters when things were said.
+    /// Recorded time of the last record applied, in seconds; none unless times of entries are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) now: Option<i64>,
 }
@@ -108,28 +108,28 @@ pub struct Turn {
     pub due: Option<u64>,
     /// Words not yet in a thread, since it is not known in which they belong.
     pub unplaced: Option<Words>,
-    /// What was put to the user, who is to choose.
+    /// The thread suggested to the user, and the user's choice once made.
     pub offer: Option<Offer>,
     /// The steps it is carrying out.
     pub chain: Option<Chain>,
     /// Hooks on whose behalf it runs: they are not triggered by what it does.
     pub lineage: Vec<Uuid>,
-    /// What it seems to be after; none where nobody guessed.
+    /// The user's guessed goal; none if no guess was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
     /// Reviews of what it was about to say.
     #[serde(default, skip_serializing_if = "is_none")]
     pub reflections: u32,
-    /// What it has of the agent's submodules.
+    /// Thoughts of the agent's submodules for this turn.
     #[serde(default, skip_serializing_if = "Counsel::is_nothing")]
     pub counsel: Counsel,
     /// Content from outside that it has seen.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
-    /// What it knows of where it is.
+    /// Perceptions, and the report of the user's client.
     #[serde(default, skip_serializing_if = "Environment::is_nothing")]
     pub environment: Environment,
-    /// What a chat client asks of it.
+    /// The request of a chat client, if the turn came from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<Box<Chat>>,
 }
@@ -138,16 +138,16 @@ pub struct Turn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Offer {
     pub id: Uuid,
-    /// Where in the log it was made.
+    /// Position of the offer in the log.
     pub since: u64,
-    /// Where the message goes if accepted, and if declined.
+    /// Thread that takes the message if the offer is accepted; `current_thread_id` takes it if declined.
     pub thread_id: String,
     pub current_thread_id: String,
-    /// What the user chose.
+    /// The user's choice; none while pending.
     pub accepted: Option<bool>,
 }
 
-/// What began a turn.
+/// The cause of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Cause {
     /// A user's words.
@@ -199,13 +199,13 @@ impl Turn {
         }
     }
 
-    /// Whether nothing at all has happened for it yet.
+    /// Returns true if nothing has happened in the turn yet: no step, pending action, perception or outcome of a call.
     pub fn is_begun_by_nothing_yet(&self) -> bool {
         let is_called = || self.requested().and_then(|it| it.call.as_ref()).is_some_and(|it| it.outcome.is_some());
         self.is_new() && self.waiting.is_empty() && self.environment.perceived.is_none() && !is_called()
     }
 
-    /// Whether nothing was thought or done for it yet.
+    /// Returns true before the turn's first step, offer or chain.
     pub fn is_new(&self) -> bool {
         self.steps == 0 && self.offer.is_none() && self.chain.is_none()
     }
@@ -310,7 +310,7 @@ impl AgentState {
         self.turns.insert(id, turn);
     }
 
-    /// Where it matters when things are said, it is known of each entry that is added from here on.
+    /// Sets the time of the entries added from here on, if times of entries are kept.
     fn note_time(&mut self, record: &Record) {
         self.now = self.keeps_times().then(|| record.envelope.time.as_second());
     }
@@ -455,7 +455,7 @@ impl AgentState {
         }
     }
 
-    /// How entries are kept that are added now.
+    /// Returns the rules for keeping entries that are added now.
     pub(super) fn keeping(&self) -> Keeping {
         Keeping { limit: self.history_limit(), now: self.now, in_steps: self.models.tell_endings() }
     }
@@ -473,7 +473,7 @@ pub(super) fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
-/// Which turn a decided event belongs to.
+/// Returns the turn of a decided event; an event without a turn id belongs to the turn of its correlation id.
 fn turn_of(event: &DecidedEvent) -> Option<Uuid> {
     let id = if event.turn_id.is_empty() { &event.correlation_id } else { &event.turn_id };
     Uuid::parse_str(id).ok()

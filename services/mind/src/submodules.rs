@@ -39,7 +39,7 @@ pub const NAME_BYTES: usize = 32;
 pub const DEADLINE_MS: u32 = 10_000;
 pub const LEAST_DEADLINE_MS: u32 = 100;
 pub const MOST_DEADLINE_MS: u32 = 120_000;
-/// What is kept of a thought, in bytes.
+/// Maximum size of a kept thought, in bytes.
 pub const THOUGHT_BYTES: usize = 4 * 1024;
 /// Thoughts that a turn keeps for its later steps, and their bytes.
 const THOUGHTS: usize = 16;
@@ -66,17 +66,17 @@ pub struct Submodule {
     pub wants_decisions: bool,
 }
 
-/// What one said.
+/// A thought of a submodule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
     pub module: String,
     pub text: String,
 }
 
-/// What was decided and is yet to be shown to those that want to know.
+/// A decision that is yet to be shown to the submodules that want to see decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// Where the decision stands.
+    /// Position of the decision in the log.
     pub at: u64,
     pub thread_id: String,
     /// The chain of what was done last.
@@ -84,14 +84,14 @@ pub struct Shown {
     pub text: String,
 }
 
-/// What a submodule left for the next decision in a thread.
+/// A thought that a submodule left for the next decision in a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
     pub thread_id: String,
     pub said: Said,
 }
 
-/// How it is with an agent's submodules, beside what its profile says.
+/// The state of an agent's submodules, beside their definitions in its profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submodules {
     /// Those that were added, by name.
@@ -106,10 +106,10 @@ pub struct Submodules {
     pub left: VecDeque<Left>,
 }
 
-/// What a turn has of them.
+/// The submodules' contributions to a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counsel {
-    /// What they said, the newest last.
+    /// Their thoughts, the newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub said: VecDeque<Said>,
     /// Rounds of questions to them, and the chain in which the last was asked.
@@ -140,7 +140,7 @@ impl Submodule {
         }
     }
 
-    /// Whether it is shown inputs of this kind.
+    /// Returns true if the submodule is shown inputs of this kind; an empty list means every kind.
     pub fn hears(&self, kind: &HeardKind) -> bool {
         self.hears.is_empty() || self.hears.iter().any(|heard| heard == kind.as_str())
     }
@@ -173,13 +173,13 @@ impl Counsel {
 }
 
 impl Profile {
-    /// How many submodules it may have.
+    /// Returns the maximum number of submodules; the default if the profile sets none.
     pub fn most_submodules(&self) -> u32 {
         if self.max_submodules == 0 { MOST } else { self.max_submodules.min(MOST_EVER) }
     }
 
-    /// Whether the agent is offered this tool, which changes its submodules: only if the profile names it, since what one user
-    /// has it add thinks along in the turns of all.
+    /// Returns true if the profile names this tool, which changes submodules. Naming is required, since a submodule
+    /// that one user adds thinks along in the turns of all.
     fn lets_users_change_submodules(&self, tool: &str) -> bool {
         self.tools.iter().any(|pattern| pattern.starts_with("submodule.") && covers(pattern, tool))
     }
@@ -199,8 +199,8 @@ impl AgentState {
         self.voices().find(|voice| voice.name == name)
     }
 
-    /// Whether the agent may use a tool: what is about submodules and history, only where there are any, so that others are
-    /// offered what they were ever.
+    /// Returns true if the agent may use a tool. Submodule and history tools are offered only if the agent has
+    /// submodules or history, so that the tools of other agents stay the same.
     pub fn offers(&self, tool: &str) -> bool {
         let profile = self.profile.as_ref();
         match tool {
@@ -213,7 +213,7 @@ impl AgentState {
         }
     }
 
-    /// Whether it is known of what is said when it was: what is shown may depend on it.
+    /// Returns true if entries are kept with their times, for a cutoff or for submodules.
     pub(super) fn keeps_times(&self) -> bool {
         self.profile.as_ref().is_some_and(|profile| !profile.cutoff.is_nothing()) || self.voices().next().is_some()
     }
@@ -240,7 +240,7 @@ impl AgentState {
         }
     }
 
-    /// What a submodule thinks is kept for the turn's later steps, or for the next decision in its thread.
+    /// Keeps a submodule's thought for the turn's later steps, or for the next decision in its thread.
     pub(super) fn thought(&mut self, event: &DecidedEvent, turn_id: Uuid, thought: &AgentThought) {
         if thought.module.is_empty() {
             return;
@@ -272,7 +272,8 @@ impl AgentState {
         self.submodules.shown.retain(|shown| shown.thread_id != told.thread_id || shown.at > told.through);
     }
 
-    /// What was left for the next decision in a thread it has seen; what was decided is to be shown. A broadcast causes none.
+    /// Drops the thoughts left for a thread once a decision has seen them, and queues the decision to be shown. A
+    /// broadcast causes no other.
     pub(super) fn note_decision(&mut self, sequence: u64, decision: &AgentDecision) {
         if is_broadcast(decision) || self.is_upkeep(decision) {
             return;
@@ -319,7 +320,7 @@ impl AgentState {
         self.submodules.shown.iter().rev().find(is_shown).map(|shown| shown.correlation)
     }
 
-    /// Whether what a broadcast is to show is still there, and somebody wants to see it.
+    /// Returns true if decisions that a broadcast covers are still pending.
     pub(super) fn is_to_be_shown(&self, next: &Next) -> bool {
         let Next::Broadcast { thread_id, through } = next else { return false };
         self.submodules.shown.iter().any(|shown| shown.thread_id == *thread_id && shown.at <= *through)
@@ -335,19 +336,19 @@ impl AgentState {
 }
 
 impl Turn {
-    /// What they said, and what they had left for it.
+    /// Returns the thoughts left for this turn's thread, then those of the turn itself.
     pub(super) fn counsel<'s>(&'s self, state: &'s AgentState) -> impl Iterator<Item = &'s Said> {
         let left = state.submodules.left.iter().filter(|left| left.thread_id == self.thread_id);
         left.map(|left| &left.said).chain(&self.counsel.said)
     }
 }
 
-/// Whether a decision is one to show others.
+/// Returns true if a decision is a broadcast to submodules.
 pub(super) fn is_broadcast(decision: &AgentDecision) -> bool {
     decision.events.iter().any(|event| matches!(event.event, Some(Event::Broadcast(_))))
 }
 
-/// What an event says or does, in a line; none where it does neither.
+/// Describes what an event says or does, in a line; none if it does neither.
 fn act(event: &DecidedEvent) -> Option<String> {
     let event = event.event.as_ref()?;
     let act = if let Event::Action(action) = event {
@@ -366,7 +367,7 @@ fn act(event: &DecidedEvent) -> Option<String> {
     Some(cut_to(&act, ACT_BYTES))
 }
 
-/// What kind of input it is.
+/// Returns the kind of an input.
 pub(super) fn kind(record: &Record) -> HeardKind {
     match record.body.about() {
         About::Agent(Agent::Message(_) | Agent::Choice(_)) | About::User(_) => HeardKind::Message,

@@ -1,6 +1,7 @@
-//! Which conversations are to be summed up, where the profile says after how many answers they are. Folded from the log.
+//! Conversations that are due to be summed up, if the profile says after how many answers. Built from the log.
 //!
-//! It is the work lane's, when nothing else is to be done; whatever comes of it, so many answers pass before the next time.
+//! The work lane sums up when nothing else is to be done. Whatever the outcome, the same number of answers passes
+//! before the next time.
 
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub struct Due {
     pub until: Uuid,
     /// The chain of that.
     pub correlation: Uuid,
-    /// What a model is asked, as that was when it began: a call that ends meanwhile, or an entry that makes room, would make it
-    /// another question, which is paid for once more.
+    /// The request's text, as it was at the beginning: a call that ends meanwhile, or an entry that makes room, would
+    /// make it another request, which is paid for once more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Arc<str>>,
 }

@@ -1,20 +1,20 @@
-//! Which other action of the agent a call is about, and how far back in the log to look for it.
+//! The action of the agent that another call refers to, and the distance in the log to look back for it.
 //!
-//! The mind knows what it has going, so those who carry calls out need no index of all there ever was.
+//! The mind knows its running actions, so those who carry calls out need no index of all past ones.
 
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{in_flight::Target, state::AgentState};
 
-/// What the arguments of such calls name.
+/// Arguments of calls that refer to an action or a process.
 #[derive(Deserialize)]
 struct Named {
     action_id: Option<Uuid>,
     process_id: Option<Uuid>,
 }
 
-/// Whose actions and processes a call may be about.
+/// The users whose actions and processes a call may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
     All,

@@ -1,7 +1,7 @@
-//! An agent's tasks: what has a time, waits for something to happen, or for its turn in the queue. Folded from the log.
+//! An agent's tasks: scheduled, waiting for an event, or queued. Built from the log.
 //!
-//! Which times were dealt with is said by a task's occurrence: each time has a number, counted from 1, and the task says
-//! which one comes next. A timer that comes twice or late finds another number.
+//! A task's occurrence tells which of its times were dealt with: times are numbered from 1, and the task names the next
+//! one. A timer that fires twice or late finds another number.
 
 mod list;
 mod queue;
@@ -46,7 +46,7 @@ pub const CONDITION_CHARS: usize = 2_000;
 pub const LINEAGE: usize = 8;
 /// Tasks that are over and still listed; the oldest make room.
 const ENDED: usize = 256;
-/// What the actions of tasks that are over may take, in bytes; older ones lose theirs.
+/// Maximum size of the actions kept for tasks that are over, in bytes; older tasks lose theirs.
 const ENDED_BYTES: usize = 64 * 1024;
 
 /// All tasks.
@@ -56,7 +56,7 @@ pub struct Tasks {
     pub open: BTreeMap<Uuid, Task>,
     /// Those that are over, the oldest forgotten first.
     pub ended: VecDeque<Task>,
-    /// What happened at the input being decided on that tasks wait for.
+    /// Events that tasks wait for, observed at the input being decided on.
     pub triggered: Vec<Trigger>,
     /// Users whose queued tasks were begun since the queue was last empty, the one served last at the end.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
@@ -101,7 +101,7 @@ pub enum Status {
     InProgress,
 }
 
-/// What a task waits for.
+/// The condition a task waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum What {
     Time {
@@ -115,7 +115,7 @@ pub enum What {
     },
     /// Its turn.
     Queue {
-        /// What is to be done.
+        /// The work to do.
         text: String,
         /// The lower, the sooner.
         place: i64,
@@ -123,11 +123,11 @@ pub enum What {
         correlation: Uuid,
         /// Hooks and tasks on whose behalf it was queued.
         lineage: Vec<Uuid>,
-        /// How often it has failed.
+        /// Number of sessions in which it failed.
         failed: u32,
         /// When it is tried again, and which time that is; none while it waits for nothing but its turn.
         again: Option<(Timestamp, u64)>,
-        /// What came of it, as far as it is kept for those who ask.
+        /// The outcome of the task, as far as it is kept for those who ask.
         result: String,
         /// The agent that asked for it, where another one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,7 +141,7 @@ pub enum What {
     },
 }
 
-/// Who asked for a task, by which action, and on behalf of which agents.
+/// The agent that asked for a task, its request, and the agents on whose behalf it asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AskedBy {
     pub agent: String,
@@ -245,7 +245,7 @@ impl Tasks {
         self.hooks(trigger).filter(move |task| task.concerns(Some(user)))
     }
 
-    /// What ends the agent's day.
+    /// Returns the task that ends the agent's day.
     pub fn day_end(&self) -> Option<&Task> {
         self.open.values().find(|task| task.is_of_system() && matches!(task.what, What::Time { .. }))
     }
@@ -263,7 +263,7 @@ impl Tasks {
         self.open.get(&id).or_else(|| self.ended.iter().rev().find(|task| task.id == id))
     }
 
-    /// Whether there is room for another one.
+    /// Checks that there is room for another task.
     pub fn check_room(&self, task: &v1::Task) -> Result<(), String> {
         let hooks = self.open.values().filter(|task| matches!(task.what, What::Hook { .. })).count();
         let bytes: usize = self.open.values().map(Task::bytes).sum();
@@ -285,13 +285,13 @@ impl Tasks {
 }
 
 impl Task {
-    /// Whether it fires for what concerns this user, or came from outside. A hook is its user's, and sees what is theirs,
-    /// unless an administrator shared it.
+    /// Returns true if the task fires for an event of this user, or for one from outside. A hook sees only its user's
+    /// events unless an administrator shared it.
     pub fn concerns(&self, user: Option<&str>) -> bool {
         self.shared || user.is_none_or(|user| self.user == user)
     }
 
-    /// Whether it is the agent's own, such as the end of its day, and nobody's to change.
+    /// Returns true for a task of the agent itself, such as the end of its day, which nobody may change.
     pub fn is_of_system(&self) -> bool {
         self.source == TaskSource::System.as_str() && matches!(self.what, What::Time { .. })
     }
@@ -382,7 +382,7 @@ impl Status {
         }
     }
 
-    /// Whether nothing comes of the task any more.
+    /// Returns true if the task is over and will not run again.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Canceled | Self::Archived | Self::Failed)
     }

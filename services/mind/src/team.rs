@@ -1,4 +1,4 @@
-//! How it is with the team that an agent leads or works in: whether it may begin tasks, and what was spent. Folded from the
+//! An agent's standing in the team that it leads or works in: permission to begin tasks, and spending. Built from the
 //! log.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
@@ -18,17 +18,17 @@ use super::{
     thread::Thread,
 };
 
-/// What a lead's profile says of its team.
+/// A lead's team, as its profile defines it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Team {
     /// By agent, what it is good for.
     pub workers: Vec<(String, String)>,
-    /// What may be spent in a day; none where any amount may.
+    /// Daily limits of tokens and of cost; none for no limit.
     pub tokens_per_day: Option<u64>,
     pub cost_per_day: Option<u64>,
 }
 
-/// Of a lead or a worker.
+/// The standing of a lead or a worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     pub status: Status,
@@ -42,7 +42,7 @@ pub struct Standing {
     pub spent: Amount,
 }
 
-/// Whether tasks are begun.
+/// The status of a lead or a worker; only an active one begins tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     #[default]
@@ -93,7 +93,7 @@ impl Amount {
         spent.map(of).unwrap_or_default()
     }
 
-    /// What a decision says of money, with that of the calls that were given up before it.
+    /// Returns the cost of a decision, including the calls given up before it.
     pub fn of_money(decision: &AgentDecision) -> Self {
         let AgentDecision { cost, unpriced_tokens, given_up_cost, given_up_unpriced_tokens, .. } = decision;
         Self {
@@ -123,7 +123,7 @@ impl Team {
         }
     }
 
-    /// Why nothing more may be spent, if that is so.
+    /// Returns the daily limit that is reached, in words; none while more may be spent.
     pub fn is_spent(&self, spent: Amount) -> Option<String> {
         let tokens = self.tokens_per_day.filter(|most| spent.tokens >= *most);
         let cost = || self.cost_per_day.and_then(|most| Some((most, spent.reached_cost(most)?)));
@@ -141,24 +141,24 @@ impl Standing {
         *self == Self::default()
     }
 
-    /// What of it is of this day.
+    /// Returns the amount spent on this day.
     pub fn spent_on(&self, day: Date) -> Amount {
         if self.day == Some(day) { self.spent } else { Amount::default() }
     }
 }
 
 impl Profile {
-    /// Whether it works for a mission of its own, and tells its owner what is worth telling.
+    /// Returns true if the agent works for a mission of its own and briefs its owner.
     pub fn is_lead(&self) -> bool {
         !self.mission.is_empty() && self.background
     }
 
-    /// Whether its decisions say what they cost.
+    /// Returns true if the agent's decisions record their cost.
     pub fn tells_cost(&self) -> bool {
         self.is_counted() || self.session.cost.is_some() || self.caps.bounds_money()
     }
 
-    /// Whether what it spends is counted.
+    /// Returns true if the agent's spending is counted: it leads a team or has a lead.
     pub fn is_counted(&self) -> bool {
         self.team.is_some() || !self.lead.is_empty()
     }
@@ -191,7 +191,7 @@ impl AgentState {
         }
     }
 
-    /// What is said to a user unasked is said in a thread that is known.
+    /// Adds the thread of a message that the agent sends unasked, unless it is known.
     pub(super) fn has_conversation(&mut self, thread_id: &str, user: &str) {
         if !thread_id.is_empty() && !user.is_empty() {
             let thread = Thread { user: user.to_owned(), ..Thread::default() };
@@ -204,7 +204,7 @@ impl AgentState {
         self.profile.as_ref()?.team.as_ref()
     }
 
-    /// Whether it may begin tasks.
+    /// Returns true if the agent may begin tasks.
     pub fn may_begin(&self) -> bool {
         self.team.status == Status::Active
     }

@@ -69,10 +69,10 @@ struct Agent {
     log: Vec<Record>,
     mind: Log,
     asked: Vec<Arc<ModelRequest>>,
-    /// How much later it is than the length of the log says, in seconds.
+    /// Seconds added to the time that follows from the length of the log.
     later: i64,
     limits: Limits,
-    /// What the fast model says of an answer that may promise work.
+    /// The fast model's answer on whether a reply promises work.
     promise: Completion,
     /// The tools that services carry out.
     catalogue: Catalogue,
@@ -123,7 +123,7 @@ fn asks_for(tool: &str, arguments: serde_json::Value) -> Completion {
     Completion { tool_calls: vec![call], ..Default::default() }
 }
 
-/// Whether an answer is looked at for promises; most tests are about something else.
+/// Returns true if the request asks about promises in an answer; most tests are about something else.
 fn is_about_promises(request: &ModelRequest) -> bool {
     matches!(&request.messages[0], Message::System { text } if text.starts_with(crate::prompts::PROMISE))
 }
@@ -189,7 +189,7 @@ impl Agent {
         self.write(&TOOL_RESULT, Some(&cause), result)
     }
 
-    /// What the model was shown last by the system, after the prompt.
+    /// Returns the blocks of the runtime in the last request, after the prompt.
     fn told(&self) -> Vec<String> {
         let messages = self.asked.last().unwrap().messages.iter();
         let told = |message: &Message| match message {
@@ -258,7 +258,7 @@ fn decision(record: &Record) -> &AgentDecision {
     AgentDecision::of(&record.body).unwrap_or_else(|| panic!("not a decision: {:?}", record.body))
 }
 
-/// What a decision says and calls, in order: words as they are, calls as `tool!`, failures as `kind?`.
+/// Returns what a decision says and calls, in order: words as they are, calls as `tool!`, failures as `kind?`.
 fn acts(record: &Record) -> Vec<String> {
     let act = |event: &kairo_proto::v1::DecidedEvent| {
         let said = event.say().map(|say| say.text.clone());

@@ -27,7 +27,7 @@ const FAILURE_BYTES: usize = 500;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Thread {
     pub user: String,
-    /// Whether the log says that it began.
+    /// True if the log has the event that created the thread.
     pub announced: bool,
     /// Sequence of what last happened in it.
     pub touched: u64,
@@ -44,7 +44,7 @@ pub struct Thread {
     pub head: Uuid,
     pub title: String,
     pub summary: String,
-    /// What the last analysis within a chain said, as `{thread.<id>.analysis}`.
+    /// Output of the last analysis within a chain, as `{thread.<id>.analysis}`.
     pub analysis: String,
     pub archived: bool,
     /// Events since it was last written to memory, the oldest forgotten first.
@@ -57,13 +57,13 @@ pub struct Thread {
     /// Answers in it since it was summed up, where the profile has them counted.
     #[serde(default, skip_serializing_if = "is_none")]
     pub answers: u32,
-    /// Whether it is one of work, which no user sees or speaks in.
+    /// True for a work thread, which no user sees or speaks in.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub work: bool,
     /// The last part of a conversation had elsewhere that was taken in here; 0 for a thread that is no part of one.
     #[serde(default, skip_serializing_if = "is_none")]
     pub(super) imported: u32,
-    /// Whether it is of what another agent asked for, and over with the answer.
+    /// True for the thread of another agent's request, which ends with the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
     /// Tools that `tools.find` found in it, in the order in which requests list them.
@@ -71,24 +71,24 @@ pub struct Thread {
     pub(super) found: VecDeque<Arc<str>>,
 }
 
-/// How an entry is kept.
+/// Rules for keeping an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keeping {
-    /// So many at most.
+    /// Maximum number of entries.
     pub limit: usize,
     /// When it is added, in seconds, where that matters.
     pub now: Option<i64>,
-    /// Whether what is oldest makes room a good deal at a time, so that requests begin alike for long: one entry at a time, each
-    /// request begins otherwise, and nothing of it can be served from a cache.
+    /// True if the oldest entries are dropped many at a time, so that requests share a prefix for long. Dropping one
+    /// entry at a time changes the prefix of each request and defeats the cache.
     pub in_steps: bool,
 }
 
-/// What of a thread is shown to whoever thinks about it; 0 for all of it.
+/// The part of a thread that is shown to a model; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cutoff {
-    /// So many of the newest entries.
+    /// Maximum number of entries, the newest first.
     pub entries: u32,
-    /// And none that are older, in seconds.
+    /// Maximum age of an entry, in seconds.
     pub seconds: u32,
 }
 
@@ -98,7 +98,7 @@ impl Cutoff {
     }
 }
 
-/// What a summary of what was oldest begins with.
+/// Heading of the summary of the oldest entries.
 const SUMMARIZED: &str = "What came before, summed up:";
 /// Threads that keep fewer entries are not summed up for the sake of those that are dropped.
 const SUMMED_UP: usize = 50;
@@ -108,7 +108,7 @@ const FRESH: usize = 100;
 /// Tools that were found in it and that requests list: of more, the oldest are forgotten.
 const FOUND_TOOLS: usize = 32;
 
-/// What a model is shown of a thread.
+/// An entry of a thread, as shown to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Entry {
     User {
@@ -123,10 +123,10 @@ pub enum Entry {
         turn: Uuid,
         text: String,
         calls: Vec<Call>,
-        /// What the model server wants back with them while the turn lasts.
+        /// Reasoning details to send back to the model server with the calls while the turn lasts.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reasoning_details: String,
-        /// The same of other fields: a JSON object as text.
+        /// Other fields to send back: a JSON object as text.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         passed_back: String,
     },
@@ -156,7 +156,7 @@ pub struct Call {
     /// The id by which the model knows it; empty where no model made it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub call_id: String,
-    /// What the model server wants back with it while the turn lasts: a JSON object as text.
+    /// Fields to send back to the model server with the call while the turn lasts: a JSON object as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub passed_back: String,
     /// Images and audio that came with its result.
@@ -171,7 +171,7 @@ impl Call {
     }
 }
 
-/// What the model server wants back with all calls of one answer while the turn lasts.
+/// Fields to send back to the model server with all calls of one answer while the turn lasts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WithCalls<'a> {
     pub(super) reasoning_details: &'a str,
@@ -190,8 +190,7 @@ impl Thread {
         self.entries().filter(move |entry| entry.turn() == turn).flat_map(Entry::calls)
     }
 
-    /// What is shown to whoever thinks about a turn: the newest, but for what is older or more than is wanted, and whatever belongs
-    /// to the turn or was summed up.
+    /// Returns the entries to show for a turn: the newest within the cutoff, every entry of the turn and every summary.
     pub fn shown(&self, cutoff: Cutoff, now: Timestamp, turn: Uuid) -> impl Iterator<Item = &Entry> {
         let skipped = if cutoff.entries == 0 { 0 } else { self.entries.len().saturating_sub(cutoff.entries as usize) };
         let since = now.as_second().saturating_sub(i64::from(cutoff.seconds));
@@ -233,7 +232,7 @@ impl Thread {
         (self.title, self.summary) = (title.to_owned(), summary.to_owned());
     }
 
-    /// What its user said first, as far as it is kept.
+    /// Returns the first message of the thread's user that is still kept.
     pub fn first_words(&self) -> String {
         let words = self.entries().find_map(|entry| match entry {
             Entry::User { words, .. } => Some(words.in_words()),
@@ -242,7 +241,7 @@ impl Thread {
         words.unwrap_or_default()
     }
 
-    /// Whether a notice in it says this.
+    /// Returns true if a notice in the thread contains this text.
     pub(super) fn has_told(&self, told: &str) -> bool {
         self.entries().any(|entry| matches!(entry, Entry::Notice { text, .. } if text.contains(told)))
     }
@@ -315,8 +314,8 @@ impl Thread {
         })
     }
 
-    /// What was done in a turn, the oldest first, behind a summary of what was before: all but its words and what it was told when it
-    /// began.
+    /// Returns the entries of a turn, oldest first, after a summary of earlier ones. User messages and the notice that
+    /// began the turn are left out.
     pub(super) fn done_in(&self, turn: Uuid, told: &str) -> impl DoubleEndedIterator<Item = &Entry> {
         self.entries().filter(move |entry| match entry {
             Entry::User { .. } => false,
@@ -339,7 +338,7 @@ impl Thread {
         self.entries.retain(|entry| entry.turn() != turn);
     }
 
-    /// Whether it is about to drop what is oldest.
+    /// Returns true if the oldest entries are about to be dropped.
     pub fn is_nearly_full(&self, limit: usize) -> bool {
         let nearly = |is: usize, most: usize| is * 4 > most * 3;
         nearly(self.bytes, THREAD_BYTES) || limit >= SUMMED_UP && nearly(self.entries.len(), limit)
@@ -394,7 +393,8 @@ impl Thread {
 }
 
 impl Entry {
-    /// What an agent said. Words that tell people of a failure are no answer, and a model must not take them for its own.
+    /// Builds an entry from an agent's words. A failure becomes a notice, so that a model does not take it for its own
+    /// answer.
     pub(super) fn of_words(turn: Uuid, say: &Say) -> Self {
         match say.failure.as_str() {
             "" => Self::Said { turn, text: cut(&say.text) },
@@ -402,7 +402,7 @@ impl Entry {
         }
     }
 
-    /// What was asked for was not done, for a reason of this kind and in these words.
+    /// Builds the notice of a failed request, with the kind and the text of the failure.
     pub(super) fn failed(turn: Uuid, kind: &str, text: &str) -> Self {
         let text = format!("What was asked for was not done ({kind}): {}", cut_to(text, FAILURE_BYTES));
         Self::Notice { turn, text }
@@ -439,12 +439,12 @@ impl Entry {
         }
     }
 
-    /// Whether it stands for what was before it.
+    /// Returns true if the entry is a summary of earlier ones.
     fn is_summary(&self) -> bool {
         matches!(self, Entry::Notice { text, .. } if text.starts_with(SUMMARIZED))
     }
 
-    /// Whether it is the message of a turn that is not over, or a call that still runs.
+    /// Returns true for the message of a turn that is not over, and for a call that still runs.
     pub(super) fn is_open(&self, turns: &BTreeSet<Uuid>) -> bool {
         match self {
             Entry::User { turn, .. } => turns.contains(turn),

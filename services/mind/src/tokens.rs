@@ -1,4 +1,4 @@
-//! How much a request is, in tokens.
+//! The size of a request, in tokens.
 
 use std::sync::LazyLock;
 
@@ -6,9 +6,9 @@ use tiktoken_rs::{CoreBPE, o200k_base};
 
 use super::request::{Message, ModelRequest, Tool, ToolCall};
 
-/// What a message and a call take beside their words.
+/// Tokens of a message or a call beside its words.
 const FRAME: usize = 4;
-/// What an image or a piece of audio is taken for: what it comes to depends on the model.
+/// Tokens assumed for an image or a piece of audio; the actual number depends on the model.
 const PART: usize = 1_000;
 
 /// None where the vocabulary cannot be read, which is inside.
@@ -24,7 +24,8 @@ pub fn of_request(request: &ModelRequest) -> usize {
     counted(request, of_text)
 }
 
-/// Whether a request takes more than so many tokens. Counted only where it may: no token is less than a byte.
+/// Returns the tokens of a request that takes more than `most`. Counts them only if it may: no token is less than a
+/// byte.
 pub fn exceed(request: &ModelRequest, most: usize) -> Option<usize> {
     if counted(request, str::len) <= most {
         return None;

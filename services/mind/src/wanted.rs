@@ -1,5 +1,5 @@
-//! Whether something wants a decision. Conditions of hooks are judged here and when deciding, never while folding: what the
-//! state is does not depend on how they are evaluated.
+//! Tells whether an input wants a decision. Conditions of hooks are judged here and when deciding, never when records
+//! are applied: the state does not depend on how they are evaluated.
 
 use super::{
     conditions::{self, Verdict},
@@ -8,7 +8,7 @@ use super::{
 };
 
 impl AgentState {
-    /// Whether something is to be decided on at this input.
+    /// Returns true if something is to be decided at this input.
     pub fn wants(&self, input: u64) -> bool {
         self.forgetting == Some(input)
             || self.due(input).is_some()
@@ -17,7 +17,8 @@ impl AgentState {
             || self.late_at(input).next().is_some()
     }
 
-    /// What happened at this input that tasks wait for and that concerns their users, unless it is clear that their conditions do not hold.
+    /// Returns the triggers at this input that concern the users of their tasks, unless it is clear that a condition
+    /// does not hold.
     pub(super) fn triggered(&self, input: u64) -> impl Iterator<Item = (&Task, &Trigger)> {
         let at_input = self.tasks.triggered.iter().filter(move |trigger| trigger.input == input);
         let of_tasks = at_input.filter_map(|trigger| Some((self.tasks.open.get(&trigger.task)?, trigger)));

@@ -1,4 +1,5 @@
-//! What a user said: words, and the images, audio and video that belong to them. Only the latter's names are known here.
+//! A user's message: words, and the images, audio and video that belong to them. Only the names of media are known
+//! here.
 
 use kairo_events::media;
 use kairo_proto::v1::{AgentMessage, Part};
@@ -32,13 +33,13 @@ impl Words {
         media::in_words(&self.text, &self.parts)
     }
 
-    /// What it takes to keep them.
+    /// Returns the size of the words and the names of their parts, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.parts.iter().map(bytes_of).sum::<usize>()
     }
 }
 
-/// What it takes to keep the name of a part, in bytes.
+/// Returns the size of a part's type, digest and name, in bytes.
 pub(super) fn bytes_of(part: &Part) -> usize {
     part.media_type.len() + part.digest.len() + part.name.len()
 }

@@ -1,5 +1,5 @@
-//! What an agent with conduct `background` works on beside its conversations: which turns, inputs and facts are of its work
-//! lane. Folded from the log.
+//! The work lane of an agent with conduct `background`: the turns, inputs and facts that belong to it, beside the
+//! agent's conversations. Built from the log.
 //!
 //! A session of work begins when a task is queued and none is worked on, and is over when nothing is left to do. Each user
 //! whose tasks are worked on has one thread in it: nobody's task sees what another's did.
@@ -30,21 +30,21 @@ use super::{
     thread::{Entry, cut},
 };
 
-/// What stands in place of the result of a call for which its task did not wait.
+/// Result of a call that was still running when its task ended.
 const LEFT: &str = r#"{"status":"the task was over before this was"}"#;
 
-/// What memories that are told at work begin with.
+/// Heading of the memories recalled for a task.
 const RECALLED: &str = "What you learned at work before:";
 
 /// The session of work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
-    /// What is to begin, and where the decision stands after which it is; none while a task is worked on, or nothing is to be
-    /// done.
+    /// The next item, and the position of the decision after which it begins; none while a task is worked on or nothing
+    /// is to be done.
     pub next: Option<(Next, u64)>,
     /// The threads of the session, by user.
     pub threads: BTreeMap<String, String>,
-    /// What the session took.
+    /// Resources the session has used.
     #[serde(default, skip_serializing_if = "Session::is_nothing")]
     pub session: Session,
     /// The task with whose time work goes on, where a session came to one of its bounds.
@@ -58,7 +58,7 @@ pub struct Work {
     pub keywords: Keywords,
 }
 
-/// What the work lane begins by itself.
+/// Work that the lane begins by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Next {
     /// A queued task.
@@ -74,19 +74,20 @@ pub enum Next {
 }
 
 impl Work {
-    /// Whether nothing is worked on, and nothing waits to be.
+    /// Returns true if nothing is in progress and nothing waits, keywords included.
     pub fn is_nothing(&self) -> bool {
         self.keywords.is_nothing() && self.is_at_rest()
     }
 
-    /// Whether nothing is worked on, and nothing is about to be: keywords may wait until the agent has decided on other things.
+    /// Returns true if nothing is in progress or about to begin. Paused keywords do not count: they wait until the
+    /// agent has decided on other things.
     pub fn is_at_rest(&self) -> bool {
         let keywords_wait = !self.keywords.is_nothing() && self.keywords.pause == 0;
         let waits = !self.summaries.is_empty() || keywords_wait;
         self.next.is_none() && self.threads.is_empty() && self.rests.is_none() && !waits
     }
 
-    /// Where the decision stands after which something is to begin.
+    /// Returns the position of the decision after which the next item begins.
     pub fn begins(&self) -> Option<u64> {
         self.next.as_ref().map(|(_, begins)| *begins)
     }
@@ -104,18 +105,18 @@ impl Turn {
 }
 
 impl AgentState {
-    /// Whether it acknowledges what takes work, and works on it beside the conversation.
+    /// Returns true if the agent acknowledges requests that take work, and works on them beside the conversation.
     pub fn is_background(&self) -> bool {
         self.profile.as_ref().is_some_and(|profile| profile.background)
     }
 
-    /// Whether a tool belongs to its conduct, so that it is offered whatever the profile lists: what adds to the queue, changes it and
-    /// stops what is in it. Builds before epoch 10 offered what was listed.
+    /// Returns true if a tool belongs to the agent's conduct and is offered whatever the profile lists: tools that add
+    /// to the queue, change it or stop its tasks. Builds before epoch 10 offered only listed tools.
     pub(super) fn conduct_offers(&self, tool: &str, memory_rules: u32) -> bool {
         memory_rules > 0 && self.is_background() && intrinsics::tasks::is_of_conduct(tool)
     }
 
-    /// Whether a turn is one of the work lane.
+    /// Returns true if the turn belongs to the work lane.
     pub fn is_of_work(&self, turn: &Turn) -> bool {
         turn.work().is_some() || self.is_work_thread(&turn.thread_id)
     }
@@ -124,15 +125,15 @@ impl AgentState {
         self.threads.get(thread_id).is_some_and(|thread| thread.work)
     }
 
-    /// Whether this input, which was observed, is the work lane's to decide on.
+    /// Returns true if the work lane decides on this observed input.
     pub fn wants_work(&self, input: u64) -> bool {
         self.work.begins() == Some(input)
             || self.due(input).is_some_and(|(_, turn)| self.is_of_work(turn))
             || self.late_at(input).any(|late| self.is_work_thread(&late.thread_id))
     }
 
-    /// Whether the decision at this sequence is the work lane's next input: something begins behind it, or work on a task that it
-    /// says to have started.
+    /// Returns true if the decision at this sequence is the work lane's next input: something begins after it, or it
+    /// started work on a task.
     pub(super) fn work_follows(&self, sequence: u64) -> bool {
         let is_its_move = |(_, turn): (&Uuid, &Turn)| turn.work().is_some();
         self.work.begins() == Some(sequence) || self.due(sequence).is_some_and(is_its_move)
@@ -152,7 +153,7 @@ impl AgentState {
         }
     }
 
-    /// Whether a record is about something in a thread of work, or begins some.
+    /// Returns true if a record concerns a work thread, or work follows it.
     pub(super) fn concerns_work(&self, record: &Record) -> bool {
         if self.work.is_nothing() {
             return false;
@@ -183,7 +184,7 @@ impl AgentState {
         }
     }
 
-    /// Whether a process is work's: one in the background belongs to a thread itself, any other to its action.
+    /// Returns true if a process belongs to work: a background process by its thread, any other by its action.
     fn is_work_process(&self, process: Option<Uuid>, action: &str) -> bool {
         let running = process.and_then(|id| self.processes.running.get(&id));
         running.map_or_else(|| self.is_work_action(action), |it| self.is_work_thread(&it.thread_id))
@@ -289,7 +290,7 @@ impl AgentState {
         }
     }
 
-    /// What a turn did for a task that is put back is kept, so that the task goes on where it was.
+    /// Keeps the history of a turn whose task is put back, so that the task resumes where it stopped.
     fn keep_done(&mut self, record: &Record, task: &str, reason: &str) {
         let Ok(id) = Uuid::parse_str(task) else { return };
         let Some((turn_id, turn)) = self.turns.iter().find(|(_, turn)| turn.work() == Some(id)) else { return };
@@ -299,8 +300,8 @@ impl AgentState {
         self.tasks.keep_done(id, record.envelope.time, done);
     }
 
-    /// What was learned at work before, and may matter for a task, is told in the thread in which that begins: chosen once,
-    /// so that what is remembered meanwhile changes nothing.
+    /// Adds the memories that may matter for a task to its thread when work on it begins. They are chosen once, so that
+    /// later memories change nothing.
     fn recall(&mut self, sequence: u64, turn: Uuid, thread_id: &str, user: &str, task: &str) {
         let is_told = |content: &str| self.threads.get(thread_id).is_some_and(|thread| thread.has_told(content));
         let mut recalled = self.memories.recalled(user, task);
@@ -355,7 +356,7 @@ impl AgentState {
         }
     }
 
-    /// What came of it is known in its thread of work, and where it was asked for.
+    /// Records the outcome of a task in its work thread and in the thread that asked for it.
     fn stop_working(&mut self, record: &Record, task: &str, text: &str, failure: Option<&str>) {
         let Ok(id) = Uuid::parse_str(task) else { return };
         let working = self.turns.iter().find(|(_, turn)| turn.work() == Some(id));
@@ -374,8 +375,8 @@ impl AgentState {
         }
     }
 
-    /// What a task that is over still has in flight is nobody's to wait for: however it ends changes nothing of the work that
-    /// goes on in its thread. What it began in the background, and what is in doubt, is the conversation's from now on.
+    /// Detaches a finished task from its calls in flight, so that their results change nothing in the work thread. Its
+    /// background processes and doubtful actions move to the conversation.
     fn leave_in_flight(&mut self, record: &Record, turn_id: Uuid, thread_id: &str, asked_in: &str) {
         let keeping = self.keeping();
         for (action, known) in self.in_flight.iter_mut().filter(|(_, known)| known.turn == turn_id) {

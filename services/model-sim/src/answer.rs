@@ -1,10 +1,10 @@
-//! What the simulator answers, independent of how it goes over the wire.
+//! Answers of the simulator, independent of how they go over the wire.
 
 use crate::form::Form;
 use crate::raw::RawReply;
 use crate::scenario::{Fault, Pace, ReasoningForm};
 
-/// What to send back, rendered.
+/// A rendered answer to send back.
 #[derive(Debug, PartialEq)]
 pub struct Answer<'s> {
     /// The rule that gave it; none if no rule matched.
@@ -31,7 +31,7 @@ pub struct Message {
     pub reasoning: Option<String>,
     pub reasoning_form: ReasoningForm,
     pub reasoning_details: Vec<serde_json::Value>,
-    /// Where chunks of the text end in a stream, in characters from its beginning.
+    /// The ends of the text's chunks in a stream, in characters from its beginning.
     pub chunk_ends: Option<Vec<usize>>,
     pub tool_calls: Vec<ToolCall>,
     pub finish_reason: String,

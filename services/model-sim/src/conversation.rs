@@ -1,4 +1,4 @@
-//! What rules can ask about a request, worked out once for all rules.
+//! The facts of a request that rules can ask about, worked out once for all rules.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -18,9 +18,9 @@ pub struct Conversation<'r> {
     pub user: &'r str,
     /// The images and audio of the last user message.
     pub parts: &'r [ReceivedPart],
-    /// How many answers the model has given since the last user message.
+    /// Answers that the model has given since the last user message.
     pub round: usize,
-    /// How many tool results at the end nothing but system messages follow.
+    /// Tool results at the end that nothing but system messages follow.
     pub fresh_results: usize,
     /// The names of the tools offered, as on the wire; none where none may be called.
     pub offered: Vec<&'r str>,
@@ -29,12 +29,12 @@ pub struct Conversation<'r> {
     messages: &'r [RequestMessage<'r>],
     /// Of the whole conversation, in order.
     results: Vec<ToolResult<'r>>,
-    /// Where in `results` those since the last user message begin.
+    /// The index in `results` of the first one since the last user message.
     turn_results: usize,
     key: u64,
 }
 
-/// What came of one tool call.
+/// The result of one tool call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ToolResult<'r> {
     /// The name of the tool as on the wire; empty if the call is not in the conversation.
@@ -90,7 +90,7 @@ impl<'r> Conversation<'r> {
         serde_json::from_slice(self.body).unwrap_or_default()
     }
 
-    /// How many tokens the request has, tools and all, four bytes to a token.
+    /// Estimates the tokens of the request, tools and all, at four bytes to a token.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.body.len().div_ceil(4)
@@ -152,7 +152,7 @@ impl<'r> Conversation<'r> {
         hash(&(self.key, users, self.user))
     }
 
-    /// How many bytes of text the request has.
+    /// Returns the bytes of text in the request.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let told = |message: &RequestMessage<'_>| message.told.iter().map(String::len).sum::<usize>();
@@ -185,7 +185,7 @@ impl ToolResult<'_> {
     }
 }
 
-/// Whether nobody but the system says anything in it.
+/// Returns true if only the system says anything in it.
 fn is_instruction(message: &RequestMessage<'_>) -> bool {
     message.role == "system" || message.role == "developer" || message.role == "user" && !message.has_words()
 }

@@ -1,10 +1,10 @@
-//! How often rules with `times` have answered, and whom.
+//! Counts of the answers of rules with `times`, for each claim.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::matching::Claim;
 
-/// How often something was used, and since when, in milliseconds.
+/// The number of uses, and the time of the first, in milliseconds.
 #[derive(Clone, Copy)]
 struct Used {
     count: u32,

@@ -1,4 +1,4 @@
-//! How long the model thinks before an answer, beside what the scenario says.
+//! The time the model thinks before an answer, beside what the scenario says.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub struct Delay {
     most_ms: u64,
 }
 
-/// Why a text is not a [`Delay`].
+/// A text that is not a [`Delay`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected milliseconds, such as 2000, or a range of them, such as 0-5000, up to {LONGEST_MS}; found {0:?}")]
 pub struct NotADelay(String);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 static NOTHING: Value = Value::Null;
 
-/// What is at a JSON pointer, such as `/choices/0/delta`; null if there is nothing.
+/// Returns the value at a JSON pointer, such as `/choices/0/delta`; null if there is nothing.
 pub(crate) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     value.pointer(pointer).unwrap_or(&NOTHING)
 }

@@ -37,12 +37,12 @@ pub use server::{Server, bind};
 /// The scenario that is played if no other is named: it lets a newcomer chat with an agent.
 pub const DEFAULT_SCENARIO: &str = include_str!("../scenarios/default.yaml");
 
-/// What a server needs to know.
+/// Configuration of a server.
 pub struct Config {
     /// Port 0 takes any free one.
     pub listen: SocketAddr,
     pub scenario: Scenario,
-    /// How many requests `GET /v1/requests` can show.
+    /// Number of requests that `GET /v1/requests` can show.
     pub keep_requests: usize,
     /// The largest request body accepted, in bytes. `GET /v1/requests` holds at most four times as
     /// much in all.
@@ -55,7 +55,7 @@ pub struct Config {
     pub seed: u64,
     /// Gets a line for each request that ended; it grows as long as requests come.
     pub journal: Option<PathBuf>,
-    /// Whether an answer says its request's number: its model is then `<model>#<number>`.
+    /// True if an answer says its request's number: its model is then `<model>#<number>`.
     pub number_answers: bool,
 }
 

@@ -99,7 +99,7 @@ fn matched<'c>(when: &'c Conditions, conversation: &Conversation<'c>) -> Option<
     Some(captures)
 }
 
-/// Whether one of the demands is violated, and a call would be taken or not, as is asked for.
+/// Returns true if one of the demands is violated, and a call would be taken or not, as the conditions ask.
 fn demands_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
     if when.violates.is_empty() && when.may_call.is_none() {
         return true;
@@ -110,7 +110,7 @@ fn demands_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
         && (when.violates.is_empty() || when.violates.iter().any(|demand| demand.violation(&request).is_some()))
 }
 
-/// Whether the images and audio of the last user message are those that are asked for.
+/// Returns true if the images and audio of the last user message are as the conditions ask.
 fn parts_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
     let any = |fits: &dyn Fn(&ReceivedPart) -> bool| conversation.parts.iter().any(fits);
     let one_of = |list: &[String], said: fn(&ReceivedPart) -> &str| {
@@ -123,7 +123,7 @@ fn parts_match(when: &Conditions, conversation: &Conversation<'_>) -> bool {
         && one_of(&when.part_media_type, |part| &part.media_type)
 }
 
-/// Whether each pattern is found in one of the texts; notes what its named groups matched there.
+/// Returns true if each pattern is found in one of the texts; notes what its named groups matched there.
 fn found_in<'c, Texts: Iterator<Item = &'c str>>(
     patterns: &'c [Regex],
     texts: impl Fn() -> Texts,

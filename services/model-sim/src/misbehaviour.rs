@@ -1,5 +1,6 @@
-//! How real endpoints misbehave: [`form`]s in which they give an answer, [`raw`] bytes, [`demand`]s that they make of requests,
-//! and [`presets`] of all that; and here misbehaviour at random: which answers come in another form, by a seed. Pure.
+//! Misbehaviour of real endpoints: [`form`]s in which they give an answer, [`raw`] bytes, [`demand`]s that they make of
+//! requests, and [`presets`] of all that; and here misbehaviour at random: which answers come in another form, by a
+//! seed. Pure.
 
 pub mod demand;
 pub mod form;
@@ -11,7 +12,7 @@ use std::{fmt, str::FromStr};
 use self::form::Form;
 use crate::delay::mixed;
 
-/// How many failures in one turn of a conversation are allowed for, so that a client that asks again comes through.
+/// Failures allowed in one turn of a conversation, so that a client that retries comes through.
 pub const FAILURES: u32 = 2;
 const WHOLE: u64 = 1_000_000;
 
@@ -19,7 +20,7 @@ const WHOLE: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misbehaviour(u32);
 
-/// Why a text is not a [`Misbehaviour`].
+/// A text that is not a [`Misbehaviour`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a share from 0 to 1, such as 0.2; found {0:?}")]
 pub struct NotAShare(String);

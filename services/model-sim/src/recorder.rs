@@ -16,7 +16,7 @@ pub struct Recorder {
     limits: Limits,
 }
 
-/// What a [`Recorder`] holds at most.
+/// Limits of a [`Recorder`].
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub requests: usize,
@@ -46,7 +46,7 @@ struct Shown<'a> {
 
 #[derive(Serialize)]
 struct Page<'a> {
-    /// How many were received since the server started.
+    /// Requests received since the server started.
     total: u64,
     requests: Vec<Shown<'a>>,
 }
@@ -67,7 +67,7 @@ impl Recorder {
         }
     }
 
-    /// How many were recorded, and the last `limit` of those still held, oldest first.
+    /// Returns the number of recorded requests, and the last `limit` of those still held, oldest first.
     #[must_use]
     pub fn last(&self, limit: usize) -> (u64, Vec<Recorded>) {
         let skipped = self.requests.len().saturating_sub(limit);

@@ -13,7 +13,7 @@ use crate::scenario::{
     dotted_tool_name,
 };
 
-/// What the named groups of a rule's patterns matched.
+/// Matches of the named groups of a rule's patterns.
 pub type Captures<'c> = BTreeMap<&'c str, &'c str>;
 
 /// The answer of a rule. A template that cannot be rendered is told in the answer itself, since
@@ -79,7 +79,7 @@ fn user_json(conversation: &Conversation<'_>) -> Option<TemplateValue> {
     Some(TemplateValue::from(Serde(value)))
 }
 
-/// What each tool returned last in the whole conversation.
+/// Returns the last result of each tool in the whole conversation.
 fn latest(conversation: &Conversation<'_>) -> BTreeMap<String, TemplateValue> {
     let results = conversation.all_results().iter();
     results.map(|result| (dotted_tool_name(result.tool), TemplateValue::from(Serde(result.value())))).collect()

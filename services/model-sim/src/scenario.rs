@@ -19,7 +19,7 @@ pub struct Scenario {
     pub models: Vec<String>,
     /// In order; the first that matches answers.
     pub rules: Vec<Rule>,
-    /// How an answer that no rule gave is paced.
+    /// The pace of an answer that no rule gave.
     pub pace: Pace,
     pub(crate) templates: Templates,
 }
@@ -53,8 +53,8 @@ pub enum Script {
     Rounds(Vec<AnswerPlan>),
 }
 
-/// What must all hold for a rule to match: each pattern is found, the name is in the list (an
-/// empty list takes any), all tools are offered, the numbers are equal.
+/// Conditions that must all hold for a rule to match: each pattern is found, the name is in the list (an empty list
+/// takes any), all tools are offered, the numbers are equal.
 pub struct Conditions {
     pub user: Vec<Regex>,
     pub conversation: Vec<Regex>,
@@ -77,7 +77,7 @@ pub struct Conditions {
     pub violates: Vec<Demand>,
     /// The request has more tokens than this, four bytes to a token.
     pub larger_than_tokens: Option<usize>,
-    /// Whether a call would be taken: tools are offered, and the choice is not `none`.
+    /// The required value of whether a call would be taken: tools are offered, and the choice is not `none`.
     pub may_call: Option<bool>,
 }
 
@@ -110,7 +110,7 @@ pub struct MessagePlan {
     pub reasoning_form: ReasoningForm,
     /// Sent as they are.
     pub reasoning_details: Vec<serde_json::Value>,
-    /// Where chunks of the text end in a stream, in characters from its beginning; where `chunk_chars` say if absent.
+    /// The ends of the text's chunks in a stream, in characters from its beginning; where `chunk_chars` say if absent.
     pub chunk_ends: Option<Vec<usize>>,
     pub tool_calls: Vec<ToolCallPlan>,
     pub finish_reason: Option<String>,
@@ -140,7 +140,7 @@ pub struct ErrorPlan {
     pub retry_after: Option<u64>,
 }
 
-/// How fast an answer comes.
+/// The pace of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Before the first byte of the answer, in milliseconds.

@@ -35,10 +35,10 @@ use crate::tally::{Asked, Tally};
 use crate::wire::request::ChatRequest;
 use crate::wire::response::{Delivery, Sent, Stamp, error_body, json_bytes, models_body, sent};
 
-/// How long answers under way may take to be sent once the server is to stop.
+/// Time for answers under way to be sent once the server is to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// How many counts of rules with `times` are held.
+/// Most counts of rules with `times` that are held.
 const COUNTS: usize = 100_000;
 
 const JSON: &str = "application/json";
@@ -66,7 +66,7 @@ struct Simulator {
     stopping: CancellationToken,
 }
 
-/// How to answer a request. Owned, so that nothing is borrowed from the request while waiting.
+/// A prepared answer to a request. Owned, so that nothing is borrowed from the request while waiting.
 struct Prepared {
     rule: Option<String>,
     /// The last user message.
@@ -289,7 +289,7 @@ impl Simulator {
         (!form.fails() || claim()).then_some(form)
     }
 
-    /// What the answer calls its model.
+    /// Returns the model name for an answer; with the request's number if answers are numbered.
     fn model<'r>(&self, request: &'r ChatRequest<'_>, number: u64) -> Cow<'r, str> {
         match self.number_answers {
             true => format!("{}#{number}", request.model).into(),
@@ -323,7 +323,8 @@ fn invalid_request(status: u16, message: String) -> ErrorReply {
     ErrorReply { status, message, kind: "invalid_request_error".to_owned(), code: None, retry_after: None }
 }
 
-/// What the locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
+/// Locks a mutex, poisoned or not: the data is whole between any two statements, so a panic elsewhere does not spoil
+/// it.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

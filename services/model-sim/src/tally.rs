@@ -1,4 +1,4 @@
-//! What was asked for, counted: every request costs, also one that its client abandons.
+//! Counts of requests: every request costs, also one that its client abandons.
 //!
 //! A request is counted when it has arrived whole, and again when it ends: answered, or abandoned by a client that left
 //! before all of the answer was handed over.
@@ -19,10 +19,10 @@ const CALLERS: usize = 1_024;
 const OTHERS: &str = "others";
 /// Texts that are counted one by one; beyond that the oldest is forgotten.
 const TEXTS: usize = 10_000;
-/// What is kept of a text, in characters.
+/// Characters kept of a text.
 const TEXT_CHARS: usize = 200;
 
-/// How many requests there were, and how they ended.
+/// The number of requests, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     pub requests: u64,
@@ -38,10 +38,10 @@ pub struct Page {
     pub all: Count,
     /// Those that came over `/as/<caller>/v1`.
     pub callers: BTreeMap<String, Count>,
-    /// How many ended with this user message.
+    /// Number of requests for each last user message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub texts: Option<BTreeMap<String, u64>>,
-    /// How many each rule answered.
+    /// Number of requests that each rule answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<BTreeMap<String, u64>>,
 }
@@ -51,7 +51,7 @@ pub struct Page {
 pub struct Asked {
     /// Counts from 1.
     pub number: u64,
-    /// Who asked, if the request says so.
+    /// The caller, if the request names one.
     pub caller: Option<String>,
     /// The rule that answers it.
     pub rule: Option<String>,
@@ -70,7 +70,7 @@ struct Line<'a> {
     text: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     form: Option<String>,
-    /// Whether no answer comes of that form.
+    /// True if no answer comes of that form.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     failed: bool,
     begun_us: u64,
@@ -120,7 +120,7 @@ impl Tally {
         Open { tally: self.clone(), asked, begun_us: now_us(), answered: false }
     }
 
-    /// What was counted until now; by text and by rule only if asked for, as there may be many.
+    /// Returns the counts until now; by text and by rule only if asked for, as there may be many.
     pub fn page(&self, texts: bool, rules: bool) -> Page {
         let counted = locked(&self.counted);
         let by_text = || counted.texts.iter().map(|(text, count)| (text.clone(), *count)).collect();
@@ -207,7 +207,8 @@ fn now_us() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What the locks guard is whole between any two statements, so a panic elsewhere does not spoil it.
+/// Locks a mutex, poisoned or not: the data is whole between any two statements, so a panic elsewhere does not spoil
+/// it.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -27,7 +27,7 @@ pub enum Argument {
     Map(Vec<(String, Argument)>),
 }
 
-/// What a whole-expression template calls its value.
+/// Name of the value in a whole-expression template.
 const EXPRESSION_VALUE: &str = "value";
 
 impl Default for Templates {
@@ -46,7 +46,7 @@ impl Templates {
     /// Compiles a text; `name` says where it stands in the scenario and must be unique.
     ///
     /// # Errors
-    /// What is wrong with the template, in one line.
+    /// If the template is wrong: the mistake, in one line.
     pub fn compile_text(&mut self, name: &str, source: String) -> Result<Text, String> {
         if !is_template(&source) {
             return Ok(Text::Literal(source));
@@ -95,7 +95,7 @@ impl Templates {
     /// Renders a text.
     ///
     /// # Errors
-    /// What went wrong and in which template, for instance an undefined variable.
+    /// If rendering fails: the mistake and the template, for instance an undefined variable.
     pub fn text(&self, text: &Text, context: &TemplateValue) -> Result<String, String> {
         match text {
             Text::Literal(literal) => Ok(literal.clone()),

@@ -1,4 +1,4 @@
-//! What is known of what a process has written: the ends of it, how much it was, and how far it says it is.
+//! The account of a process's output: the last of it, its size, and the progress reported in it.
 
 use crate::{
     events::Tails,
@@ -45,7 +45,7 @@ impl Account {
         self.output(Output { text, ..frame })
     }
 
-    /// What is left of both streams when the process has ended.
+    /// Returns the rest of both streams when the process has ended.
     pub fn finish(&mut self) -> Vec<Output> {
         let rest = [Stream::Stdout, Stream::Stderr].map(|stream| {
             let text = self.lines(stream).finish();
@@ -77,7 +77,7 @@ impl Account {
         self.end.end()
     }
 
-    /// What it said last.
+    /// Returns the progress reported last.
     pub fn progress(&self) -> Option<&Progress> {
         self.progress.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What this service can do, as agents are told.
+//! The capabilities of this service, as announced to agents.
 
 use kairo_core::ids;
 use kairo_proto::v1::{ProcessCapabilities, ToolArgument, ToolSpec};
@@ -10,7 +10,7 @@ use crate::{
     policy::Policy,
 };
 
-/// How long it may take to start a process where there is room for it, in milliseconds.
+/// The longest time to start a process once there is room for it, in milliseconds.
 const START_MS: u64 = 10_000;
 /// The argument that names the program.
 const PROGRAM: &str = "program";

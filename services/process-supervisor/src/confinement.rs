@@ -1,4 +1,4 @@
-//! What the kernel can keep programs from, and what of that is not in force: operators are told.
+//! The restrictions that the kernel can enforce on programs, and a list for operators of those not in force.
 
 use std::{
     os::unix::process::CommandExt,
@@ -17,7 +17,7 @@ pub(crate) const PORTS: ABI = ABI::V4;
 /// The first that keeps a program from signalling others, such as its guard.
 pub(crate) const SCOPES: ABI = ABI::V6;
 
-/// What the kernel can keep a program from.
+/// The operations that the kernel can keep a program from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Enforced {
     /// Opening files.
@@ -49,7 +49,7 @@ impl Enforced {
         }
     }
 
-    /// What programs are not kept from, and why, in words for operators.
+    /// Lists, in words for operators, what programs are not kept from, and why.
     pub fn shortcomings(self, landlock: Mode, pid_namespace: Mode, seccomp: Mode) -> Vec<&'static str> {
         let pids = match (pid_namespace, self.pids) {
             (Mode::Off, _) => Some(
@@ -118,7 +118,7 @@ impl Enforced {
     }
 }
 
-/// Whether the guard can do what it tries in this part.
+/// Returns true if the guard succeeds at this part when it tries.
 fn can(guard: &Path, part: &str) -> bool {
     let mut probe = Command::new(guard);
     probe.arg0(env!("CARGO_PKG_NAME")).arg(part).env_clear();

@@ -28,10 +28,10 @@ use crate::requests::{Requests, refused};
 
 /// Questions dealt with at once, as a stop is answered when it is over. More are refused.
 const QUESTIONS: usize = 1_024;
-/// How long answers that are due may take when the service stops.
+/// The longest time for pending answers when the service stops.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Orders to signal processes and to write to them that are carried out at once; more wait. A stop waits for nobody.
+/// Signal and write orders that are carried out at once; more wait. Stop orders never wait.
 const ORDERS: usize = 1_024;
 
 /// Answers and carries out orders until it is dropped or finished.

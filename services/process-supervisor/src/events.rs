@@ -1,4 +1,4 @@
-//! What this service says of a process, as events.
+//! Builds the events of this service about a process.
 
 use kairo_core::ids;
 use kairo_proto::v1::{ProcessCanceled, ProcessExited, ProcessProgress, ProcessSpawned, ProcessUsage};
@@ -14,13 +14,13 @@ use crate::{
 /// Longest reason in characters: one may quote what an agent wrote.
 const MAX_REASON_CHARS: usize = 2_000;
 
-/// What nobody can know of a process that did not end by itself.
+/// Added to the reason when a process did not end by itself.
 const HOW_FAR: &str = "how far it got is unknown: find out before running it again";
 
-/// Who wanted it stopped, where that was not its supervisor's own end.
+/// The origin of a stop that somebody requested, as opposed to the end of the supervisor.
 const ON_REQUEST: &str = "on request";
 
-/// How a process ended, or why there was none.
+/// The end of a process, or the reason why there was none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// It may not be run.
@@ -35,7 +35,7 @@ pub enum End {
     Seen {
         exit: Exit,
         tails: Tails,
-        /// Whether it was asked to end.
+        /// True if it was asked to end.
         on_request: bool,
     },
 }

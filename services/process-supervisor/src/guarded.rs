@@ -22,7 +22,7 @@ use crate::launcher::{Launch, Launched, WorkplaceError};
 use crate::lines::{LineBuffer, LineTooLong};
 use crate::protocol::{Command, Exit, MAX_LINE_BYTES, Output, Report, Signal, Spec};
 
-/// How long a guard may take to get its process to the gate.
+/// The longest time for a guard to bring its process to the gate.
 const PREPARE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Frames of output that wait for whoever reads them; more wait in the guard, which is bounded
@@ -32,7 +32,7 @@ const OUTPUT_FRAMES: usize = 64;
 /// Commands that wait for the guard to read them.
 const COMMANDS: usize = 16;
 
-/// Why a process could not be guarded. Nothing of it is left in any case.
+/// The reason why a process could not be guarded. Nothing of it is left in any case.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardedError {
     #[error("the guard could not be started from {program}: {source}")]
@@ -56,9 +56,9 @@ pub enum GuardedError {
 #[derive(Debug)]
 pub struct Guards {
     launcher: Arc<dyn Launch>,
-    /// Where what is said to guards and heard of them is hosted.
+    /// The bus that runs the tasks which talk to guards.
     bus: Option<Bus>,
-    /// When the last beat was.
+    /// The time of the last beat.
     beats: watch::Sender<Duration>,
 }
 
@@ -68,7 +68,7 @@ impl Guards {
         Self { launcher, bus: None, beats: watch::Sender::new(Duration::ZERO) }
     }
 
-    /// They are the replica's: what becomes of it becomes of all that speaks to them.
+    /// Binds the guards to a replica: the tasks that talk to them share its fate.
     pub fn hosted_by(self, bus: &Bus) -> Self {
         Self { bus: Some(bus.clone()), ..self }
     }
@@ -153,9 +153,9 @@ impl Guarded {
         self.control.send(Command::Go).await
     }
 
-    /// What the process writes next. `None` when that was all.
+    /// Returns the next output of the process. `None` after the last.
     ///
-    /// Who falls behind by more than about a MiB makes the process wait when it writes.
+    /// If the reader falls behind by more than about a MiB, the process waits when it writes.
     pub async fn next_output(&mut self) -> Option<Output> {
         self.output.recv().await
     }
@@ -165,8 +165,8 @@ impl Guarded {
         self.control.clone()
     }
 
-    /// How the process ended. When this returns, nothing of it is left. Output that was not read
-    /// is thrown away.
+    /// Waits for the end of the process and returns it. Nothing of the process is left then. Unread output is
+    /// discarded.
     ///
     /// # Errors
     /// When the guard ended without a report, for instance because it was killed.

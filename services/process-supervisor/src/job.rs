@@ -38,7 +38,7 @@ impl<'a> Job<'a> {
         Self { agent, invoke, since, bus, room: Mutex::default() }
     }
 
-    /// Who has a share of the processes that run at once.
+    /// Returns the user or agent whose share of the concurrent processes this one counts against.
     pub fn holder(&self, asked: &Asked) -> Holder {
         Holder::on_behalf(asked.user.as_deref(), self.agent.as_str())
     }
@@ -62,7 +62,7 @@ impl<'a> Job<'a> {
         Outgoing::new(&PROCESS_SPAWNED, &self.agent, envelope, body)
     }
 
-    /// How the process of an action ended; it follows from the event `because`.
+    /// Builds the event that ends the process of an action; it follows from the event `because`.
     pub fn exited(&self, asked: &Asked, because: Uuid, program: String, end: End) -> Outgoing {
         let envelope = self.envelope(asked, exited_id(asked.action), because);
         let body = events::exited(asked, self.since, self.bus.instance.as_str(), program, end);

@@ -1,8 +1,8 @@
-//! Where guards come from.
+//! Starts guards.
 //!
-//! What a supervisor needs of the machine to run a program stands here, behind [`Launch`]: folders, processes, and a
-//! clock that they share. What it says to a guard and hears of it ([`crate::protocol`]) needs none of that, so a
-//! simulation can speak the guard's side.
+//! Everything a supervisor needs from the machine to run a program is behind [`Launch`]: folders, processes, and a
+//! clock that they share. Its exchange with a guard ([`crate::protocol`]) needs none of that, so a simulation can play
+//! the guard's side.
 
 mod orphans;
 mod workplace;
@@ -41,18 +41,18 @@ pub trait Launch: Debug + Send + Sync {
     /// When there is none; nothing of it is left then.
     fn start(&self) -> Result<Launched, GuardedError>;
 
-    /// What the machine can keep programs from.
+    /// Returns the restrictions that the machine can enforce.
     fn enforced(&self) -> Enforced;
 
-    /// The clock by which supervisor and guards tell how old a beat is.
+    /// Returns the time of the clock by which supervisor and guards measure the age of a beat.
     fn now(&self) -> Duration;
 }
 
 /// A guard that was started.
 pub struct Launched {
-    /// What it reads. When this is dropped, it kills what it guards.
+    /// The guard's input. When this is dropped, the guard kills what it guards.
     pub commands: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What it writes.
+    /// The guard's output.
     pub reports: Box<dyn AsyncRead + Send + Unpin>,
     pub clear_up: ClearUp,
 }

@@ -33,7 +33,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::guarded::Guards;
 
-/// How long a guard waits for a beat, in milliseconds.
+/// Returns the longest time that a guard waits for a beat, in milliseconds.
 pub fn lease_ms(limits: &BusConfig) -> u64 {
     limits.ack_wait_ms / 2
 }

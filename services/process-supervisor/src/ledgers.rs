@@ -1,4 +1,4 @@
-//! What the log says of processes: which were begun, which were asked to end, which have ended.
+//! The history of processes in the log: those begun, those asked to end, and those that have ended.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +25,14 @@ pub struct Ledgers {
     bus: Bus,
     pub spawned: Ledger,
     pub canceled: Ledger,
-    /// What decisions want stopped.
+    /// Cancellations requested by decisions.
     decided: Cancels,
     pub exited: Ledger,
-    /// What came of orders.
+    /// Replies to orders.
     pub replied: Ledger,
 }
 
-/// Where to look for an action.
+/// An action, and the part of the log to search for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     pub agent: &'a Name,
@@ -85,14 +85,15 @@ impl Ledgers {
         }
     }
 
-    /// Whether it was asked to end: by an order that a supervisor had, or by a decision that nobody has carried out yet.
+    /// Returns true if it was asked to end: by an order that a supervisor received, or by a decision that nobody has
+    /// carried out yet.
     async fn is_canceled(&self, target: Target<'_>) -> Result<bool, BusError> {
         let Target { agent, action, after } = target;
         let entries = self.canceled.entries_for_sure(agent, after, &[action]).await?;
         Ok(!entries.is_empty() || !self.decided(agent, after, &[action]).await?.is_empty())
     }
 
-    /// Which of these actions decisions above `since` want stopped.
+    /// Returns those of these actions that decisions above `since` want stopped.
     pub async fn decided(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<Vec<Uuid>, BusError> {
         Ok(self.decided.of(agent, since, since, actions).await?.into_keys().collect())
     }
@@ -105,9 +106,9 @@ impl Ledgers {
         Ok(())
     }
 
-    /// Why the gate of a process that stands in the log at `sequence` stays closed. The agent's other processes are
-    /// looked for above `others_after`, where that is known. While the server is away it keeps asking for as long as
-    /// `hold_ms` says: whether something is in the way is not to be guessed.
+    /// Returns the reason to keep the gate of a process closed that is in the log at `sequence`, if there is one. The
+    /// agent's other processes are searched above `others_after`, if that is known. While the server is away, retries
+    /// for as long as `hold_ms` allows: an obstacle must not be guessed.
     pub async fn obstacle(
         &self,
         target: Target<'_>,
@@ -129,8 +130,9 @@ impl Ledgers {
         })
     }
 
-    /// Why the agent may not have one more process. Asked before it is written that there is one, since that is taken
-    /// for its start; [`Ledgers::obstacle`] finds what several that begin at once could not know of each other.
+    /// Returns the reason why the agent may not have one more process, if there is one. Call it before the process is
+    /// recorded, since the record counts as its start; [`Ledgers::obstacle`] finds what several that begin at once
+    /// could not know of each other.
     pub async fn crowded(
         &self,
         target: Target<'_>,
@@ -141,7 +143,7 @@ impl Ledgers {
         Ok(too_many(others, per_agent))
     }
 
-    /// The agent's processes above sequence `after` that were begun before `sequence` and have not ended.
+    /// Counts the agent's processes above sequence `after` that were begun before `sequence` and have not ended.
     async fn running(&self, agent: &Name, after: u64, sequence: u64) -> Result<usize, BusError> {
         let (spawned, exited) = try_join!(self.spawned.all(agent, after), self.exited.all(agent, after))?;
         Ok(running(&spawned, &exited, sequence))

@@ -1,4 +1,4 @@
-//! What one process may use at most, as configured. A request may ask for less, never for more.
+//! The configured limits of one process. A request may ask for less, never for more.
 
 use std::time::Duration;
 

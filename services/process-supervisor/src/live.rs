@@ -1,4 +1,4 @@
-//! What a process writes, for whoever listens now, and the end of it for whoever comes late.
+//! Publishes the output of a process to current listeners, and keeps the end of it for those who come late.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
 
 /// Most text in one live message, in bytes.
 const PIECE_BYTES: usize = 8 << 10;
-/// How long live messages may wait for the connection to take them; then they are dropped, so that output which nobody
+/// The longest time that live messages wait for the connection; then they are dropped, so that output which nobody
 /// hears does not hold up the process.
 const PATIENCE: Duration = Duration::from_millis(100);
 

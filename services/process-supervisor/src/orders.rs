@@ -23,12 +23,12 @@ use crate::{
 };
 
 impl Requests {
-    /// Whether this supervisor has anything to do about an order.
+    /// Returns true if this supervisor has to act on an order.
     pub fn concerns(&self, order: &Order) -> bool {
         order.body.holder == self.bus.instance.as_str() || self.process(order).is_some()
     }
 
-    /// Does what is ordered, if the process runs here.
+    /// Carries out an order, if the process runs here.
     pub async fn carry_out(&self, order: &Order) {
         let carried_out = match &order.body.order {
             Some(tool_order::Order::Stop(stop)) => self.end(order, stop.grace_ms).await,

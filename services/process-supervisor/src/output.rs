@@ -1,4 +1,4 @@
-//! What a process writes: made text, put in one order over both streams, and bounded.
+//! Captures the output of a process: decoded to text, put in one order over both streams, and bounded.
 
 use crate::protocol::{Output, OutputTotals, Stream};
 
@@ -40,7 +40,7 @@ impl Decoder {
     }
 }
 
-/// Whether more bytes could still make this a character.
+/// Returns true if more bytes could still make this a character.
 fn is_unfinished(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

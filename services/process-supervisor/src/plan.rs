@@ -1,4 +1,4 @@
-//! What to do about the actions of an invoke: the pure core of this service.
+//! Decides how to handle the actions of an invoke: the pure core of this service.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use kairo_core::decider::Decider;
 use kairo_proto::v1::{ToolInvocation, ToolInvoke};
 use uuid::Uuid;
 
-/// What an invocation for this service names as its executor.
+/// The executor that invocations for this service name.
 pub const EXECUTOR: &str = "process-supervisor";
 
 /// The tool that runs a program and waits for its end.
@@ -30,12 +30,12 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Whether the process goes on after its action has ended.
+    /// Returns true if the process goes on after its action has ended.
     pub fn background(&self) -> bool {
         self.tool == PROCESS_SPAWN
     }
 
-    /// What to say when this is no tool of ours.
+    /// Returns an error message if this is no tool of ours.
     pub fn unknown_tool(&self) -> Option<String> {
         (![PROCESS_RUN, PROCESS_SPAWN].contains(&self.tool.as_str())).then(|| {
             format!(
@@ -46,7 +46,7 @@ impl Asked {
         })
     }
 
-    /// What to say when it cannot have the standard input it wants.
+    /// Returns an error message if it wants a standard input that it cannot have.
     pub fn misplaced_stdin(&self, wanted: bool) -> Option<String> {
         (wanted && !self.background()).then(|| {
             format!(
@@ -73,7 +73,7 @@ pub fn asked(invoke: &ToolInvoke) -> Vec<Asked> {
     ours.filter_map(asked).collect()
 }
 
-/// What the log says of actions, and supervisors of themselves.
+/// A fact about an action, from the log or from a supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// The process exists or existed, and belongs to this supervisor.
@@ -82,11 +82,11 @@ pub enum Fact {
     Held(Uuid),
     /// It was asked to end, which was looked up before whether it was spawned.
     Canceled(Uuid),
-    /// How it ended is in the log.
+    /// The end of the process is in the log.
     Exited(Uuid),
 }
 
-/// What to do about one action.
+/// The next step for one action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Nobody has: enter it in the ledger, then let it run.

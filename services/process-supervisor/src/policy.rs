@@ -1,4 +1,4 @@
-//! Which programs may run, and within which bounds. Nothing may unless the configuration says so.
+//! The programs that may run, and their bounds. Nothing may run unless the configuration says so.
 
 mod landlock;
 
@@ -11,22 +11,22 @@ pub use self::landlock::{Landlock, Mode};
 use crate::limits::Limits;
 use crate::protocol::{Bounds, Sockets, Spec};
 
-/// What may run, and in which environment.
+/// The programs that may run, their environment and their restrictions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The programs that may run, by the name agents use.
     pub programs: BTreeMap<String, Program>,
     /// The whole environment of every process.
     pub env: BTreeMap<String, String>,
-    /// What they may reach.
+    /// The files and ports that programs may reach.
     pub landlock: Landlock,
     pub pids: Pids,
     pub system_calls: SystemCalls,
-    /// Whether the machine allows networks of their own.
+    /// True if the machine allows networks of their own.
     pub own_network: bool,
 }
 
-/// Which system calls a program may make.
+/// The system calls that a program may make.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SystemCalls {
     /// All that its user may.
@@ -48,7 +48,7 @@ impl SystemCalls {
     }
 }
 
-/// Which processes a program sees and may signal.
+/// The processes that a program sees and may signal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pids {
     /// Those of the machine.
@@ -88,7 +88,7 @@ pub struct DescribedProgram {
     /// Put before the arguments of every request. Default none.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Whether a human must consent to each run: for what can do anything, such as an interpreter. Default no.
+    /// True if a human must consent to each run: for programs that can do anything, such as an interpreter. Default no.
     #[serde(default)]
     pub consent: bool,
 }
@@ -124,12 +124,12 @@ pub struct Request {
     /// Less time than the configured limit, in milliseconds.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
-    /// Whether its standard input can be written to.
+    /// True if its standard input can be written to.
     #[serde(default)]
     pub stdin: bool,
 }
 
-/// Why a request is not carried out, in words for whoever asked.
+/// The reason why a request is refused, in words for the requester.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("program {program:?} is a path; name one of the allowed programs instead: {}", list(allowed))]

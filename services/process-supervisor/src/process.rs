@@ -31,7 +31,7 @@ pub struct Process {
     pub action: Uuid,
     /// The event that says it exists, from which all it does follows.
     pub cause: Envelope,
-    /// Where its output goes while it runs, if anywhere.
+    /// The publisher of its output while it runs, if any.
     pub live: Option<Live>,
     control: Control,
     phase: watch::Sender<Phase>,
@@ -47,7 +47,7 @@ enum Phase {
     Over,
 }
 
-/// Why something was not done to a process.
+/// The reason why an operation on a process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotDone {
     #[error("the process has ended")]
@@ -80,17 +80,17 @@ impl Process {
         }
     }
 
-    /// What is known of what it wrote.
+    /// Returns the account of its output.
     pub fn account(&self) -> MutexGuard<'_, Account> {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its gate is open.
+    /// Marks its gate as open.
     pub fn opened(&self) {
         self.phase.send_replace(Phase::Running { since: Instant::now() });
     }
 
-    /// Nothing is left of it, and its end is in the log, unless that could not be written.
+    /// Marks it as over: nothing of it is left, and its end is in the log, unless that could not be written.
     pub fn is_over(&self) {
         self.phase.send_replace(Phase::Over);
     }
@@ -116,7 +116,7 @@ impl Process {
         self.control.cancel(grace).await.ok();
     }
 
-    /// Whether it was asked to end.
+    /// Returns true if it was asked to end.
     pub fn is_canceled(&self) -> bool {
         self.canceled.load(Ordering::Relaxed)
     }
@@ -155,7 +155,7 @@ impl Process {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it is doing.
+    /// Returns its current state.
     pub fn state(&self) -> ProcessState {
         let account = self.account();
         let written = account.written();

@@ -11,7 +11,7 @@ const MAX_LINE_BYTES: usize = 1 << 10;
 /// Characters of a message that are kept.
 const MAX_MESSAGE_CHARS: usize = 200;
 
-/// How far a process says it is.
+/// The progress that a process reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     /// 0 to 1; none where it does not know.
@@ -75,7 +75,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// What of `text`, and of what was held back, is output; progress is added to `found`.
+    /// Returns the output in the held-back text and in `text`; progress is added to `found`.
     pub fn push(&mut self, text: &str, found: &mut Vec<Progress>) -> String {
         let mut output = String::with_capacity(text.len());
         for piece in text.split_inclusive('\n') {
@@ -90,7 +90,7 @@ impl Lines {
         output
     }
 
-    /// What was held back when the stream ended: a line that was not finished.
+    /// Returns the unfinished line that was held back when the stream ended.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
@@ -149,19 +149,19 @@ impl Pace {
         self.numbered += 1;
     }
 
-    /// What was let through and did not arrive; forgotten when there is something newer.
+    /// Puts back progress that was taken and did not arrive; dropped if there is newer progress.
     pub fn put_back(&mut self, number: u64, progress: Progress) {
         self.pending.get_or_insert((number, progress));
     }
 
-    /// What may go out at `now`, with the number that tells it from all others of the process.
+    /// Returns the progress that may go out at `now`, with its number, unique within the process.
     pub fn due(&mut self, now: Duration) -> Option<(u64, Progress)> {
         let due = self.pending.take_if(|_| now >= self.not_before)?;
         self.not_before = now + self.interval;
         Some(due)
     }
 
-    /// When [`Pace::due`] will have something, if it has not been overtaken by then.
+    /// Returns the time from which on [`Pace::due`] has the pending progress, if there is any.
     pub fn deadline(&self) -> Option<Duration> {
         self.pending.as_ref().map(|_| self.not_before)
     }

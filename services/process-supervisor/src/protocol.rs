@@ -1,5 +1,5 @@
-//! What a supervisor and its guard say to each other: JSON, one value a line, commands on the
-//! guard's standard input and reports on its standard output.
+//! The protocol between a supervisor and its guard: JSON, one value a line, commands on the guard's standard input and
+//! reports on its standard output.
 //!
 //! Both ends are the same binary, so this needs no versions; a line that cannot be read is a
 //! broken peer, and the guard then kills what it guards.
@@ -25,15 +25,15 @@ pub struct Spec {
     pub cwd: PathBuf,
     /// The whole environment: nothing is inherited.
     pub env: BTreeMap<String, String>,
-    /// Whether standard input is a pipe that [`Command::Write`] writes to; else it is empty.
+    /// True if standard input is a pipe that [`Command::Write`] writes to; else it is empty.
     pub stdin: bool,
-    /// What the program may reach; all that its user may when there is none.
+    /// The files and ports that the program may reach; without this, all that its user may.
     pub access: Option<Access>,
-    /// Whether it sees and can signal only what it has itself started.
+    /// True if it sees and can signal only processes that it has started itself.
     pub pid_namespace: bool,
-    /// Whether its system calls are filtered.
+    /// True if its system calls are filtered.
     pub seccomp: bool,
-    /// Whether it has a network of its own, with nobody in it. Only with `pid_namespace`.
+    /// True if it has a network of its own, with nobody in it. Only with `pid_namespace`.
     pub network_namespace: bool,
     pub bounds: Bounds,
     /// Without a beat for this long, by [`crate::clock`], the supervisor counts as lost and everything is killed.
@@ -45,7 +45,7 @@ pub struct Spec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
-    /// Whether the program is not run at all when the kernel cannot enforce what is said of files.
+    /// True if the program must not run when the kernel cannot enforce the rules on files.
     pub required: bool,
     /// May be read and executed, with all that is beneath.
     pub read: Vec<PathBuf>,
@@ -57,7 +57,7 @@ pub struct Access {
     pub listen: Vec<u16>,
 }
 
-/// Which sockets a program may open.
+/// The sockets that a program may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sockets {
     /// All that its user may.
@@ -194,7 +194,7 @@ pub struct Exit {
     pub survivors: u32,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -228,7 +228,7 @@ impl Outcome {
     }
 }
 
-/// What the process and all its descendants used.
+/// Resources used by the process and all its descendants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub wall_ms: u64,

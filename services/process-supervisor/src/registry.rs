@@ -44,7 +44,7 @@ impl Registry {
         self.lock().values().filter(|process| process.agent == *agent).cloned().collect()
     }
 
-    /// How many there are.
+    /// Returns the number of processes.
     pub fn count(&self) -> usize {
         self.lock().len()
     }

@@ -1,5 +1,5 @@
-//! What becomes of a question about a process: how it is doing. In a log whose readers know no orders ([`crate::orders`]), others
-//! also ask here for what is to be done to it.
+//! Answers requests for the state of a process. In a log whose readers know no orders ([`crate::orders`]), commands to
+//! a process arrive here too.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,14 +24,14 @@ use crate::{
     registry::Registry,
 };
 
-/// How long it may take beyond the grace period until the end of a process that is stopped is in the log.
+/// The longest time beyond the grace period until the end of a stopped process is in the log.
 const RECORDING: Duration = Duration::from_secs(10);
 
-/// Why a request is refused that should be an order.
+/// The refusal of a request that should be an order.
 const ORDERED: &str =
     "what is to be done to a process is an order in the log from epoch 10 on (kairo.tool.<agent>.order)";
 
-/// Where questions are dealt with, and orders ([`crate::orders`]).
+/// The shared state for answering requests and carrying out orders ([`crate::orders`]).
 pub struct Requests {
     pub bus: Bus,
     pub registry: Arc<Registry>,
@@ -40,7 +40,7 @@ pub struct Requests {
     pub grace: Duration,
 }
 
-/// Why a question is no question.
+/// The reason why a request is malformed.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum Malformed {
     #[error("{field}: expected {expected}, found {found:?}")]
@@ -49,7 +49,7 @@ pub enum Malformed {
     Nothing,
 }
 
-/// What is asked for.
+/// The content of a request.
 #[derive(Debug)]
 enum Wish {
     Look,
@@ -111,7 +111,7 @@ impl Requests {
         }
     }
 
-    /// Whether others ask for what is to be done, since they know no orders.
+    /// Returns true if commands may arrive as requests, since not all readers know orders yet.
     async fn may_be_asked(&self) -> bool {
         self.bus.epoch().await.is_ok_and(|epoch| epoch < ANSWERS)
     }

@@ -8,7 +8,7 @@ use kairo_core::sharing::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What is left of `limits.concurrent`.
+/// The free places out of `limits.concurrent`.
 pub struct Room {
     places: Places,
     concurrent: usize,

@@ -74,7 +74,7 @@ async fn listen(
     }
 }
 
-/// What can be had without waiting, after `first`.
+/// Collects the output that is ready without waiting, after `first`.
 fn ready(first: Output, guarded: &mut Guarded) -> Vec<Output> {
     let mut frames = vec![first];
     while frames.len() < FRAMES

@@ -137,7 +137,7 @@ impl Supervisor {
         self.bus.metrics.observe(&PROCESSES_LIMIT, move |say| say(concurrent as f64, &[]));
     }
 
-    /// Where questions and orders about the processes that run here are dealt with.
+    /// Builds the handler of requests and orders for the processes that run here.
     pub fn requests(&self) -> Requests {
         Requests {
             bus: self.bus.clone(),
@@ -161,7 +161,7 @@ impl Supervisor {
         Duration::from_millis(self.bus.limits.drain_ms)
     }
 
-    /// What the log and other supervisors say of these actions now.
+    /// Collects the facts that the log and other supervisors have on these actions now.
     async fn known(&self, job: &Job<'_>, actions: &[Uuid]) -> Result<Known, BusError> {
         let Ledgers { canceled, spawned, exited, .. } = &*self.ledgers;
         // First, so that what was canceled and is not spawned will never run: whoever spawns it now will find it so.
@@ -217,7 +217,7 @@ impl Supervisor {
         Err(Failure::Transient("the ledger moved on again and again".to_owned()))
     }
 
-    /// How long to leave it with whoever has it.
+    /// Returns the time until another look at an action that another supervisor has.
     fn another_look(&self) -> Duration {
         match self.ack_wait().saturating_sub(self.contact.unbroken()) {
             Duration::ZERO => self.ack_wait(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::protocol::Spec;
 
-/// What happened.
+/// An event that the guard reacts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
     Go,
@@ -23,7 +23,7 @@ pub enum Input {
     Ended,
 }
 
-/// What the guard does about it.
+/// The guard's reaction to an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Open the gate.
@@ -34,7 +34,7 @@ pub enum Effect {
     Finish(Cause),
 }
 
-/// Why a process is over.
+/// The reason why a process is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     Ended,

@@ -16,7 +16,7 @@ use crate::{
     projections,
 };
 
-/// What a stretch of the log leads to.
+/// The result of projecting a stretch of the log.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub changes: Changes,
@@ -99,9 +99,9 @@ fn unknown_type(message: &Raw) -> Option<String> {
     (!Body::TYPES.contains(&envelope.type_name.as_str())).then_some(envelope.type_name)
 }
 
-/// Whether a durable consumer is given this subject, or the owner of its partition, and so reports what it cannot read. A
-/// consumer's filter takes any owner, the owner of a partition only what [`route`] does. What other systems say is the
-/// router's to report.
+/// Returns true if this subject goes to a durable consumer or to the owner of its partition, who then reports messages
+/// it cannot read. A consumer's filter takes any owner, the owner of a partition only what [`route`] does. The router
+/// reports messages from other systems.
 fn is_consumed(subject: &str) -> bool {
     let tokens: Vec<&str> = subject.split('.').collect();
     match tokens[..] {

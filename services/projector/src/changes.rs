@@ -1,7 +1,7 @@
 //! The rows that a stretch of the log changes: plain data, to be written in one transaction.
 //!
-//! How often an event is told, and how the log is cut into batches, must not matter. So of several tellings the first
-//! counts, in here as in the database, except where the newest is in force.
+//! The result must not depend on how often an event is delivered or how the log is cut into batches. So the first of
+//! several deliveries counts, in here as in the database, except for fields where the newest wins.
 
 mod chains;
 mod consent;
@@ -43,7 +43,7 @@ pub struct Changes {
     pub threads: BTreeMap<(Key, Key), Thread>,
     /// The last event in each thread, by agent and thread; newest wins.
     pub touched: BTreeMap<(Key, Key), Touch>,
-    /// What threads are about, by agent and thread; newest wins, as in the next.
+    /// Descriptions of threads, by agent and thread; the newest wins, here and in `thread_states`.
     pub described: BTreeMap<(Key, Key), Description>,
     pub thread_states: BTreeMap<(Key, Key), ThreadState>,
     /// By the sequence of the last message that tells of it.
@@ -75,7 +75,7 @@ pub struct Changes {
     pub steps_asked: BTreeMap<(Uuid, i32), StepAsked>,
     pub steps_begun: BTreeMap<(Uuid, i32), StepBegun>,
     pub steps_ended: BTreeMap<(Uuid, i32), StepEnd>,
-    /// How the tools of steps ended, by action; most actions are no steps.
+    /// The ends of the tools of steps, by action; most actions are no steps.
     pub step_results: BTreeMap<Uuid, StepEnd>,
     pub chains_ended: BTreeMap<Uuid, ChainEnd>,
     pub tasks: BTreeMap<Uuid, Task>,
@@ -160,7 +160,7 @@ pub struct Touch {
     pub at: Time,
 }
 
-/// What a thread is about by now.
+/// The current description of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     pub sequence: i64,
@@ -177,7 +177,7 @@ pub struct ThreadState {
     pub completed_at: Option<Time>,
 }
 
-/// Who speaks in a conversation.
+/// The speaker in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     User,
@@ -211,11 +211,11 @@ pub struct Message {
     pub text: Text,
     /// Images and audio; none for none.
     pub parts: Option<Json>,
-    /// Whether it ends the turn.
+    /// True if it ends the turn.
     pub last: bool,
-    /// How the model's answer ended; none for a complete one.
+    /// The way the model's answer ended; none for a complete one.
     pub ending: Option<Key>,
-    /// Why the turn failed that it tells of.
+    /// The reason why the turn failed, if the message reports a failure.
     pub failure: Option<Key>,
 }
 
@@ -264,7 +264,7 @@ pub struct Ended {
     pub duration_ms: i64,
 }
 
-/// How far an action or a process says it is.
+/// The progress that an action or a process reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     pub at: Time,
@@ -273,7 +273,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether this is not newer than the one that is there.
+    /// Returns true if this is not newer than `there`.
     pub fn is_older_than(&self, there: &Self) -> bool {
         self.at <= there.at
     }
@@ -286,7 +286,7 @@ pub struct Cancel {
     pub by: Option<Uuid>,
 }
 
-/// What a human found out about an action.
+/// A human's finding on an action in doubt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub sequence: i64,
@@ -295,12 +295,12 @@ pub struct Verdict {
     pub verdict: Key,
     pub user: Key,
     pub note: Text,
-    /// Who entered it.
+    /// The user or key that entered it.
     pub entered_by: Option<Text>,
     pub at: Time,
 }
 
-/// What every event about a process says.
+/// The fields that all events about a process share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessEvent {
     pub sequence: i64,
@@ -351,7 +351,7 @@ pub struct Exited {
     pub stderr_bytes: i64,
 }
 
-/// What a process used.
+/// Resources used by a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     pub wall_ms: i64,

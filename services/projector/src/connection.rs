@@ -16,7 +16,7 @@ const CLASS: i32 = 0x6b61_0000;
 /// Statements that a transaction may take the time of.
 const STATEMENTS: u32 = 3;
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The positions are others than expected.
@@ -54,7 +54,8 @@ pub fn class(generation: i64) -> i32 {
     CLASS + i32::try_from(generation.rem_euclid(0x1_0000)).unwrap_or(0)
 }
 
-/// How long an answer of Postgres may take: longer than a lock is waited for, so that waiting in Postgres ends first.
+/// Returns the longest wait for an answer of Postgres: longer than any wait for a lock, so that Postgres gives up
+/// first.
 pub fn patience(postgres: &PostgresConfig, projector: &ProjectorConfig) -> Duration {
     projector.session_timeout() + Duration::from_millis(postgres.statement_timeout_ms) * STATEMENTS
 }

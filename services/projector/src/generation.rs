@@ -1,5 +1,5 @@
-//! What is done to a generation of the tables: each step is one transaction that is fenced by the state it begins from,
-//! so that it is done once, whoever does it, or not at all.
+//! The steps in the life of a generation of the tables: each is one transaction, fenced by the state it begins from, so
+//! that it is applied once, by whichever replica, or not at all.
 
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ const LOOK: Duration = Duration::from_millis(10);
 const ENTER_STATE: &str = "
     UPDATE generations SET state = $3, reason = $4, since = now() WHERE generation = $1 AND state = $2";
 const TARGET: &str = "UPDATE generations SET target = $2, log = $3 WHERE generation = $1";
-/// What a version began that did not know yet that logs are told apart.
+/// Adopts generations that were begun by a version that did not tell logs apart.
 const ADOPT: &str = "UPDATE generations SET log = $1 WHERE log IS NULL AND state <> 'asked'";
-/// Of all versions; and documents, which are made from tables.
+/// Abandons the generations of all versions, including documents, which are made from tables.
 const ABANDON: &str = "
     UPDATE generations SET state = 'dropping', reason = 'it was made from another log', since = now()
     WHERE log <> $1 AND state <> 'dropping'";
@@ -40,7 +40,7 @@ const GO_ON: &str = "UPDATE positions SET stop_at = NULL WHERE generation = $1";
 const POSITIONS: &str = "SELECT sequence, stop_at FROM positions WHERE generation = $1 ORDER BY partition";
 const HOLD: &str = "SELECT sequence, stop_at FROM positions WHERE generation = $1 ORDER BY partition FOR UPDATE";
 const REMOVE: &str = "DELETE FROM generations WHERE generation = $1 AND state = 'dropping'";
-/// What documents were made from it answers nobody any more either.
+/// Drops the documents made from the removed generation too: nothing queries them any more.
 const REMOVE_DOCUMENTS: &str =
     "UPDATE generations SET state = 'dropping', since = now() WHERE source = $1 AND state = 'kept'";
 /// Messages that Postgres refused are nowhere else.
@@ -50,7 +50,7 @@ const HELD: &str = "
         WHERE sequence <= $1 AND NOT EXISTS (SELECT FROM log WHERE log.sequence = set_aside.sequence)
     )";
 const TELL: &str = "SELECT pg_notify($1, ''), pg_notify($2, '')";
-/// Whether the tables of before are there.
+/// Checks for the tables of versions before generations.
 const EARLIER: &str = "SELECT to_regclass('public.projections') IS NOT NULL";
 
 /// A generation as the steps need it.
@@ -61,12 +61,12 @@ pub struct Building {
     #[sqlx(rename = "place")]
     pub schema: String,
     pub state: String,
-    /// Where the log ended when it was begun.
+    /// The end of the log when the generation was begun.
     #[sqlx(try_from = "i64")]
     pub target: u64,
 }
 
-/// Where the partitions are, in order.
+/// Reads the positions of the partitions, in order.
 pub async fn positions(connection: &mut PgConnection, generation: i64) -> sqlx::Result<Vec<Position>> {
     let rows: Vec<(i64, Option<i64>)> = query_as(POSITIONS).bind(generation).fetch_all(connection).await?;
     Ok(rows.into_iter().map(position).collect())
@@ -138,7 +138,7 @@ pub async fn begin(
     finish(transaction, entered).await
 }
 
-/// How many messages it holds, or accounts for, up to where it was filled.
+/// Counts the messages that the generation holds or has set aside, up to its target.
 pub async fn held(connection: &mut PgConnection, building: &Building) -> sqlx::Result<u64> {
     let mut transaction = connection.begin().await?;
     raw_sql("SET LOCAL statement_timeout = 0").execute(&mut *transaction).await?;

@@ -1,4 +1,4 @@
-//! Whether a replica does what it is there for.
+//! Readiness of a replica.
 
 use std::{
     collections::BTreeSet,

@@ -1,10 +1,10 @@
-//! How far the partitions are that somebody holds, and which messages are theirs to take in. Pure.
+//! The positions of the partitions that a replica holds, and the messages it is to apply. Pure.
 
 use std::collections::BTreeMap;
 
 use kairo_core::{partition, record::Raw};
 
-/// How far a partition is.
+/// The position of a partition in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The last message that it took account of; 0 for none.
@@ -18,13 +18,13 @@ impl Position {
         self.stop_at.is_some_and(|stop| self.sequence >= stop)
     }
 
-    /// Where it is once everything up to there was read.
+    /// Returns the position once everything up to `read` was read.
     fn after(self, read: u64) -> u64 {
         self.sequence.max(read.min(self.stop_at.unwrap_or(u64::MAX)))
     }
 }
 
-/// The partitions held, of so many that there are. Where they are fewer than the log's, each is several of those.
+/// The partitions held, out of `partitions` in total. If there are fewer than in the log, each covers several of those.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionProgress {
     pub partitions: u32,
@@ -50,12 +50,12 @@ impl PartitionProgress {
         self.held.values().map(|position| position.stop_at).max_by_key(|stop| stop.unwrap_or(u64::MAX)).flatten()
     }
 
-    /// Whether there is nothing to read any more.
+    /// Returns true if nothing is left to read.
     pub fn has_arrived(&self) -> bool {
         !self.held.is_empty() && self.start().is_none()
     }
 
-    /// Whether a message is to be taken in here.
+    /// Returns true if a message is to be applied here.
     pub fn takes(&self, message: &Raw) -> bool {
         let sequence = message.sequence;
         self.held.get(&(partition_of(message) % self.partitions.max(1))).is_some_and(|position| {
@@ -63,7 +63,7 @@ impl PartitionProgress {
         })
     }
 
-    /// Where everything is once the log was read up to there, those included that stay where they are.
+    /// Returns the moves of all held partitions once the log was read up to `read`, including those that stay in place.
     pub fn moves(&self, read: u64) -> Vec<Move> {
         let moves = self.held.iter();
         moves

@@ -26,7 +26,7 @@ pub struct Stretch {
     pub to: u64,
     /// Those of the partitions held, in order.
     pub messages: Vec<Raw>,
-    /// What they lead to.
+    /// The result of projecting them.
     pub batch: Batch,
 }
 

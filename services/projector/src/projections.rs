@@ -1,4 +1,4 @@
-//! What each read model makes of a record. Pure: a record in, changed rows out.
+//! Projects a record into each read model. Pure: a record in, changed rows out.
 
 mod actions;
 mod agents;
@@ -41,7 +41,7 @@ struct Fact<'r> {
     owner: Key,
     /// The agent it concerns, if any.
     agent: Option<Key>,
-    /// What its events are.
+    /// The headings of its events.
     events: Vec<Heading>,
 }
 
@@ -96,7 +96,8 @@ fn turn(fact: &Fact, event: &DecidedEvent) -> Uuid {
     Uuid::parse_str(&event.correlation_id).unwrap_or(fact.record.envelope.correlation_id)
 }
 
-/// What is only shown of an event that makes a row: whatever has no column, by the names of the contract.
+/// Returns the fields of an event that have no column of their own, by the names of the contract: they are only
+/// displayed.
 fn definition(event: &impl Serialize, columns: &[&str]) -> Json {
     let mut definition = serde_json::to_value(event).unwrap_or_default();
     if let Value::Object(fields) = &mut definition {
@@ -110,7 +111,7 @@ fn some_text(text: &str) -> Option<Text> {
     (!text.is_empty()).then(|| text.into())
 }
 
-/// Who entered it, as clients are shown it.
+/// Returns the user or key that entered it, as clients see it.
 fn entered_by(fact: &Fact) -> Option<Text> {
     fact.record.envelope.entered_by.as_ref().map(|by| by.to_string().as_str().into())
 }
@@ -123,7 +124,8 @@ fn beginning(text: &str, bytes: usize) -> Text {
     }
 }
 
-/// How far something says it is. What is no fraction, Postgres would take, and clients could not read.
+/// Builds a progress report. Fractions outside 0 to 1 are dropped: Postgres would accept them, but clients could not
+/// read them.
 fn progress(at: Time, fraction: Option<f64>, message: &str) -> Progress {
     let fraction = fraction.filter(|fraction| (0.0..=1.0).contains(fraction));
     Progress { at, fraction, message: message.into() }

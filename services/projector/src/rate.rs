@@ -1,4 +1,4 @@
-//! How fast something goes.
+//! The rate of messages over time.
 
 use std::time::Duration;
 

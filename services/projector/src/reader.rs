@@ -22,13 +22,13 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// How long a pull stays open at the server, and its heartbeat.
+/// The time that a pull stays open at the server, and its heartbeat.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long the server keeps the consumer of a reader that is gone.
+/// The time after which the server deletes the consumer of a reader that is gone.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// Why reading stopped. Reading again from the position may work.
+/// The reason why reading stopped. Reading again from the position may work.
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     #[error("cannot read the log: {0}")]
@@ -41,7 +41,7 @@ pub enum ReaderError {
          with POST /v1/projections/rebuild"
     )]
     BeyondEnd { position: u64, end: u64 },
-    /// What it has not read is gone.
+    /// Messages that are not read yet are gone from the log.
     #[error(
         "the read model is at sequence {position}, and the log begins at {first}: what it has not read is gone; see docs/retention.md"
     )]
@@ -51,15 +51,15 @@ pub enum ReaderError {
     Newer(#[from] Newer),
 }
 
-/// What a reader takes at once, and where it stops.
+/// The size of a batch, and the end of reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub messages: usize,
     /// Of bodies.
     pub bytes: usize,
-    /// How long a message may wait for others.
+    /// The longest time a message waits for others.
     pub linger: Duration,
-    /// The last message that is wanted.
+    /// The last message to read.
     pub end: Option<u64>,
 }
 
@@ -70,13 +70,13 @@ pub struct Reader {
     consumer: Consumer<pull::Config>,
     messages: pull::Stream,
     limits: Limits,
-    /// What was taken of the next batch.
+    /// Messages gathered for the next batch.
     gathered: Vec<Raw>,
     /// Stream sequence of the last message that arrived.
     last: u64,
-    /// How many arrived.
+    /// Number of messages that arrived.
     arrived: u64,
-    /// What the server said last about how far it had delivered, and whether anything arrived since.
+    /// The last sequence that the server reported as delivered, and whether nothing has arrived since.
     delivered: u64,
     quiet: bool,
 }
@@ -167,12 +167,12 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Whether the server still knows this reader, and all that it delivered arrived. To be asked now and then: what
-    /// was lost last would otherwise be missed only when the next message comes. Returns the end of the log where no
-    /// message is left between here and there, as when the last ones were deleted.
+    /// Checks that the server still knows this reader and that everything it delivered has arrived. Call it now and
+    /// then: a lost last message would otherwise be noticed only when the next one comes. Returns the end of the log if
+    /// no message is left before it, for instance because the last ones were deleted.
     ///
-    /// Whoever leads the consumer does not say that: it may lag behind whoever leads the log, and not know yet of messages that
-    /// are to come. So the log's leader is asked for the next message.
+    /// The consumer's leader cannot tell: it may lag behind the log's leader and not know the latest messages. So the
+    /// log's leader is asked for the next message.
     pub async fn check(&mut self) -> Result<Option<u64>, ReaderError> {
         let end = info(&self.stream).await?.state.last_sequence;
         let consumer = self.consumer.get_info().await.map_err(async_nats::Error::from)?;
@@ -189,7 +189,7 @@ impl Reader {
         Ok(Some(end))
     }
 
-    /// Whether the log has a message behind the last one.
+    /// Returns true if the log has a message behind the last one.
     async fn is_behind(&self) -> Result<bool, ReaderError> {
         match self.stream.get_first_raw_message_by_subject(">", self.last + 1).await {
             Ok(_) => Ok(true),
@@ -212,7 +212,7 @@ impl Reader {
     }
 }
 
-/// What could not be read of the log.
+/// Wraps an error from reading the log.
 pub fn unread(error: BusError) -> ReaderError {
     async_nats::Error::from(error).into()
 }

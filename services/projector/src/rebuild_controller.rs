@@ -26,9 +26,9 @@ use crate::{
     worker::Interrupted,
 };
 
-/// How long the live generation waits for the one that is swapped in, at most.
+/// The longest time the live generation waits while another one is swapped in.
 const SWAP: Duration = Duration::from_secs(2);
-/// How long those who ask wait for one to be removed, at most.
+/// The longest time that queries wait while a generation is removed.
 const REMOVAL: Duration = Duration::from_millis(100);
 
 const HOLD: &str = "SELECT pg_try_advisory_lock($1, $2)";
@@ -53,7 +53,7 @@ pub struct RebuildController {
 struct Term<'s> {
     controller: &'s RebuildController,
     connection: PgConnection,
-    /// What the live generation was found to hold, for the one that is compared with it.
+    /// The measured content of the live generation, to compare the next one with.
     measured: Option<(i64, Digests)>,
 }
 
@@ -279,7 +279,7 @@ impl Term<'_> {
         Ok(asked.await.map_err(crate::reader::ReaderError::from)?)
     }
 
-    /// How many messages stood before the log; an error where they are gone.
+    /// Counts the messages from before the beginning of the log; an error if they are gone.
     async fn before_log(&self) -> Result<Result<u64, BusError>, Interrupted> {
         let bus = self.controller.bus.clone();
         let beginning = bus.beginning().await.map_err(unread)?;
@@ -288,7 +288,7 @@ impl Term<'_> {
         Ok(counted.map_err(|error| unread(BusError::Refused(error.to_string())))?)
     }
 
-    /// How many messages the log has up to this one.
+    /// Counts the messages in the log up to this one.
     async fn stored(&self, up_to: u64) -> Result<u64, Interrupted> {
         let asked = async {
             let stream = self.controller.bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
@@ -303,7 +303,7 @@ impl Term<'_> {
     }
 }
 
-/// Whether it would fail again: Postgres does not allow it, or does not understand it.
+/// Returns true if a retry would fail again: Postgres rejects the statement as unsupported, forbidden or invalid.
 fn is_final(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.is_some_and(|code| ["0A", "42"].iter().any(|class| code.starts_with(class)))

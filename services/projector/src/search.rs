@@ -25,7 +25,7 @@ use keeper::Keeper;
 /// Pause before the first try anew.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why it was interrupted.
+/// The reason for an interruption.
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error(transparent)]

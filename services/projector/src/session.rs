@@ -50,7 +50,7 @@ const TELL: &str = "SELECT pg_notify($1, '')";
 const KNOWN: &str = "SELECT count(*) FROM set_aside WHERE sequence = $1";
 const SET_ASIDE: &str = "INSERT INTO set_aside (sequence, subject, reason) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 
-/// How a generation stands, and who shares it.
+/// The state of a generation and the replicas that share it.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// None for one that a newer version may have written.
@@ -66,7 +66,7 @@ pub struct Session {
     connection: PgConnection,
     generation: i64,
     patience: Duration,
-    /// Whether a commit waits until it is on the disk.
+    /// True if a commit waits until it is on disk.
     durable: bool,
 }
 
@@ -87,7 +87,7 @@ impl Session {
         Ok(Self { connection, generation, patience, durable: true })
     }
 
-    /// How the generation stands, none if it is gone. Also the sign of life that keeps the session.
+    /// Returns the state of the generation, none if it is gone. Also the sign of life that keeps the session.
     pub async fn standing(&mut self) -> Result<Option<Standing>, SessionError> {
         let rows = query_as(POSITIONS).bind(self.generation).fetch_all(&mut self.connection);
         let rows: Vec<(String, i32, i64, Option<i64>)> = within(self.patience, rows).await?;
@@ -103,7 +103,7 @@ impl Session {
         }))
     }
 
-    /// Whether this session holds the partition from here on.
+    /// Tries to lock a partition. Returns true if this session holds it from now on.
     pub async fn hold(&mut self, partition: u32) -> Result<bool, SessionError> {
         let held = query_scalar(HOLD).bind(class(self.generation)).bind(key(partition));
         within(self.patience, held.fetch_one(&mut self.connection)).await
@@ -115,7 +115,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a commit waits until it is on the disk: what nobody asks yet can be written again.
+    /// Sets whether a commit waits until it is on disk: rows that nobody queries yet can be written again.
     pub async fn set_durable(&mut self, durable: bool) -> Result<(), SessionError> {
         if durable != self.durable {
             let value = if durable { "on" } else { "off" };
@@ -132,14 +132,14 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a message was set aside before.
+    /// Returns true if a message was set aside before.
     pub async fn is_set_aside(&mut self, message: &Raw) -> Result<bool, SessionError> {
         let known = query_scalar(KNOWN).bind(number(message.sequence)).fetch_one(&mut self.connection);
         let known: i64 = within(self.patience, known).await?;
         Ok(known > 0)
     }
 
-    /// Remembers that it was.
+    /// Records that a message was set aside.
     pub async fn set_aside(&mut self, message: &Raw, reason: &str) -> Result<(), SessionError> {
         let row = query(SET_ASIDE).bind(number(message.sequence)).bind(Text::from(message.subject.as_str()));
         within(self.patience, row.bind(Text::from(reason)).execute(&mut self.connection)).await?;

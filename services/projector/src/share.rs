@@ -1,8 +1,8 @@
-//! Which partitions a replica holds. Pure.
+//! Decides which partitions a replica holds. Pure.
 
 use std::collections::BTreeSet;
 
-/// What a replica does to hold its fair share.
+/// The steps that give a replica its fair share.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Held, and more than its share.

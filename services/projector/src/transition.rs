@@ -1,5 +1,5 @@
-//! What is to be done next about a generation. Pure: what the registry says in, one transition out, so that whoever comes
-//! after a crash goes on with the same transition.
+//! Decides the next transition of a generation. Pure: the state in the registry in, one transition out, so that the
+//! replica that takes over after a crash continues with the same one.
 
 use kairo_proto::words::GenerationState;
 
@@ -38,13 +38,13 @@ impl State {
         })
     }
 
-    /// Whether the log is read for it.
+    /// Returns true if the log is read for it.
     pub fn is_followed(self) -> bool {
         use State::{Comparing, Differing, Filling, Indexing, Live, Ready};
         matches!(self, Filling | Indexing | Comparing | Differing | Ready | Live)
     }
 
-    /// Whether it is on its way to be the live one, or is it.
+    /// Returns true if it is live or on its way to be.
     pub fn is_wanted(self) -> bool {
         self == Self::Asked || self.is_followed()
     }
@@ -71,18 +71,18 @@ pub enum Transition {
     Drop,
 }
 
-/// What a transition depends on beside the state.
+/// The facts that a transition depends on beside the state.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Where its partitions are.
+    /// The positions of its partitions.
     pub own: Vec<Position>,
-    /// Where those of the live generation are, if there is one.
+    /// The positions of the live generation, if there is one.
     pub live: Option<Vec<Position>>,
-    /// Where the log ends.
+    /// The end of the log.
     pub end: u64,
-    /// Whether the live one was measured for this one.
+    /// True if the live generation was measured to compare this one with.
     pub measured: bool,
-    /// How far it may be behind, in messages, when swapping is tried: the live one waits for that.
+    /// The largest lag, in messages, at which a swap is tried: the live generation waits until it is caught up.
     pub near: u64,
 }
 
@@ -120,8 +120,8 @@ fn arrived(positions: &[Position]) -> bool {
     positions.iter().all(|position| position.has_arrived())
 }
 
-/// Whether the one is as far as the other in every partition, apart from so many messages. Where they are not parted
-/// in the same way, all of it must be.
+/// Returns true if `one` is at most `near` messages behind `other` in every partition. If their numbers of partitions
+/// differ, each partition of `one` must reach all of `other`.
 pub fn is_level(one: &[Position], other: &[Position], near: u64) -> bool {
     let reaches = |one: &Position, other: &Position| one.sequence.saturating_add(near) >= other.sequence;
     match one.len() == other.len() {
@@ -130,7 +130,7 @@ pub fn is_level(one: &[Position], other: &[Position], near: u64) -> bool {
     }
 }
 
-/// Whether it was made from a log that went further than this one does.
+/// Returns true if it was made from a log that went further than this one.
 pub fn is_foreign(positions: &[Position], end: u64) -> bool {
     positions.iter().any(|position| position.sequence > end)
 }

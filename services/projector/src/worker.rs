@@ -32,12 +32,12 @@ use crate::{
     transition::State,
 };
 
-/// What metrics say of messages that a generation takes in before it is live.
+/// The metric label for messages that a generation takes in before it is live.
 const BUILDING: &str = "building";
-/// How often a transaction is tried that gave way to somebody else's.
+/// The most attempts at a transaction that gave way to another one.
 const ATTEMPTS: usize = 5;
 
-/// What ended a session. All of it is mended by another one, sooner or later.
+/// The reason why a session ended. Another session recovers from any of them, sooner or later.
 #[derive(Debug, thiserror::Error)]
 pub enum Interrupted {
     #[error(transparent)]
@@ -50,7 +50,7 @@ pub enum Interrupted {
     Bus(#[from] BusError),
 }
 
-/// Whose rows it writes.
+/// The generation that a worker writes to.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub generation: i64,
@@ -162,7 +162,7 @@ impl Shift<'_> {
         Pipeline::begin(&self.worker.bus, projector, &self.progress, start, batch)
     }
 
-    /// Whether this session holds other partitions than before.
+    /// Adjusts the partitions held to the fair share. Returns true if they changed.
     async fn rebalance(&mut self, standing: &Standing) -> Result<bool, Interrupted> {
         let partitions = u32::try_from(standing.positions.len()).unwrap_or(u32::MAX);
         let mut held: BTreeSet<u32> = self.progress.held.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! How to reach Postgres.
+//! The configuration of the connection to Postgres.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Default for PostgresConfig {
 }
 
 impl PostgresConfig {
-    /// What every connection is opened with.
+    /// Returns the options that every connection is opened with.
     ///
     /// # Errors
     /// When the URL cannot be read; the error does not quote it.

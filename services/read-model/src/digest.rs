@@ -1,5 +1,4 @@
-//! What the tables of a generation hold, in a few numbers: equal rows give equal digests, in whichever order they were
-//! written.
+//! Digests of a generation's tables: equal rows give equal digests, in whichever order they were written.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection, FromRow, PgConnection, query_as, query_sca
 
 use crate::{ReadError, ReadModel, TABLES};
 
-/// What one generation of the tables held at one moment.
+/// The digests of one generation of the tables at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Digests {
     pub generation: i64,
@@ -18,7 +17,7 @@ pub struct Digests {
     pub tables: BTreeMap<String, TableDigest>,
 }
 
-/// What one table held.
+/// The digest of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, FromRow)]
 pub struct TableDigest {
     #[sqlx(try_from = "i64")]
@@ -37,7 +36,7 @@ impl Digests {
 
 const PLACE: &str = "SELECT place FROM generations WHERE generation = $1 AND projection = 'read-model'";
 const POSITIONS: &str = "SELECT partition, sequence FROM positions WHERE generation = $1";
-/// What is derived from other columns of its row, and has no hash in Postgres, is left out.
+/// The columns to hash, without those derived from others of their row, which have no hash in Postgres.
 const COLUMNS: &str = "
     SELECT string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position) FROM information_schema.columns
     WHERE table_schema = $1 AND table_name = $2 AND data_type <> 'tsvector'";

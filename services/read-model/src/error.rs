@@ -1,8 +1,8 @@
-//! Why a query has no answer.
+//! The errors of queries.
 
 use std::error::Error;
 
-/// Whether asking again may help.
+/// The kind of an error, which tells whether asking again may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadErrorKind {
     /// Postgres is away, starting, overloaded or not set up yet: the same query may succeed later.
@@ -14,7 +14,7 @@ pub enum ReadErrorKind {
     Other,
 }
 
-/// Why a query has no answer.
+/// The reason for which a query has no answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", .kind.describe())]
 pub struct ReadError {
@@ -75,7 +75,8 @@ impl From<sqlx::migrate::MigrateError> for ReadError {
     }
 }
 
-/// Whether an SQLSTATE may pass (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
+/// Returns true if the error of an SQLSTATE may pass
+/// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 fn passes(code: &str) -> bool {
     // Connection, rollback, resources, operator intervention, system.
     const CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
@@ -84,7 +85,7 @@ fn passes(code: &str) -> bool {
     CODES.contains(&code) || CLASSES.iter().any(|class| code.starts_with(class))
 }
 
-/// Whether an SQLSTATE is about who asks: who that is, or what that role may do.
+/// Returns true if an SQLSTATE is about the role that asks: its identity, or its rights.
 fn is_denial(code: &str) -> bool {
     code == "42501" || code.starts_with("28")
 }

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Pause before that.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why there is no answer that is as fresh as it was to be.
+/// The reason for which no answer is as fresh as it was to be.
 #[derive(Debug, thiserror::Error)]
 pub enum NotFresh {
     /// The wait is over.
@@ -74,7 +74,7 @@ impl ReadModel {
     }
 }
 
-/// Whether a move leads there before that moment.
+/// Returns true if a move reaches the sequence before the deadline.
 pub(crate) async fn reached_until(moves: &mut watch::Receiver<u64>, sequence: u64, deadline: Instant) -> bool {
     timeout_at(deadline, reached(moves, sequence)).await.is_ok()
 }

@@ -1,4 +1,4 @@
-//! Which read models there are: the registry that projector and those who ask share.
+//! The registry of read models, which projector and the readers share.
 //!
 //! A read model is never changed in place. Another *generation* of it is built beside the live one, from the log, in a
 //! schema (or indexes) of its own, and becomes the live one by one transaction. Everybody asks the live generation of
@@ -13,7 +13,7 @@ use crate::{POSITION_CHANNEL, ReadError, ReadModel, stored::Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Projection {
     pub name: &'static str,
-    /// Which rows it makes. To be raised with every change of `model/` or of what is written into it.
+    /// The version of its rows. To be raised with every change of `model/` or of what is written into it.
     pub version: i32,
 }
 
@@ -64,7 +64,7 @@ pub struct Generation {
     pub place: String,
     /// As in the migration.
     pub state: String,
-    /// Where the log ended when it was begun.
+    /// The end of the log when the generation was begun.
     #[sqlx(try_from = "i64")]
     pub target: u64,
     pub reason: String,
@@ -86,14 +86,14 @@ const GENERATIONS: &str = "
            (SELECT count(*) FROM positions WHERE positions.generation = g.generation) AS partitions
     FROM generations AS g ORDER BY projection, generation";
 
-/// How far the live generation of a projection is.
+/// The position in the log of the live generation of a projection.
 pub(crate) const POSITION: &str = "
     SELECT min(sequence) FROM positions JOIN generations USING (generation)
     WHERE projection = $1 AND version = $2 AND state = 'live' HAVING count(*) > 0";
 
 /// Enters a generation in the registry, and says its number; null if another one of the projection is being built.
 pub const REQUEST_REBUILD: &str = "SELECT request_rebuild($1, $2)";
-/// What was found to differ is swapped in all the same.
+/// Swaps a generation in even if it was found to differ.
 const REQUEST_SWAP: &str = "SELECT request_swap($1, $2)";
 /// Not what answers queries, unless a newer version does.
 const REQUEST_DROP: &str = "SELECT request_drop($1)";

@@ -88,7 +88,7 @@ pub struct ReadModel {
     pool: PgPool,
     /// One for each connection of the pool.
     places: Places,
-    /// How long one is waited for.
+    /// The longest wait for a connection.
     wait: Duration,
     /// For whom it is asked.
     holder: Holder,
@@ -142,7 +142,7 @@ impl ReadModel {
         self.log.get_or_init(|| log);
     }
 
-    /// What the registry is asked besides, so that it is so; a row of it goes by this name.
+    /// Returns the condition that restricts the registry to this log; `row` is the name of its row in the query.
     pub(crate) fn of_log(&self, row: &str) -> String {
         // A replica of an older projector may not have added the column yet.
         let of = |log: &Uuid| format!(" AND coalesce(to_jsonb({row}) ->> 'log', '{log}') = '{log}'");

@@ -47,7 +47,7 @@ fn number(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }
 
-/// How many rows are asked for.
+/// Returns the number of rows to ask for, 1 to [`MAX_ROWS`].
 fn rows(limit: u32) -> i64 {
     i64::from(limit.clamp(1, MAX_ROWS))
 }

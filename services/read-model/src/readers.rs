@@ -1,8 +1,9 @@
-//! Who may read what, where gateway and tool-runner have roles of their own in Postgres (`deploy/postgres-roles.sql`).
+//! The rights of readers, if gateway and tool-runner have roles of their own in Postgres
+//! (`deploy/postgres-roles.sql`).
 //!
-//! projector owns everything, and lets them in as is said here: into the registry and the generations that there are when
-//! it starts, and into each generation in the transaction that makes it. A role that does not exist is passed over, so that
-//! an installation with one role for all goes on as it is.
+//! projector owns everything, and grants the rights listed here: on the registry and the existing generations when it
+//! starts, and on each generation in the transaction that makes it. A role that does not exist is passed over, so
+//! that an installation with one role for all goes on as it is.
 
 use std::fmt::Write;
 
@@ -16,13 +17,13 @@ pub struct Reader {
     pub role: &'static str,
     /// Tables of the registry.
     pub registry: &'static [&'static str],
-    /// What it may ask of projector, as the registry's functions of these names and arguments.
+    /// The requests it may make of projector, as the registry's functions of these names and arguments.
     pub requests: &'static [&'static str],
     /// Tables of each generation.
     pub tables: Extent,
 }
 
-/// Which tables of a generation.
+/// The tables of a generation that a reader may read.
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {
     /// All of them.
@@ -146,7 +147,7 @@ mod tests {
         );
     }
 
-    /// Who reads what is thought of when a table is added: every table that is made stands in the list, and nothing else.
+    /// The list of tables equals the tables made, so that whoever adds a table decides on its readers.
     #[test]
     fn the_tables_that_are_listed_are_those_that_are_made() {
         let made = TABLES_SQL.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next());

@@ -38,7 +38,7 @@ use crate::{NotFresh, PostgresConfig, ReadError, ReadModel, SEARCH, freshness::M
 pub const MAX_HITS: u32 = 100;
 pub const MAX_PAGES: u32 = 100;
 
-/// What to look for; all conditions must hold.
+/// A search; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct SearchQuery {
     /// Words that must all occur, the last one at least as the beginning of a word. One letter of a word of five may be
@@ -47,7 +47,7 @@ pub struct SearchQuery {
     /// Empty for all.
     pub kinds: Vec<Kind>,
     pub agent: Option<String>,
-    /// What is this user's, and memories and inner state for all.
+    /// Only entries of this user, and memories and inner state for all.
     pub user: Option<String>,
     /// The kind of thread, task or memory; of a message, who said it.
     pub kind_of: Option<String>,
@@ -55,11 +55,11 @@ pub struct SearchQuery {
     /// About these days, or changed on them (in UTC), both included.
     pub from: Option<Date>,
     pub to: Option<Date>,
-    /// Whether to count what there is by kind, agent, type and status.
+    /// True to count the entries by kind, agent, type and status.
     pub facets: bool,
     /// At most so many, and never more than [`MAX_HITS`].
     pub limit: u32,
-    /// Which of the pages of so many hits; 0 for the first. It is one of the first [`MAX_PAGES`].
+    /// The page to return, of `limit` hits each; 0 for the first. It is one of the first [`MAX_PAGES`].
     pub page: u32,
 }
 
@@ -70,7 +70,7 @@ impl SearchQuery {
     }
 }
 
-/// How many there are of each value, by facet.
+/// Returns the counts of each value, by facet.
 fn facets(mut counts: BTreeMap<String, BTreeMap<String, u64>>) -> SearchFacets {
     let mut take = |facet: &str| counts.remove(facet).unwrap_or_default();
     SearchFacets { kind: take("kind"), agent: take("agent"), r#type: take("type"), status: take("status") }
@@ -127,7 +127,7 @@ impl Search {
         Ok(snapshot.search(query).await?)
     }
 
-    /// Whether there is a search engine.
+    /// Returns true if a search engine is configured.
     pub fn is_configured(&self) -> bool {
         self.engine.is_some()
     }

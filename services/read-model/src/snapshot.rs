@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{Connection, READ_MODEL, ReadError, ReadModel};
 
-/// What ends a transaction, whether or not it went well.
+/// The statement that ends a transaction, whether or not it went well.
 const END: &str = "COMMIT";
 /// Longest time that ending one may take; then its connection is closed.
 const ENDING: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ impl Snapshot {
         self.position
     }
 
-    /// What its rows are read on, one query at a time.
+    /// Returns the connection of the snapshot, for one query at a time.
     pub(crate) async fn connection(&self) -> MappedMutexGuard<'_, PoolConnection<Postgres>> {
         MutexGuard::map(self.connection.lock().await, |it| &mut it.connection)
     }

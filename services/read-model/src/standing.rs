@@ -1,4 +1,4 @@
-//! How the read models stand, for those who look after them.
+//! The state of the read models, for operators.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use sqlx::{query_as, query_scalar};
 
 use crate::{ReadError, ReadModel};
 
-/// What the registry says beside the generations.
+/// The numbers in the registry beside the generations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
     /// Messages that became dead letters because they cannot be projected.
@@ -19,13 +19,13 @@ pub struct Standing {
 const UNKNOWN_TYPES: &str = "
     SELECT type, messages, first_sequence, last_sequence FROM unknown_types ORDER BY messages DESC, type LIMIT 1000";
 const SET_ASIDE: &str = "SELECT count(*) FROM set_aside";
-/// What was measured long ago says nothing of now.
+/// Only recent rates: one measured long ago says nothing of now.
 const RATES: &str = "
     SELECT generation, sum(rate) FROM positions WHERE updated_at > now() - interval '5 seconds' AND rate > 0
     GROUP BY generation";
 
 impl ReadModel {
-    /// How the projecting goes.
+    /// Returns the dead letters and rates of the projections.
     pub async fn standing(&self) -> Result<Standing, ReadError> {
         let mut held = self.connection().await?;
         let set_aside: i64 = query_scalar(SET_ASIDE).fetch_one(&mut *held.connection).await?;
@@ -33,7 +33,7 @@ impl ReadModel {
         Ok(Standing { set_aside: u64::try_from(set_aside).unwrap_or(0), rates: rates.into_iter().collect() })
     }
 
-    /// What the live tables count of types that are not known, the most frequent first.
+    /// Returns the counts of unknown types in the live tables, the most frequent first.
     pub async fn unknown_types(&self) -> Result<Vec<UnknownTypeRow>, ReadError> {
         let snapshot = self.snapshot().await?;
         let rows: Vec<(String, i64, i64, i64)> =

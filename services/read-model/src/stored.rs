@@ -1,5 +1,5 @@
-//! How texts, JSON and times stand in Postgres. Everything that comes from the log crosses here, so that nothing an
-//! outsider writes (a NUL, an endless key) can stop the projection. Numbers that are never negative cross here, too.
+//! Texts, JSON and times as Postgres stores them. All data from the log passes through here, so that nothing an
+//! outsider writes (a NUL, an endless key) can stop the projection. Numbers that are never negative pass here, too.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-/// What a NUL becomes, which Postgres cannot hold.
+/// The replacement for a NUL, which Postgres cannot hold.
 const NUL_SHOWN: &str = "\u{fffd}";
 
 /// A text of any length.

@@ -1,5 +1,5 @@
-//! Whether what came of an incident is what is accepted of it: a test that an agent still decides as it did, but for what was
-//! changed on purpose.
+//! Checks a report against the accepted differences: a test that an agent still decides as it did, apart from
+//! deliberate changes.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::report::{Class, Decision, Report};
 pub struct Accepted {
     #[serde(default)]
     pub decisions: Vec<Accept>,
-    /// Why the state at the end may be another one.
+    /// The reason for which the final state may differ.
     #[serde(default)]
     pub state: Option<String>,
 }
@@ -22,15 +22,15 @@ pub struct Accepted {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Accept {
-    /// Where it stands in the log.
+    /// The position in the log.
     pub sequence: u64,
-    /// How it may come out; none for whatever way but not at all.
+    /// The accepted outcome; none accepts every outcome, but the decision must exist.
     #[serde(default)]
     pub outcome: Option<Class>,
     pub why: String,
 }
 
-/// What a test comes to, the worst of all that it found.
+/// The result of a test: the worst of all its findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
@@ -42,7 +42,7 @@ pub enum Grade {
     NotReplayable,
 }
 
-/// What came of an incident beside what is accepted of it.
+/// The result of a report checked against its accepted differences.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     pub result: Grade,
@@ -50,7 +50,7 @@ pub struct Verdict {
     pub failed: Vec<u64>,
     /// Accepted differences, with the reasons.
     pub accepted: Vec<(u64, String)>,
-    /// What is accepted and not needed: the decision is the same, or not there.
+    /// Accepted differences that were not needed: the decision is the same, or does not exist.
     pub unused: Vec<u64>,
     pub state_differs: bool,
 }
@@ -68,7 +68,7 @@ impl Grade {
 }
 
 impl Accepted {
-    /// What is wrong with it; none if nothing is.
+    /// Returns the first mistake in the list; none if there is none.
     pub fn mistake(&self) -> Option<String> {
         let mut seen = BTreeSet::new();
         for (at, accept) in self.decisions.iter().enumerate() {

@@ -17,7 +17,7 @@ pub const SECTION: u64 = 1_000;
 /// Of a signature in base64.
 const SIGNATURE: &str = "\"signature\":\"";
 
-/// What a file says it is.
+/// The kind of a file, as it states itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -25,7 +25,7 @@ pub enum Kind {
     Checkpoint,
 }
 
-/// What the log is up to a place in it.
+/// The state of a log up to one position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub kairo: Kind,
@@ -60,7 +60,7 @@ pub struct Section {
     pub sha256: String,
 }
 
-/// What is no checkpoint that can be read.
+/// The reason for which a checkpoint cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("expected a checkpoint that `kairo checkpoint` wrote: {0}")]
@@ -69,16 +69,16 @@ pub enum Unusable {
     Newer { found: u32 },
 }
 
-/// Where a log is not what a checkpoint says.
+/// A difference between a log and a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "differs", rename_all = "snake_case")]
 pub enum Difference {
     /// It is another log altogether.
     Log { expected: String, found: String },
     Truncated {
-        /// Where the log ends.
+        /// The last sequence of the log.
         end: u64,
-        /// Where the checkpoint ends.
+        /// The last sequence of the checkpoint.
         sequence: u64,
     },
     /// Something in these messages is another, was put in, or is missing.
@@ -118,7 +118,7 @@ impl Checkpoint {
     /// Reads a file.
     ///
     /// # Errors
-    /// Where it is none, or of a newer build.
+    /// If the text is no checkpoint, or one of a newer build.
     pub fn read(text: &str) -> Result<Self, Unusable> {
         let not_one = |error: serde_json::Error| Unusable::NotOne(error.to_string());
         let found = format::version::<Kind>(text.as_bytes()).map_err(not_one)?;
@@ -133,7 +133,7 @@ impl Checkpoint {
         serde_json::to_string(&Self { signature: String::new(), ..self.clone() }).unwrap_or_default()
     }
 
-    /// What was signed of a line, whatever this build does not know of it included.
+    /// Returns the signed part of a line, including fields that this build does not know.
     pub fn signed_part(&self, line: &str) -> String {
         line.trim_end().replace(&format!("{SIGNATURE}{}\"", self.signature), &format!("{SIGNATURE}\""))
     }
@@ -199,7 +199,7 @@ pub struct Comparing<'c> {
     found: Option<Difference>,
 }
 
-/// What came of holding a log to a checkpoint.
+/// The result of comparing a log with a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Compared {
     /// The first thing that is another.

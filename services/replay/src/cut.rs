@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::timeline::{Broken, in_order};
 
-/// Why there is no cut.
+/// The reason for which a cut cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCut {
     #[error(transparent)]
@@ -37,11 +37,11 @@ pub struct Call {
     pub tool: String,
     pub arguments: Value,
     pub result: ToolResult,
-    /// Where the result stands.
+    /// The position of the result.
     pub at: u64,
 }
 
-/// What was asked of another agent, and its answer.
+/// A request to another agent, and its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
     pub ask: Ask,
@@ -56,12 +56,12 @@ pub struct Pending {
     /// The id of the action.
     pub action: String,
     pub what: What,
-    /// What the log says of it behind the cut; nothing where it does not.
+    /// The records behind the cut that concern the action; empty if there are none.
     pub later: Vec<Record>,
 }
 
 impl Pending {
-    /// Whether the log says how it ended.
+    /// Returns true if the log behind the cut has the end of the action.
     pub fn ends(&self) -> bool {
         self.later.iter().any(|record| {
             matches!(
@@ -74,7 +74,7 @@ impl Pending {
     }
 }
 
-/// What is in flight.
+/// The kind of an action in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     Call {
@@ -85,7 +85,7 @@ pub enum What {
     Process(Box<ProcessSpawned>),
 }
 
-/// What the log has of models, tools and other agents, on either side of the cut.
+/// The answers of models, tools and other agents in the log, on either side of the cut.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// Models' answers by the digest of the request, in the order in which they were given.
@@ -98,7 +98,7 @@ pub struct Recorded {
 struct Begun {
     agent: Name,
     what: Begin,
-    /// Whether it was decided on, and has ended, up to the cut.
+    /// True if it was decided on up to the cut; `ended_before` is true if it ended up to there, too.
     is_before: bool,
     ended_before: bool,
     process: Option<ProcessSpawned>,
@@ -130,7 +130,7 @@ pub struct Cut {
     is_over: bool,
 }
 
-/// What a fork is made of.
+/// The parts that a fork starts from.
 #[derive(Debug)]
 pub struct Parts {
     pub at: u64,
@@ -154,7 +154,7 @@ impl Parts {
         defined.filter(of).find_map(|record| AgentDefined::of(&record.body)?.profile.clone())
     }
 
-    /// Who said something to an agent last.
+    /// Returns the user who spoke to an agent last.
     pub fn spoke_last(&self, agent: &Name) -> Option<Name> {
         let subject = AGENT_MESSAGE.of(agent);
         let last = self.before.iter().rev().find(|message| message.subject == subject)?;
@@ -223,7 +223,7 @@ impl Cut {
     /// All that was taken in.
     ///
     /// # Errors
-    /// Where one of the agents did not exist yet.
+    /// If one of the agents did not exist yet.
     pub fn parts(self) -> Result<Parts, NoCut> {
         let Self { at, agents, met, read, before, state, begun, recorded, catalogue, basis, .. } = self;
         let at = at.unwrap_or(read);
@@ -329,7 +329,7 @@ impl Cut {
 }
 
 impl Begun {
-    /// What is in flight of it at the cut.
+    /// Returns the action if it is in flight at the cut.
     fn in_flight(self, action: String) -> Option<Pending> {
         let Self { agent, what, is_before, ended_before, process, later } = self;
         let what = match (what, process) {
@@ -342,7 +342,7 @@ impl Begun {
     }
 }
 
-/// Whether there is an answer to it.
+/// Returns true if the request gets an answer.
 pub fn is_answered(ask: &Ask) -> bool {
     matches!(ask.kind_word(), RequestKind::Work | RequestKind::Call | RequestKind::Think)
 }
@@ -353,8 +353,8 @@ fn json(text: &str) -> Value {
 }
 
 impl Recorded {
-    /// How a call of this tool with these arguments ended behind the cut, the `nth` time, or the last time before it: each
-    /// recorded result is used once, and the last one from then on.
+    /// Returns the result of the `nth` call of this tool with these arguments behind the cut, or else the last one
+    /// before it: each recorded result is used once, and the last one from then on.
     pub fn result(&self, tool: &str, arguments: &Value, at: u64, nth: usize) -> Option<&Call> {
         let of = |call: &&Call| call.tool == tool && call.arguments == *arguments;
         let later: Vec<&Call> = self.calls.iter().filter(of).filter(|call| call.at > at).collect();
@@ -369,7 +369,7 @@ impl Recorded {
     }
 }
 
-/// Whether the same is asked of the same.
+/// Returns true if both make the same request to the same agent.
 fn is_same(one: &Ask, other: &Ask) -> bool {
     let of = |ask: &Ask| {
         let arguments = json(&ask.arguments);

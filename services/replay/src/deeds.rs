@@ -1,4 +1,5 @@
-//! What a decision does, apart from how a model came to it: decisions made of other answers are compared by that.
+//! The effects of a decision, apart from how a model came to them; decisions made from other answers are compared by
+//! these.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,7 +17,7 @@ pub struct Call {
     pub tool: String,
     /// JSON, as text.
     pub arguments: String,
-    /// Whether the log has no such call of this decision, and so no result: it is not executed.
+    /// True if the recorded decision has no such call, so that the log has no result of it: it is not executed.
     pub divergent: bool,
 }
 
@@ -37,7 +38,8 @@ pub fn of(decision: &AgentDecision) -> AgentDecision {
     }
 }
 
-/// Where two decisions do something else, or say it in other words; what counts most first. These ids were there before either.
+/// Returns the differences in effect or wording between two decisions, the most important first. `known` are the ids
+/// that existed before either.
 pub fn differences_beside(
     recorded: &AgentDecision,
     made: &AgentDecision,
@@ -61,8 +63,8 @@ pub fn calls(recorded: &AgentDecision, made: &AgentDecision) -> Vec<Call> {
     .collect()
 }
 
-/// Why a decision ended for want of an answer, where the recorded one did not: what an agent says whose model is away tells nothing of
-/// what the model would have answered.
+/// Returns the error with which a decision ended for want of an answer, if the recorded one did not: an agent whose
+/// model is away shows nothing of what the model would have answered.
 pub fn unanswered(recorded: &AgentDecision, made: &AgentDecision) -> Option<String> {
     let ended_with = |decision: &AgentDecision, why: &str| {
         let is_why = |event: &DecidedEvent| matches!(&event.event, Some(Event::Failed(AgentFailed { retried: false, message, .. })) if message == why);
@@ -110,7 +112,7 @@ fn counterparts(recorded: &AgentDecision, made: &AgentDecision) -> BTreeMap<Stri
     same
 }
 
-/// What a decision wants to be done elsewhere, and a result of.
+/// A request for an action elsewhere, whose result the decision awaits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Act {
     tool: String,

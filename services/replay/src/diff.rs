@@ -11,7 +11,7 @@ use crate::{
     report::{Class, Decision, Place, Report},
 };
 
-/// Which form a comparison has. In one of the same version, fields are only added.
+/// The format of a comparison. Changes within one version only add fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     #[default]
@@ -33,12 +33,12 @@ pub struct Diff {
     pub states: Vec<Name>,
 }
 
-/// What a report is of.
+/// The build and the changes that a report is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Of {
     pub version: String,
     pub changed: Vec<String>,
-    /// Where it stopped, for want of a newer build.
+    /// The message at which it stopped for want of a newer build.
     pub stopped: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ pub struct Change {
     pub after: Option<Brief>,
 }
 
-/// What became of a decision from one report to the other.
+/// The change of a decision from one report to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -68,7 +68,7 @@ pub enum Kind {
     Details,
 }
 
-/// How a decision came out.
+/// The outcome of a decision, in brief.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Brief {
     pub outcome: Class,
@@ -78,12 +78,12 @@ pub struct Brief {
     pub drifted: Vec<Drift>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Place>,
-    /// What models came to that were asked for it.
+    /// The verdict on the models' samples for the decision, if models were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 
-/// Why two reports cannot be compared.
+/// The reason for which two reports cannot be compared.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotComparable {
     #[error("decision {sequence} of {agent} is on another message in each: expected two reports of the same log")]
@@ -96,7 +96,7 @@ impl Diff {
     /// Compares two reports.
     ///
     /// # Errors
-    /// Where they are not of the same log, or one is no report that anybody wrote.
+    /// If the reports are not of the same log, or one of them names a decision twice.
     pub fn between(before: &Report, after: &Report) -> Result<Self, NotComparable> {
         let (one, other) = (by_place(before)?, by_place(after)?);
         let mut places: Vec<_> = one.keys().chain(other.keys().filter(|place| !one.contains_key(*place))).collect();
@@ -115,7 +115,7 @@ impl Diff {
         Ok(Self { report: Form::V1, before, after, unchanged, decisions, states })
     }
 
-    /// Whether both say the same of every decision.
+    /// Returns true if both reports say the same of every decision.
     pub fn is_same(&self) -> bool {
         self.decisions.is_empty() && self.states.is_empty() && self.before.stopped == self.after.stopped
     }

@@ -1,6 +1,6 @@
-//! What is looked for in a state, in the Common Expression Language: `size(in_flight) > 1`, `profile.sequence == 7`,
-//! `threads.exists(id, threads[id].title.contains("invoice"))`. Its variables are the fields of
-//! [`state`](crate::timeline::Timeline::state).
+//! The condition to look for in a state, in the Common Expression Language: `size(in_flight) > 1`,
+//! `profile.sequence == 7`, `threads.exists(id, threads[id].title.contains("invoice"))`. Its variables are the fields
+//! of [`state`](crate::timeline::Timeline::state).
 
 use cel::{Context, Program, Value as Cel};
 use kairo_mind::conditions::{
@@ -15,7 +15,7 @@ const WHOLE: usize = usize::MAX;
 /// Longest expression, in characters.
 pub const LONGEST: usize = 4_096;
 
-/// Why an expression cannot be used.
+/// The reason for which an expression cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("expected an expression of at most {LONGEST} characters")]
@@ -33,7 +33,7 @@ pub struct Expression {
     fields: Vec<String>,
 }
 
-/// What it says of a state.
+/// The result of an expression on a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Holds,
@@ -46,7 +46,7 @@ impl Expression {
     /// Reads an expression.
     ///
     /// # Errors
-    /// Where it is none, with what was expected.
+    /// If the text is no expression; the error says what was expected.
     pub fn read(text: &str) -> Result<Self, Unusable> {
         if text.chars().count() > LONGEST {
             return Err(Unusable::Long);
@@ -69,7 +69,7 @@ impl Expression {
         Ok(Self { program, fields })
     }
 
-    /// What it says of this state.
+    /// Evaluates the expression on this state.
     pub fn of(&self, state: &Value) -> Said {
         on_a_stack_of_its_own(|| self.evaluate(state)).unwrap_or_else(|| Said::Unclear("it cannot be evaluated".into()))
     }

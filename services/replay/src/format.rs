@@ -1,11 +1,11 @@
-//! Which version of its format a document is of. It is asked before anything else of it is read, as a newer version may look otherwise.
+//! Reads the format version of a document. It is read before anything else, as a newer version may look otherwise.
 
 use serde::{Deserialize, de::DeserializeOwned};
 
 /// The version that a document says it is of, if it says that it is of this kind.
 ///
 /// # Errors
-/// Where it is no JSON, or of another kind.
+/// If the text is no JSON, or of another kind.
 pub fn version<K: DeserializeOwned>(text: &[u8]) -> Result<u32, serde_json::Error> {
     #[derive(Deserialize)]
     struct Told<K> {

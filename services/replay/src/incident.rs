@@ -30,7 +30,7 @@ const WITHOUT_OBJECTS: u32 = 1;
 /// Messages of a section, or objects.
 pub const SECTION: u64 = 1_000;
 
-/// What a file says it is.
+/// The kind of a file, as it states itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -38,7 +38,7 @@ pub enum Kind {
     Incident,
 }
 
-/// What is in the file, in its first line.
+/// The manifest of the file, in its first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub kairo: Kind,
@@ -56,12 +56,12 @@ pub struct Manifest {
     pub decisions: u64,
     /// A digest of the agent's state behind all of it, as that build came to it.
     pub state: String,
-    /// Whether tokens stand for what is personal or secret, and for how many values of each kind.
+    /// True if tokens replace personal and secret values; `replaced` counts the values of each kind.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replaced: BTreeMap<String, u64>,
-    /// What became of the objects that the messages name; none where they name none.
+    /// The objects that the messages name; none if they name none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<Objects>,
     pub sections: Vec<Section>,
@@ -80,7 +80,7 @@ pub struct Section {
     pub sha256: String,
 }
 
-/// What is wrong with a file.
+/// The error found in a file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error("line 1: expected the manifest of an incident file: {0}")]
@@ -103,7 +103,7 @@ pub enum Wrong {
     Longer { line: u64, expected: u64, of: What },
 }
 
-/// What lines hold.
+/// The content of a section's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Messages,
@@ -119,7 +119,7 @@ impl fmt::Display for What {
     }
 }
 
-/// Whether a file is one, by its first line.
+/// Returns true if the first line marks the file as an incident file.
 pub fn is_manifest(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Told {
@@ -133,7 +133,7 @@ impl Manifest {
     /// Reads the first line.
     ///
     /// # Errors
-    /// Where it is none, is of a newer build, or was edited.
+    /// If the line is no manifest, is of a newer build, or was edited.
     pub fn read(line: &[u8]) -> Result<Self, Wrong> {
         let unreadable = |error: serde_json::Error| Wrong::Manifest(error.to_string());
         let found = format::version::<Kind>(line).map_err(unreadable)?;

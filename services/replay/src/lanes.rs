@@ -30,7 +30,7 @@ use crate::{
     report::{Place, shown},
 };
 
-/// Which of the two is asked.
+/// One of the two lanes that models are asked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     Control,
@@ -42,7 +42,7 @@ pub enum Lane {
 pub struct Shadow {
     control: Again,
     candidate: Again,
-    /// What neither lane asks: the change does not reach it.
+    /// The answers that neither lane asks for, as the change does not reach them.
     kept: Kept,
     expected: [Vec<Expected>; 2],
 }
@@ -58,7 +58,7 @@ pub struct Expected {
     pub output_tokens: u64,
 }
 
-/// What came of asking once for a decision.
+/// The outcome of one sample of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Came {
@@ -82,7 +82,7 @@ pub struct Sample {
     pub outcome: Came,
     /// Model calls that were made.
     pub calls: u64,
-    /// What they cost, as a decimal number; none where the price is not known.
+    /// Their cost, as a decimal number; none if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,12 +92,12 @@ pub struct Sample {
     pub actions: Vec<Call>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Place>,
-    /// What it decides, where that is not the same.
+    /// The decision made, if it is not the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Value>,
 }
 
-/// What came of one lane.
+/// The samples of one lane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     #[serde(flatten)]
@@ -109,13 +109,13 @@ pub struct Samples {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lanes {
     pub verdict: Verdict,
-    /// How likely the candidate does the same as recorded this seldom if nothing is changed.
+    /// The probability that the candidate does the same as recorded this seldom if nothing is changed.
     pub chance: f64,
     pub control: Samples,
     pub candidate: Samples,
 }
 
-/// What was asked for a whole report.
+/// The model calls made for a whole report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asking {
     /// Of each lane, for each decision.
@@ -127,10 +127,10 @@ pub struct Asking {
     pub came_to: CameTo,
 }
 
-/// What asking models came to; amounts are decimal numbers.
+/// The calls and cost of asking models; amounts are decimal numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CameTo {
-    /// What it would come to if models answered as they did.
+    /// The calls to expect if models answer as they did.
     pub expected_calls: u64,
     pub expected_cost: Option<String>,
     /// None where there is no bound.
@@ -140,13 +140,13 @@ pub struct CameTo {
     pub ended: Ended,
 }
 
-/// Why no more is asked.
+/// The reason for which asking ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// All is.
     Complete,
-    /// What is left of the budget does not suffice.
+    /// The budget that is left does not suffice.
     Budget,
     /// Somebody ended it.
     Interrupted,
@@ -184,7 +184,7 @@ impl Shadow {
     /// Goes on with the answers that a sample was given up to there.
     ///
     /// # Errors
-    /// Where there is nothing to decide.
+    /// If there is nothing to decide.
     pub fn step(&self, lane: Lane, answers: &[Completion]) -> Result<Step, Unmade> {
         let again = match lane {
             Lane::Control => &self.control,
@@ -193,7 +193,7 @@ impl Shadow {
         again.step(&self.kept, answers)
     }
 
-    /// What a decision is beside the recorded one.
+    /// Compares a decision with the recorded one.
     pub fn judge(&self, made: AgentDecision) -> Sample {
         let recorded = self.control.recorded();
         let places = deeds::differences_beside(recorded, &made, || self.control.known());
@@ -247,7 +247,7 @@ impl Sample {
 }
 
 impl Came {
-    /// Whether it does what was recorded; none where nobody knows.
+    /// Returns true if the sample does what was recorded; none if nobody knows.
     pub fn is_same(self) -> Option<bool> {
         match self {
             Self::Same | Self::Reworded => Some(true),

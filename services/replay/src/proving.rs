@@ -28,7 +28,7 @@ const KNOWN: usize = 64;
 /// So many sequences without a message are kept of a whole log.
 const GAPS: usize = 1_024;
 
-/// How much of a log there is.
+/// The part of a log that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All of it: what is not there was taken out.
@@ -48,12 +48,12 @@ pub struct Proving {
     stopped: Option<Stopped>,
     /// Sequences at which no message stands, where all messages are looked at.
     gaps: Vec<u64>,
-    /// Where a checkpoint looks, and what it finds there.
+    /// The sequence of a checkpoint; `heads` are the digests found there.
     mark: Option<u64>,
     heads: BTreeMap<Name, Vec<u8>>,
 }
 
-/// What is held of an agent.
+/// The hash chain of an agent, as far as it was read.
 #[derive(Debug)]
 struct Held {
     chain: HashChain,
@@ -64,7 +64,7 @@ struct Held {
     proven: Proven,
 }
 
-/// What is proven of an agent.
+/// The proof of an agent's messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Proven {
     pub agent: Name,
@@ -85,13 +85,13 @@ pub struct Proven {
     pub misfit: Option<Misfit>,
 }
 
-/// What came of all that was taken in.
+/// The proof of a log, agent by agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Proof {
     pub agents: Vec<Proven>,
     /// The last message that was read.
     pub read: u64,
-    /// Where a newer build is needed to go on.
+    /// The message at which a newer build is needed to go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
     /// Sequences at which no message stands, the first of them, where all of the log was looked at. A server leaves none out by
@@ -156,7 +156,7 @@ impl Proving {
         Ok(())
     }
 
-    /// Whether a message takes a newer build: nothing behind it is looked at.
+    /// Returns true if a message needs a newer build: no message behind it is read.
     pub fn is_stopped(&self) -> bool {
         self.stopped.is_some()
     }
@@ -217,12 +217,12 @@ impl Held {
         self.chain.take(sequence, content, on);
     }
 
-    /// Whether the log begins behind the decision that this one is tied to.
+    /// Returns true if the log begins behind the decision that this one is linked to.
     fn begins_with(&self, link: &HashLink) -> bool {
         !self.chain.has_begun() && self.chain.decided() == 0 && link.previous != 0 && self.first > link.previous
     }
 
-    /// What does not fit of a decision that carries this link.
+    /// Checks a decision against its link; returns the misfit, if any.
     fn held_to(&mut self, sequence: u64, link: Option<&HashLink>) -> Option<Misfit> {
         let Some(link) = link else {
             self.proven.before_epoch += u64::from(!self.chain.has_begun());

@@ -12,7 +12,7 @@ use crate::{
     timeline::Broken,
 };
 
-/// What became of a message.
+/// The result of replaying a message.
 #[derive(Debug)]
 pub enum Went {
     /// There is nothing to be told of it.
@@ -61,7 +61,7 @@ impl Replaying {
         self.dispatch.missing()
     }
 
-    /// What came of all that was taken in, by a build of this version; `decisions` are those that were told.
+    /// Builds the report on all messages taken in, by a build of this version; `decisions` are those reported.
     pub fn report(&self, version: &str, decisions: Vec<Decision>) -> Report {
         self.dispatch.report(version, self.share.states(), decisions)
     }

@@ -1,4 +1,4 @@
-//! What came of making the decisions of a log again, as it is kept in a file and handed to programs.
+//! The report of a replay: the outcome of every decision made again, kept in a file and handed to programs.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::lanes::{Asking, Lanes};
 /// Of a decision that is shown, at most this much, in bytes of JSON; a larger one is left out.
 pub const SHOWN: usize = 64 * 1024;
 
-/// Which form a report has. In one of the same version, fields are only added.
+/// The format of a report. Changes within one version only add fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     #[default]
@@ -31,28 +31,28 @@ pub struct Report {
     /// Those that were asked for; none for all that the log has.
     pub agents: Vec<Name>,
     pub range: Range,
-    /// What was changed, such as `prompt` or `max_steps=5`.
+    /// The changes applied to the replay, such as `prompt` or `max_steps=5`.
     #[serde(default)]
     pub changed: Vec<String>,
-    /// What models were asked, where they were.
+    /// The model calls made for the report, if models were asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asking>,
     pub counts: Counts,
     /// A digest of each agent's state behind what was read, the same wherever the same log was read.
     pub states: BTreeMap<Name, String>,
-    /// Where replay stopped.
+    /// The message at which replay stopped.
     pub stopped: Option<Stopped>,
     pub decisions: Vec<Decision>,
 }
 
-/// Which messages are looked at; those before them are folded.
+/// The range of messages to report on; those before it are only applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     pub from: Option<u64>,
     pub to: Option<u64>,
 }
 
-/// How a decision that was made again compares with the one in the log.
+/// The comparison of a decision made again with the one in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -74,7 +74,7 @@ pub enum Class {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     pub agent: Name,
-    /// Where it stands in the log.
+    /// The position in the log.
     pub sequence: u64,
     pub outcome: Class,
     /// The event it is on.
@@ -86,10 +86,11 @@ pub struct Decision {
     /// Requests that are not the ones that were recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drifted: Vec<Drift>,
-    /// Where the two differ. Of one that is drifted: where the recorded answers lead elsewhere.
+    /// The places at which the two differ. For a drifted decision: those at which the recorded answers lead
+    /// elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Place>,
-    /// Whether what it rested on was not recorded and the defaults were taken instead.
+    /// True if the basis of the decision was not recorded, so that the defaults were used instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_basis: bool,
     /// Both decisions without what models answered, where it is not the same.
@@ -97,12 +98,12 @@ pub struct Decision {
     pub recorded: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Value>,
-    /// What came of asking models for it again.
+    /// The samples taken by asking models for the decision again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<Lanes>,
 }
 
-/// What a decision is on.
+/// The message that a decision is on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
     pub sequence: u64,
@@ -119,7 +120,7 @@ pub struct Place {
     pub made: String,
 }
 
-/// How many decisions came out how.
+/// The number of decisions by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub decisions: usize,
@@ -138,7 +139,7 @@ pub struct Counts {
     pub unreadable: usize,
 }
 
-/// Where replay stops: nothing behind can be made again by this build.
+/// The message at which replay stopped: this build can make no decision again behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopped {
     pub sequence: u64,
@@ -156,7 +157,7 @@ impl Class {
     pub const ALL: [Self; 6] =
         [Self::Same, Self::Forgotten, Self::Reworded, Self::Drifted, Self::Differs, Self::NotReplayable];
 
-    /// Whether there is nothing to look at.
+    /// Returns true if the outcome needs no review.
     pub fn is_well(self) -> bool {
         matches!(self, Self::Same | Self::Forgotten)
     }
@@ -176,8 +177,8 @@ impl std::fmt::Display for Class {
 }
 
 impl Report {
-    /// Whether nothing of it is to be looked at: decisions are what the log says or, where models were asked, do the same or are
-    /// no worse than the model's own noise.
+    /// Returns true if no decision needs review: each is what the log says or, if models were asked, does the same or
+    /// is no worse than the model's own noise.
     pub fn is_well(&self) -> bool {
         let is_well = |decision: &Decision| match &decision.lanes {
             Some(lanes) => lanes.verdict.is_well(),
@@ -202,7 +203,7 @@ impl Counts {
         } += 1;
     }
 
-    /// Whether every decision is what the log says, from the very requests it says.
+    /// Returns true if every decision is the one in the log, made from the very requests recorded there.
     pub fn all_same(&self) -> bool {
         self.same + self.forgotten == self.decisions
     }
@@ -247,7 +248,7 @@ impl From<compare::Difference> for Place {
     }
 }
 
-/// What a decision does, without what models answered for it.
+/// Returns a decision as JSON, without the models' answers; none if it is larger than [`SHOWN`].
 pub(crate) fn shown(decision: AgentDecision) -> Option<Value> {
     let decision = AgentDecision { completions: Vec::new(), given_up: Vec::new(), link: None, ..decision };
     serde_json::to_value(&decision).ok().filter(|value| value.to_string().len() <= SHOWN)

@@ -19,7 +19,7 @@ use crate::{
     timeline::{Broken, in_order},
 };
 
-/// What is to be done with a message.
+/// The next step for a message of the log.
 #[derive(Debug)]
 pub enum Step {
     /// Nothing.
@@ -53,14 +53,14 @@ enum What {
 #[derive(Debug)]
 pub struct Remade {
     pub decision: Box<Decision>,
-    /// What models can be asked for, where that is wanted and the changes reach it.
+    /// The samples that models can be asked for, if wanted and the changes reach the decision.
     pub shadow: Option<Box<Shadow>>,
 }
 
-/// What came of a message: a decision, if it is one to be told.
+/// The result of a message: a decision, if it is to be reported.
 pub type Came = Result<Option<Remade>, Broken>;
 
-/// What is looked at of a log, as far as it was read, and what came of it.
+/// The messages of a log to replay, as far as they were read, and the counts so far.
 #[derive(Debug)]
 pub struct Dispatch {
     /// None for all that the log has.
@@ -78,7 +78,7 @@ pub struct Dispatch {
 #[derive(Clone, Debug)]
 pub struct Share {
     replay: Replay,
-    /// Where models are to be asked: the tiers of which others are asked.
+    /// The tiers whose models are replaced, if models are to be asked.
     asking: Option<BTreeSet<String>>,
 }
 
@@ -89,7 +89,7 @@ impl Dispatch {
         Self { agents, range, changed: changes.told(), read: 0, met, counts, stopped: None }
     }
 
-    /// What is to be done with the next message of the log.
+    /// Returns the step for the next message of the log.
     ///
     /// # Errors
     /// When the message is none of a log, or does not stand where it belongs.
@@ -148,7 +148,8 @@ impl Dispatch {
         self.agents.difference(&self.met).collect()
     }
 
-    /// What came of all that was read, by a build of this version; `states` are those of all shares, `decisions` those that were told.
+    /// Builds the report on all messages read, by a build of this version; `states` are those of all shares,
+    /// `decisions` those that were reported.
     pub fn report(&self, version: &str, states: BTreeMap<Name, String>, decisions: Vec<Decision>) -> Report {
         Report {
             report: Form::V1,

@@ -33,7 +33,7 @@ use kairo_proto::{
 pub struct Agent {
     name: Name,
     log: Vec<Record>,
-    /// Where what is written next will stand.
+    /// The sequence of the next record.
     next: u64,
     mind: Log,
     limits: Limits,
@@ -135,7 +135,7 @@ impl Agent {
         self.own(&TOOL_RESULT, Some(&cause), result).sequence
     }
 
-    /// What is written next stands there.
+    /// Sets the sequence of the next record.
     pub fn goes_on_at(&mut self, sequence: u64) {
         self.next = sequence;
     }
@@ -178,7 +178,7 @@ impl Agent {
         Some(self.own(&AGENT_DECISION, Some(&cause), decision).sequence)
     }
 
-    /// Whether the decision at this place calls a tool.
+    /// Returns true if the decision at this position calls a tool.
     pub fn waits(&self, decision: u64) -> bool {
         let record = self.log.iter().find(|record| record.sequence == decision);
         let decision = record.and_then(|record| AgentDecision::of(&record.body));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Last sequence that a log can have: others count from there.
 const LAST: u64 = i64::MAX as u64;
 
-/// Why a log cannot be followed any further.
+/// The reason for which a log cannot be followed any further.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
     #[error("message {sequence}: {cause}")]
@@ -30,7 +30,7 @@ pub enum Broken {
     Hole { sequence: u64 },
 }
 
-/// Whether a message can stand behind this one.
+/// Checks that a message can follow this one.
 pub(crate) fn in_order(sequence: u64, after: u64) -> Result<(), Broken> {
     match (sequence > after, sequence > LAST) {
         (false, _) => Err(Broken::Order { sequence, after }),
@@ -39,7 +39,7 @@ pub(crate) fn in_order(sequence: u64, after: u64) -> Result<(), Broken> {
     }
 }
 
-/// What became of a message.
+/// The result of taking in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It is another's, or about none.
@@ -50,7 +50,7 @@ pub enum Taken {
     Unreadable,
 }
 
-/// What models were asked for a decision, or why that cannot be made again.
+/// The requests to models for a decision, or the reason for which it cannot be made again.
 pub type Requests = Result<Vec<Asked>, String>;
 
 /// An agent's part of a log, as far as it was taken in.
@@ -68,8 +68,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// What models were asked for the decision that stands at `wanted` is made again when that is taken in; 0 for none. Where
-    /// secrets were sealed on the way, that takes their key.
+    /// Follows the log of `agent`. The requests for the decision at `wanted` are made again when that decision is
+    /// taken in; 0 for none. Sealed secrets in the log need their key for that.
     pub fn new(agent: Name, wanted: u64, secret_key: Option<[u8; 32]>) -> Self {
         Self { agent, log: Replay::new(secret_key), read: 0, own: 0, type_name: String::new(), wanted, requests: None }
     }
@@ -120,13 +120,13 @@ impl Timeline {
         self.own
     }
 
-    /// What models were asked for the decision that was wanted; none where no decision stands there.
+    /// Returns the requests to models for the wanted decision; none if no decision is at that position.
     pub fn requests(&self) -> Option<&Requests> {
         self.requests.as_ref()
     }
 
-    /// What the agent knows: the state that its decisions made, and under `ahead` where the inputs stand that no decision
-    /// has dealt with. `at` and `type` are of the agent's last message.
+    /// Returns the agent's state as its decisions made it, with the positions of pending inputs under `ahead`, on
+    /// which no decision was made yet. `at` and `type` are of the agent's last message.
     pub fn state(&self) -> Value {
         let snapshot = self.log.snapshot(&self.agent);
         let mut state = serde_json::to_value(&*snapshot.state).unwrap_or_default();

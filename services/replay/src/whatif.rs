@@ -1,11 +1,12 @@
-//! What would have been otherwise, had a message not been there or said something else. Nothing is asked: a decision of which
-//! the requests stay as they were keeps its answers, and is then the same or another for certain. What a model would have
-//! answered to another request is not known, and so is all that follows from it. That, and what would not have been there at
-//! all, is the cone of the change.
+//! Computes the effect of removing or editing a message. No model is asked: a decision whose requests stay as they
+//! were keeps its answers, and is then certain to be the same or another one. The answer that a model would have
+//! given to another request is not known, and neither is anything that follows from it. The unknown decisions and the
+//! messages that would not exist at all form the cone of the change.
 //!
-//! Beside the log as it stands, the log is folded as it would be: without what vanishes, and with nothing in the place of a
-//! decision that is not known. So a later request that shows any of it comes out as another one, and is not known either. What such a
-//! decision would have done instead might show elsewhere, too: whatever stays as it is behind one is presumed to.
+//! Beside the log as it stands, the log is applied as it would be: without the messages that vanish, and with nothing
+//! in the place of an unknown decision. A later request that shows any of this therefore comes out as another one,
+//! and is not known either. The effects of an unknown decision might show elsewhere, too: decisions behind it that
+//! stay as they are count as presumed.
 
 mod cone;
 mod live;
@@ -59,13 +60,13 @@ pub struct WhatIf {
     lost: BTreeSet<Name>,
     counts: Counts,
     reached: Vec<Reached>,
-    /// Whether models are to be asked for what would not be known.
+    /// True if models are to be asked for decisions that would not be known otherwise.
     is_live: bool,
     /// The decision that they are being asked for.
     pending: Option<Box<Pending>>,
     /// Decisions that do something nobody knows the outcome of, or may do so.
     open: usize,
-    /// What decisions took that are not known, where that is counted.
+    /// The model calls of decisions that are not known, if they are counted.
     expected: Option<Vec<Expected>>,
 }
 
@@ -95,7 +96,7 @@ impl WhatIf {
     /// ([`Self::answer`]); without them it is not known.
     ///
     /// # Errors
-    /// Where the log cannot be followed, or the change is none that can be looked at.
+    /// If the log cannot be followed, or the change cannot be examined.
     pub fn take(&mut self, message: &LogMessage) -> Result<Took, Impossible> {
         self.leave("nobody answered");
         self.take_in(message)?;
@@ -120,10 +121,10 @@ impl WhatIf {
         }
     }
 
-    /// What the change reaches, of all that was taken in.
+    /// Returns the cone of the change over all messages taken in.
     ///
     /// # Errors
-    /// Where the message to be changed was not met.
+    /// If the message to be changed was not met.
     pub fn cone(mut self) -> Result<Cone, Impossible> {
         self.leave("nobody answered");
         match self.would {
@@ -232,7 +233,7 @@ impl WhatIf {
         self.stand(record)
     }
 
-    /// What becomes of a decision that is on a message which is there either way.
+    /// Judges a decision on a message that exists either way.
     fn judge(
         &mut self,
         record: &Record,
@@ -298,7 +299,7 @@ impl WhatIf {
         *(if self.is_all_known() { &mut self.counts.kept } else { &mut self.counts.presumed }) += 1;
     }
 
-    /// Whether nothing stands before it that might do something new.
+    /// Returns true if no decision before it might do something new.
     fn is_all_known(&self) -> bool {
         self.counts.unknown == 0 && self.open == 0
     }

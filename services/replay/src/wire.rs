@@ -8,7 +8,7 @@ use kairo_mind::{
 };
 use serde_json::{Value, json, value::to_raw_value};
 
-/// Where the text of a request ends. No line of JSON is this.
+/// The delimiter at the end of a request's text. No line of JSON equals it.
 const END: &str = "END_OF_REQUEST";
 
 /// The body in the chat-completions format. What the log does not have is left out of it: whether the answer was streamed, and

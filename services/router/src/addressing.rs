@@ -25,7 +25,7 @@ use crate::{current::Current, lines::Said, routing::Router};
 /// Messages whose agent is not known yet at which no more are read.
 const MOST: usize = 1_000;
 
-/// What of a partition waits to be addressed, and whom its users speak with.
+/// The messages of a partition that wait to be addressed, and the agent each user speaks with.
 #[derive(Default)]
 pub struct Unaddressed {
     waiting: BTreeMap<Name, VecDeque<Arc<Said>>>,
@@ -54,18 +54,18 @@ impl Unaddressed {
         self.sequences.first().copied()
     }
 
-    /// Whether what a user says has to wait.
+    /// Returns true if the user's next message has to wait behind earlier ones.
     pub fn is_waiting(&self, user: &Name) -> bool {
         self.waiting.contains_key(user)
     }
 
-    /// Whom the user speaks with at the message of this sequence, if that is remembered.
+    /// Returns the agent that the user speaks with at the message of this sequence, if cached.
     pub fn current(&mut self, user: &Name, sequence: u64) -> Option<Name> {
         Some(self.current.get_mut(user)?.at(sequence).0)
     }
 
-    /// Puts a message behind what the user said before. What is to be addressed now, if anything, with whom the user spoke
-    /// so far.
+    /// Queues a message behind the user's earlier ones. Returns the message to address now, if any, with the agent that
+    /// the user spoke with so far.
     pub fn push(&mut self, user: &Name, said: Said) -> Option<(Arc<Said>, Option<Current>)> {
         self.sequences.insert(said.raw.sequence);
         let waits = self.waiting.entry(user.clone()).or_default();
@@ -102,12 +102,12 @@ impl Unaddressed {
     }
 }
 
-/// Whom what a user says is for, as far as it says so itself.
+/// Returns the addressee of a user's message, as far as the message names one.
 pub fn whom(record: &Record) -> Whom<'_> {
     UserMessage::of(&record.body).map_or(Whom::Named, |message| address::whom(&message.agent, &message.text))
 }
 
-/// Whom a message is for, and whom its user speaks with from there on.
+/// Finds the agent that a message is for, and the one its user speaks with from there on. Retries until it succeeds.
 pub async fn address(
     router: &Router,
     lease: &Lease,
@@ -168,7 +168,8 @@ async fn try_address(
     Ok((current, to))
 }
 
-/// Whom a message is for that is dealt with again, behind all that its user has said since: it switches nobody.
+/// Finds the agent for a message that is retried after later ones of its user: it does not change the agent the user
+/// speaks with.
 pub async fn address_again(router: &Router, user: &Name, record: &Record) -> Result<Name, BusError> {
     let (speaks_with, _) = load(&router.bus, user, record.sequence, &router.default_agent).await?.at(record.sequence);
     Ok(wanted(router, record, &speaks_with).await?.unwrap_or(speaks_with))
@@ -187,7 +188,7 @@ async fn wanted(router: &Router, record: &Record, speaks_with: &Name) -> Result<
     })
 }
 
-/// What the log says of whom a user spoke with at the message of this sequence, and after it.
+/// Reads from the log the agent that a user spoke with at the message of this sequence, and later changes.
 async fn load(bus: &Bus, user: &Name, sequence: u64, default_agent: &Name) -> Result<Current, BusError> {
     let subject = USER_SWITCHED.of(user);
     let mut current = Current::new(default_agent.clone());

@@ -1,4 +1,4 @@
-//! What a user said that was set aside, handed on after all: behind what the user has said since, by any replica.
+//! Retries user messages that became dead letters: any replica delivers them, behind the user's later messages.
 
 use std::sync::Arc;
 

@@ -8,31 +8,31 @@ use std::collections::VecDeque;
 use kairo_core::ids::Name;
 use kairo_proto::v1::UserSwitched;
 
-/// Whom a user speaks with, from some message on.
+/// The agent that a user speaks with, from some message on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Current {
     agent: Name,
     /// Changes that came of later messages, by their sequences.
     later: VecDeque<(u64, Name)>,
-    /// Where the last change stands; 0 for nowhere.
+    /// Sequence of the last change; 0 for none.
     last: u64,
 }
 
 impl Current {
-    /// Who has never named anybody.
+    /// Returns the state of a user who has never named an agent.
     pub fn new(default_agent: Name) -> Self {
         Self { agent: default_agent, later: VecDeque::new(), last: 0 }
     }
 
-    /// Takes in a change that stands at `sequence`, in the order of the log.
+    /// Applies a change that stands at `sequence`, in the order of the log.
     pub fn take(&mut self, sequence: u64, switched: &UserSwitched) {
         let Ok(agent) = Name::parse(&switched.agent) else { return };
         self.later.push_back((switched.at, agent));
         self.last = sequence;
     }
 
-    /// Whom the user speaks with at the message of this sequence, and whether that is known to be of this very message.
-    /// Nobody may ask about earlier ones afterwards.
+    /// Returns the agent that the user speaks with at the message of this sequence, and true if this very message set
+    /// it. Sequences must not go down from one call to the next.
     pub fn at(&mut self, sequence: u64) -> (Name, bool) {
         let mut of_this = false;
         while let Some((at, agent)) = self.later.pop_front_if(|(at, _)| *at <= sequence) {
@@ -42,12 +42,12 @@ impl Current {
         (self.agent.clone(), of_this)
     }
 
-    /// Whether no later message is known to have changed it.
+    /// Returns true if no later message is known to have changed it.
     pub fn is_newest(&self) -> bool {
         self.later.is_empty()
     }
 
-    /// Where the last change stands; 0 for nowhere.
+    /// Returns the sequence of the last change; 0 for none.
     pub fn last(&self) -> u64 {
         self.last
     }

@@ -1,4 +1,4 @@
-//! Which agents exist. The log knows; an agent once defined stays so, hence what was found is remembered.
+//! The agents that exist, as the log has them. An agent once defined stays defined, so hits are cached.
 
 use std::{
     collections::HashSet,

@@ -57,10 +57,10 @@ impl RawHandler for Events {
     }
 }
 
-/// What happened, as far as a message says.
+/// Reads the event that a message describes.
 ///
 /// # Errors
-/// What is wrong with the message, for the dead letter.
+/// A description of the fault in the message, for the dead letter.
 pub fn read(raw: &Raw, trigger: &str, limit: usize) -> Result<Outside, String> {
     if let Some(from) = raw.header(COPY_OF) {
         return Err(Unreadable::Copy { from: from.to_owned() }.to_string());
@@ -79,7 +79,7 @@ fn header<'r>(raw: &'r Raw, name: &str) -> Option<&'r str> {
     values.first().map(|value| value.as_str())
 }
 
-/// What the agent is told: the same id however often the event is delivered.
+/// Builds the message to the agent: its id is the same however often the event is delivered.
 pub fn triggered(raw: &Raw, trigger: &str, happened: &Outside, agent: &Name, now: Timestamp) -> Outgoing {
     let id = ids::derived(happened.id, &format!("task.triggered/{agent}"));
     let envelope = Envelope {

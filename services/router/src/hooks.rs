@@ -1,4 +1,4 @@
-//! Which agents' tasks wait for what happens outside. The bucket of registrations knows; it is read as it grows.
+//! The agents whose tasks wait for outside events, read from the bucket of registrations and updated as it grows.
 
 use std::collections::{BTreeSet, HashMap};
 

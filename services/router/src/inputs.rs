@@ -1,4 +1,4 @@
-//! What users say, as the agents it is for are told. Pure.
+//! Translates what users say into the messages that agents receive. Pure.
 
 use kairo_core::{
     address::{self, Address},
@@ -16,7 +16,7 @@ use uuid::Uuid;
 /// Something a user said to an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// What its sender calls it.
+    /// The sender's id of the message.
     pub id: String,
     pub user: String,
     /// The agent as the sender named it.
@@ -25,9 +25,9 @@ pub struct Input {
     pub to: Address,
     /// The thread it belongs to; empty where the agent knows better.
     pub thread_id: String,
-    /// Where the agent is told.
+    /// The route of the message to the agent.
     pub route: &'static Route,
-    /// What the agent is told.
+    /// The body of the message to the agent.
     pub told: Body,
 }
 

@@ -1,4 +1,5 @@
-//! What is still to be handed on in a partition: one line for all that a user says to an agent, in its order. Pure.
+//! The messages of a partition that are still to be handed on: one line for all that a user says to an agent, in order.
+//! Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -16,7 +17,7 @@ const HELD_BYTES: usize = 4 * 1024 * 1024;
 /// Messages at which no more are read: far more than the boundary lets in, unless there are very many users.
 const MOST: usize = 1_000_000;
 
-/// What is handed on one after the other: what a user says to an agent, or to none that can be read.
+/// A line of messages, handed on one after the other: from a user to an agent, or to none if that is unreadable.
 pub type Line = (Name, Option<Name>);
 
 /// A message that is to be handed on, and what it says.
@@ -64,7 +65,7 @@ impl Lines {
         self.lines.is_empty()
     }
 
-    /// How many messages wait.
+    /// Returns the number of messages that wait.
     pub fn len(&self) -> usize {
         self.sequences.len()
     }
@@ -73,12 +74,13 @@ impl Lines {
         self.len() < MOST
     }
 
-    /// The first that was not dealt with.
+    /// Returns the sequence of the first message that is not done yet.
     pub fn first(&self) -> Option<u64> {
         self.sequences.first().copied()
     }
 
-    /// Puts a message at the end of its line. What is to be handed on now, if anything: this one where it is the only one.
+    /// Puts a message at the end of its line. Returns the message to hand on now, if any: this one if it is alone in
+    /// its line.
     pub fn push(&mut self, line: Line, said: impl Into<Arc<Said>>) -> Option<Waiting> {
         let said = said.into();
         let waits = self.lines.entry(line).or_default();
@@ -115,7 +117,7 @@ impl Lines {
         long.filter_map(move |((user, agent), waits)| Some((Queue::line(agent.as_ref()?, user), waits.len(), limit)))
     }
 
-    /// How many wait in the line of a queue.
+    /// Returns the number of messages that wait in the line of a queue; 0 for queues that are no line.
     pub fn waiting(&self, Queue { agent, of }: &Queue) -> usize {
         match of {
             Of::Line(user) => self.length(&(user.clone(), Some(agent.clone()))),

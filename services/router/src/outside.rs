@@ -1,5 +1,4 @@
-//! What other systems say, as the router reads it: CloudEvents with JSON data in binary or structured mode, or just JSON.
-//! Pure.
+//! Reads messages from other systems: CloudEvents with JSON data in binary or structured mode, or plain JSON. Pure.
 
 use kairo_core::ids;
 use serde_json::{Map, Value};
@@ -16,10 +15,10 @@ pub struct Outside {
 }
 
 /// Reads a message. `header` finds a header by its lower-case name; `trigger` (`<source>.<verb>` of the subject) and
-/// `sequence` stand for what a message that is just JSON does not say.
+/// `sequence` fill in for the fields that plain JSON lacks.
 ///
 /// # Errors
-/// What is wrong with it, for the dead letter.
+/// A description of the fault, for the dead letter.
 pub fn read<'h>(
     header: impl Fn(&str) -> Option<&'h str>,
     body: &[u8],

@@ -22,7 +22,7 @@ use crate::{
     inputs::{self, Input},
 };
 
-/// What came of handing something on.
+/// The result of handing a message on.
 #[derive(Debug)]
 pub enum Routed {
     Done,
@@ -97,7 +97,7 @@ impl Router {
         }
     }
 
-    /// Who is sent a command that nobody declares is told which there are.
+    /// Adds the list of known commands to a message that uses an undeclared command.
     fn tell_of_commands(&self, record: &Record, current: &Name, input: &mut Input) {
         let Some(UserMessage { agent, text, .. }) = UserMessage::of(&record.body) else { return };
         let Whom::Command(command) = address::whom(agent, text) else { return };
@@ -139,7 +139,7 @@ fn undelivered(record: &Record, input: &Input, reason: &str, now: Timestamp) -> 
     Ok(Outgoing::new(&USER_UNDELIVERED, &user, envelope, body))
 }
 
-/// What follows has the same id however often the message is delivered.
+/// Builds the envelope of a follow-up message; its id is the same however often the message is delivered.
 fn follow(record: &Record, position: &str, origin: Origin, now: Timestamp) -> Envelope {
     record.envelope.follow(ids::derived(record.envelope.id, position), Service::Router, origin, now)
 }

@@ -36,10 +36,10 @@ use crate::{
     routing::{Routed, Router},
 };
 
-/// How often it is looked whether something waits for longer than it should.
+/// Interval between checks for messages that have waited too long.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What all partitions of this replica share.
+/// State shared by all partitions of this replica.
 pub struct Shards {
     pub bus: Bus,
     pub router: Router,

@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Azure answers its machines at this address of the public space, with secrets among the answers.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// All addresses that begin alike.
+/// A network: all addresses with the same prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     bits: u128,
-    /// Where the beginning ends, from the left.
+    /// Length of the prefix in bits, from the left.
     length: u32,
 }
 
@@ -40,7 +40,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Whether an address belongs to the public internet (IANA special-purpose registries).
+/// Returns true if an address belongs to the public internet (IANA special-purpose registries).
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

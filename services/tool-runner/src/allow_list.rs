@@ -1,4 +1,4 @@
-//! Which hosts `http.get` may read, and which addresses a name may lead to.
+//! The hosts that `http.get` may read, and the addresses to which a name may lead.
 //!
 //! A name on the list says nothing about the address behind it, and whoever answers for the name can change that at
 //! any time: without the second check, a name pointing at 127.0.0.1 or at a cloud's metadata service would open the
@@ -64,7 +64,7 @@ impl AllowList {
     /// the address.
     ///
     /// # Errors
-    /// What is wrong with it, without repeating credentials or the query.
+    /// Describes the problem without repeating credentials or the query.
     pub fn check(&self, url: &Url) -> Result<(), String> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("{}: only http and https are read", url.scheme()));

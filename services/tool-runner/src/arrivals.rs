@@ -25,8 +25,8 @@ use self::watch::{Change, Watch};
 use crate::builtin::mail::{Entry, arriving};
 use crate::config::ToolsConfig;
 
-/// How long a file must have been left alone before it is taken for whole, where nobody said that it is. Also how long
-/// until something is tried again.
+/// Time without changes after which a file counts as complete, unless it is known to be. Also the delay before
+/// something is tried again.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Turns mail into events until `shutdown`; returns at once where there is no workspace or nothing is to be watched.

@@ -14,7 +14,7 @@ use crate::canonical_json::canonical_json;
 use crate::tool::{ToolError, ToolSpec};
 use crate::tool_name;
 
-/// How many violations of a schema are told at once; more do not help whoever must fix them.
+/// Most violations of a schema reported at once; more do not help whoever must fix them.
 const MAX_VIOLATIONS: usize = 20;
 /// Longest text of one violation, in characters: it quotes the offending value.
 const MAX_VIOLATION_CHARS: usize = 300;
@@ -23,12 +23,12 @@ const MAX_VIOLATION_CHARS: usize = 300;
 /// two it may double with each level of theirs.
 const MAX_RETURNS: usize = 1;
 
-/// What a catalogue may hold.
+/// The limits of a catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueLimits {
-    /// Tools in all.
+    /// Most tools in total.
     pub max_tools: usize,
-    /// Bytes of one tool's JSON Schema and description together.
+    /// Most bytes of one tool's JSON Schema and description together.
     pub max_schema_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Which tools need a human's consent to each call.
+//! Selects the tools that need a human's consent to each call.
 
 use crate::tool::ToolSpec;
 
@@ -34,7 +34,8 @@ fn covers(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether this is a pattern: one that covers nothing would leave a tool open that was meant to be closed.
+/// Returns true if this is a valid pattern: one that covers nothing would leave a tool open that was meant to be
+/// closed.
 pub fn is_pattern(text: &str) -> bool {
     let name = text.strip_suffix('*').unwrap_or(text);
     !text.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))

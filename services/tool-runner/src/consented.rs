@@ -1,8 +1,8 @@
-//! Whether a human said yes to a call: the call names what was asked, and the log says what came of it.
+//! Checks human consent to calls: a call names the approval request, and the log holds its outcome.
 //!
-//! A decision alone is not believed. What was asked must be for this tool with these arguments, and the verdict is read
-//! where router delivered it, from the user who was asked. Router is not believed either: the same verdict must stand where gateways alone
-//! write what users say.
+//! A decision alone is not trusted. The consent must have been asked for this tool with these arguments, and the
+//! verdict is read where router delivered it, from the user who was asked. Router is not trusted either: the same
+//! verdict must stand where only gateways write what users say.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Consents {
         Self { bus: bus.clone(), catalogue, epoch }
     }
 
-    /// What is known of a call that was asked for: of its tool, and whether a human must consent and has not.
+    /// Looks up the tool of a requested call, and whether a human must consent and has not.
     pub async fn call(&self, agent: &Name, asked: Asked) -> Result<Call, BusError> {
         let known = self.catalogue.find(&asked.tool).await?;
         let needs_consent = |tool: &ToolSpec| {
@@ -57,7 +57,7 @@ impl Consents {
         })
     }
 
-    /// Why a call that needs a human's consent may not begin; none if it may.
+    /// Returns the reason a call that needs a human's consent may not begin; none if it may.
     async fn missing(&self, agent: &Name, asked: &Asked) -> Result<Option<String>, BusError> {
         if asked.approval_id.is_empty() {
             return Ok(Some("this one carries no consent".to_owned()));
@@ -76,7 +76,7 @@ impl Consents {
         })
     }
 
-    /// What was asked, if it was for this call.
+    /// Returns the approval request, if it was for this call.
     async fn requested(&self, agent: &Name, asked: &Asked) -> Result<Option<ApprovalRequested>, BusError> {
         let record = match asked.asked_at {
             0 => return Ok(None),
@@ -109,7 +109,8 @@ impl Consents {
         }
     }
 
-    /// Whether the user said that to a gateway. Nobody can tell any more where the log was trimmed since it was asked.
+    /// Returns true if a gateway recorded this verdict of the user. Nobody can tell once the log is trimmed past the
+    /// request.
     async fn has_entered(&self, user: &str, asked: &Asked, verdict: &Verdict) -> Result<bool, BusError> {
         let Ok(user) = Name::parse(user) else { return Ok(false) };
         let subject = USER_APPROVAL.of(&user);
@@ -140,7 +141,7 @@ fn request_in<'r>(record: &'r Record, agent: &Name, asked: &Asked) -> Option<&'r
     is_it.then_some(requested)
 }
 
-/// What a user said to it.
+/// Returns the user's verdict if the record holds one on this request.
 fn verdict_in(record: &Record, asked: &Asked, user: &str) -> Option<Verdict> {
     let approval = AgentApproval::of(&record.body)?;
     let is_of_it = approval.action_id == asked.approval_id && approval.user == user;

@@ -1,8 +1,9 @@
-//! Tools about what an agent has going: its processes, and any of its actions.
+//! Tools that control an agent's processes and actions.
 //!
-//! Where a process or an action is at, the log says ([`watched`]); how a process is doing, its supervisor ([`supervisors`]). What is
-//! to be done to a call or a process is an order in the log ([`orders`]). A call names what it is about by the id the agent knows,
-//! and the agent's mind adds where in the log to look: without that, it is nothing of this agent's.
+//! The log holds the state of a process or an action ([`watched`]); the supervisor knows how a process is doing
+//! ([`supervisors`]). Orders to a call or a process are entries in the log ([`orders`]). A call names its target by the
+//! id the agent knows, and the agent's mind adds the position in the log to look from: without that, the target is not
+//! this agent's.
 
 mod action_cancel;
 mod describe;
@@ -33,7 +34,7 @@ use crate::{
 /// The name of the tool that stops calls.
 pub const CANCELING: &str = "action.cancel";
 
-/// What these tools work with.
+/// State shared by the control tools.
 pub struct Control {
     bus: Bus,
     spawned: Ledger,
@@ -42,9 +43,9 @@ pub struct Control {
     invocations: Arc<Ledger>,
     results: Arc<Results>,
     liveness: Liveness,
-    /// How long an end is waited for.
+    /// Longest wait for an end.
     patience: Duration,
-    /// How long a call that is told to stop may take to say how it ended.
+    /// Grace for a canceled call to report its end.
     cancel_grace: Duration,
 }
 
@@ -103,18 +104,18 @@ impl Control {
     }
 }
 
-/// What a call is about, and who asks.
+/// The target of a control call, and the caller.
 #[derive(Clone, Debug)]
 struct Target {
     agent: Name,
     action: Uuid,
-    /// Nothing about it stands in the log up to here.
+    /// Position in the log up to which nothing concerns the action.
     after: u64,
-    /// The action of the call itself.
+    /// The action of the control call itself.
     by: Uuid,
-    /// Where the decision stands that asked for the call.
+    /// Position in the log of the decision that asked for the call.
     decision: u64,
-    /// On whose behalf.
+    /// The user on whose behalf the call is made.
     user: Option<String>,
 }
 

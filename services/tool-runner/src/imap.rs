@@ -30,7 +30,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Times that one mail may break a connection off before it is left out.
 const TRIES: u32 = 10;
-/// How often a replica that stands by looks whether it is needed.
+/// Interval at which a standby replica checks whether it is needed.
 const STANDBY: Duration = Duration::from_secs(2);
 
 /// Fetches mail until `shutdown`; returns at once where no account is configured.

@@ -18,12 +18,12 @@ use crate::outcome::Exchange;
 use crate::tool::{CallResult, Tool, ToolErrorKind};
 use crate::toolbox::bounded;
 
-/// How late an answer may be.
+/// Limits on waiting for late answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LateAnswersConfig {
-    /// How long an answer is waited for after its call's result said `in_doubt`, in milliseconds; 0 for not at all.
-    /// Default 600 000.
+    /// Longest wait for an answer after its call's result said `in_doubt`, in milliseconds; 0 for none. Default 600
+    /// 000.
     pub wait_ms: u64,
     /// Answers that one replica waits for at once, of which each user has a share; further calls stay in doubt. Default 256.
     pub most: usize,
@@ -35,7 +35,7 @@ impl Default for LateAnswersConfig {
     }
 }
 
-/// Where answers may be waited for.
+/// The places for calls that wait for late answers.
 #[derive(Debug)]
 pub struct LateAnswers {
     patience: Duration,
@@ -48,7 +48,7 @@ pub struct Running {
     /// Has the call end when nobody waits any more.
     pub stop: CancellationToken,
     pub exchange: Exchange,
-    /// Who has a share of the answers that are waited for.
+    /// The holder whose share of the awaited answers this call takes.
     pub holder: Holder,
     pub tool: Arc<dyn Tool>,
     pub arguments: Value,
@@ -88,8 +88,8 @@ impl LateAnswers {
 }
 
 impl LateAnswer {
-    /// What the answer says, and where content in it comes from that nobody here wrote. None where no answer came in time,
-    /// or one that says as little as before.
+    /// Waits for the answer and returns it with the outside sources of its content. None if no answer came in time, or
+    /// one that says as little as before.
     pub async fn come(self) -> Option<(CallResult, Vec<String>)> {
         let Running { mut call, stop, exchange, tool, arguments, .. } = self.running;
         let answer = match tokio::time::timeout(self.patience, &mut call).await {

@@ -80,7 +80,7 @@ pub async fn run_only(config: Config, context: Context, only: Vec<Arc<dyn Tool>>
     start(config, context, Offer::Only(only)).await
 }
 
-/// Which tools there are.
+/// The tools to offer: these besides the built-in ones, or only these.
 enum Offer {
     Further(Vec<Arc<dyn Tool>>),
     Only(Vec<Arc<dyn Tool>>),

@@ -30,12 +30,12 @@ pub(crate) use self::reader::shortened;
 pub use self::server::{McpServer, OnTools, start};
 use crate::questions::Questions;
 
-/// How servers reach the people that they need.
+/// The means by which servers reach the people they need.
 #[derive(Debug, Clone)]
 pub struct People {
-    /// Where it is kept what they granted.
+    /// Storage of what people granted.
     pub vault: Arc<dyn oauth::Vault>,
-    /// What brings them questions; none where nobody does.
+    /// Delivers questions to people; none if nothing does.
     pub questions: Option<Arc<Questions>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a call is that has no answer: the one rule for every kind of tool. Pure.
+//! The error of a call without an answer: one rule for every kind of tool. Pure.
 //!
 //! | | nothing was sent | sent, and an agent can call it again | sent, and it cannot |
 //! |---|---|---|---|
@@ -22,21 +22,21 @@ const AGAIN: &str = "it can be called again";
 const NOTHING_SENT: &str = "nothing was sent, so it can be called again";
 const FIND_OUT: &str = "its effect may have happened or may still happen: find out before calling it again";
 
-/// Why a call has no answer that can be used.
+/// The reason a call has no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// The time limit of the call passed.
     TimeLimit(Duration),
     /// Somebody wanted the call stopped.
     Canceled,
-    /// The connection was lost, or the answer broke off: how.
+    /// The connection was lost, or the answer broke off, with the details.
     Lost(String),
     /// An answer came that cannot be used: why, and what could be read of it.
     Unusable { why: String, readable: String },
 }
 
-/// How a call ended whose answer is missing. `is_repeatable` says whether an agent can call it again without harm, under another
-/// action id; `may_have_left` whether whoever carries it out may have the request.
+/// Builds the error of a call whose answer is missing. `is_repeatable`: an agent can call it again without harm, under
+/// another action id; `may_have_left`: the peer may have received the request.
 pub fn without_answer(missing: &Missing, is_repeatable: bool, may_have_left: bool) -> ToolError {
     let what = missing.in_words();
     match (may_have_left, is_repeatable) {
@@ -69,7 +69,7 @@ impl Missing {
         }
     }
 
-    /// What else the caller may do.
+    /// Returns further advice for the caller; may be empty.
     fn advice(&self) -> &'static str {
         match self {
             Self::TimeLimit(_) => ": ask for less or raise the limit",
@@ -85,7 +85,7 @@ impl Missing {
     }
 }
 
-/// What a call and its tool tell each other. A tool that says nothing here counts as one whose request may have left.
+/// Signals between a call and its tool. If the tool reports nothing here, its request counts as possibly sent.
 #[derive(Debug, Clone, Default)]
 pub struct Exchange {
     reached: Arc<AtomicU8>,
@@ -114,28 +114,28 @@ impl Exchange {
         self.reached.store(ANSWERED, Ordering::SeqCst);
     }
 
-    /// Whether whoever carries it out may have the request.
+    /// Returns true if the peer may have received the request.
     pub fn may_have_left(&self) -> bool {
         self.reached.load(Ordering::SeqCst) != NOT_SENT
     }
 
-    /// Whether what the tool returns is the word of whoever carried it out.
+    /// Returns true if the tool's result is the answer of the peer that carried out the call.
     pub fn is_answered(&self) -> bool {
         self.reached.load(Ordering::SeqCst) == ANSWERED
     }
 
-    /// What whoever carries it out says matters even after somebody wanted it stopped.
+    /// Marks the peer's answer as wanted even after the call was canceled.
     pub fn want_late(&self) {
         self.wanted_late.store(true, Ordering::SeqCst);
     }
 
-    /// Whether that is so.
+    /// Returns true if [`Self::want_late`] was called.
     pub fn is_wanted_late(&self) -> bool {
         self.wanted_late.load(Ordering::SeqCst)
     }
 
-    /// Cancelled when the time limit of a call passed that goes on: its result says `in_doubt`, and an answer is still
-    /// waited for. A tool whose peer can be asked to stop asks it then, and waits on.
+    /// Returns the token that is canceled when the time limit passes while the call goes on: its result says
+    /// `in_doubt`, and an answer is still awaited. A tool that can ask its peer to stop does so then, and waits on.
     pub fn overdue(&self) -> &CancellationToken {
         &self.overdue
     }

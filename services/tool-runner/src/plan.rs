@@ -1,4 +1,4 @@
-//! What to do about the actions of a decision: the pure core of this service.
+//! Decides the next step for each action of a decision: the pure core of this service.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use kairo_core::{consent, decider::Decider};
 use kairo_proto::v1::{AgentDecision, ToolInvocation};
 use uuid::Uuid;
 
-/// Why a call is not begun whose consent another one has.
+/// Reason given for a call whose consent another call has used.
 pub const USED_UP: &str = "the consent was given once, and another call has used it";
-/// Why an action ends that was canceled before it began.
+/// Reason given for an action canceled before it began.
 pub const NOT_BEGUN: &str = "it was canceled before it began";
-/// Why an action ends that was canceled while whoever had begun it was gone.
+/// Reason given for an action canceled after its executor was lost.
 pub const NOT_REPEATED: &str = "whoever carried it out is gone; what it did until then stays done";
 
 /// A tool call that a decision asks for.
@@ -28,9 +28,9 @@ pub struct Asked {
     pub target_after: u64,
     /// The verdict that allows it, where its tool needs one.
     pub approval_id: String,
-    /// Where in the log the decision stands that asked for that; 0 where it does not say.
+    /// Position in the log of the decision that asked for the consent; 0 if not given.
     pub asked_at: u64,
-    /// On whose behalf; none where it does not say.
+    /// The user on whose behalf the call is made; none if not given.
     pub user: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Asked {
         if self.approval_id.is_empty() || self.asked_at == 0 { cursor } else { cursor.min(self.asked_at) }
     }
 
-    /// What the ledger says of the call.
+    /// Builds the ledger entry of the call.
     pub fn invocation(&self, executor: &str) -> ToolInvocation {
         ToolInvocation {
             action_id: self.action.to_string(),
@@ -82,13 +82,13 @@ pub fn asked(decision: &AgentDecision) -> Vec<Asked> {
     decision.events.iter().filter_map(call).collect()
 }
 
-/// What the log says of actions.
+/// A fact from the log about an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     Invoked(Uuid),
-    /// Whoever began it is still at it.
+    /// The executor that began it still works on it.
     Held(Uuid),
-    /// Entered so that nobody begins it: it was canceled before.
+    /// Entered so that nobody begins it, because it was canceled before.
     Withdrawn(Uuid),
     /// A decision wants it stopped.
     Canceled(Uuid),
@@ -109,14 +109,14 @@ pub struct Call {
     pub unconsented: Option<String>,
 }
 
-/// What to do about one action.
+/// The next step for one action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// Nobody has: enter it in the ledger, then begin.
+    /// Not begun: enter it in the ledger, then begin.
     Begin,
-    /// Begun by somebody who is gone, and safe to do again.
+    /// Begun by an executor that is gone, and safe to repeat.
     Repeat,
-    /// Begun by somebody who is gone; whether it happened nobody can know.
+    /// Begun by an executor that is gone; nobody can know whether it took effect.
     Doubt,
     /// A human must consent to it first and has not: say so.
     Refuse,
@@ -124,9 +124,9 @@ pub enum Disposition {
     Prevent,
     /// Canceled before anybody began it: say so.
     Withdraw,
-    /// Begun by somebody who is gone, and canceled since: it is not begun again, though it could be.
+    /// Begun by an executor that is gone, and canceled since: it is not begun again, though it could be.
     Stop,
-    /// Whoever began it is still at it: look again later.
+    /// Its executor still works on it: check again later.
     Wait,
     /// Nothing is left to do here.
     Leave,

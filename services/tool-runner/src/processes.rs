@@ -48,7 +48,7 @@ impl Handler for Processes {
     }
 }
 
-/// What an event says of the action of its process.
+/// The fields of an event that concern the action of its process.
 #[derive(Debug, PartialEq)]
 struct Of<'e> {
     action: &'e str,

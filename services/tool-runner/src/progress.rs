@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Longest message that is passed on, in characters.
 const MAX_MESSAGE_CHARS: usize = 200;
 
-/// Which call it is about.
+/// The call whose progress is reported.
 pub struct Telling<'c> {
     pub bus: &'c Bus,
     pub agent: &'c Name,
@@ -36,11 +36,11 @@ pub struct Telling<'c> {
     pub cause: &'c Envelope,
     pub action: Uuid,
     pub tool: &'c str,
-    /// On whose behalf; empty where it is nobody's.
+    /// The user on whose behalf it runs; empty if none.
     pub user: &'c str,
-    /// Where its words come from that nobody here wrote.
+    /// Outside sources of the messages.
     pub outside: Vec<String>,
-    /// Events that were told of it.
+    /// Number of progress events written for the call.
     pub number: AtomicU64,
 }
 

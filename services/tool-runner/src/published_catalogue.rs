@@ -29,7 +29,7 @@ use crate::{
 pub struct PublishedCatalogue {
     bus: Bus,
     toolbox: Arc<Toolbox>,
-    /// Whether the toolbox has tools of processes that need no supervisor.
+    /// True if the toolbox has process tools that need no supervisor.
     is_whole: bool,
     limits: CatalogueLimits,
     consent: Consent,
@@ -39,19 +39,19 @@ pub struct PublishedCatalogue {
     current: Mutex<Current>,
 }
 
-/// What is published.
+/// The published catalogue, its pins, and the tools kept out of it.
 struct Current {
     catalogue: Arc<Catalogue>,
     pins: Pins,
-    /// Tools of servers that say otherwise than before what they are, and why they are not among them.
+    /// Server tools withheld because their definition changed, with the reasons.
     withheld: BTreeMap<String, String>,
-    /// Tools that are left out for other reasons.
+    /// Tools left out for other reasons.
     rejected: BTreeMap<String, String>,
 }
 
-/// How the names of tools begin that are about processes.
+/// Name prefix of process tools.
 const OF_PROCESSES: &str = "process.";
-/// Tools that are told to be left out at most, and the longest reason, in characters.
+/// Most left-out tools reported, and the longest reason, in characters.
 const LEFT_OUT: usize = 256;
 const REASON_CHARS: usize = 300;
 /// Replicas may publish at the same time; whoever comes later looks again.
@@ -75,8 +75,8 @@ impl PublishedCatalogue {
         Self { bus, toolbox, is_whole, limits, consent, sources, supervisors, readiness, current }
     }
 
-    /// What is known of a tool. One that is not known here may have come up just now, and another replica told agents
-    /// of it: then the log knows.
+    /// Returns the specification of a tool. An unknown tool may be new and already offered to agents by another
+    /// replica, so the catalogue is assembled again from the log.
     pub async fn find(&self, tool: &str) -> Result<Option<ToolSpec>, BusError> {
         if let Some(known) = self.known(tool) {
             return Ok(Some(known));
@@ -91,17 +91,17 @@ impl PublishedCatalogue {
         self.current().catalogue.get(tool).cloned()
     }
 
-    /// Why a tool is not offered that is there.
+    /// Returns the reason an existing tool is not offered.
     pub fn withheld(&self, tool: &str) -> Option<String> {
         self.current().withheld.get(tool).cloned()
     }
 
-    /// The tools that are not offered, and why.
+    /// Returns the tools that are not offered, with the reasons.
     pub fn all_withheld(&self) -> BTreeMap<String, String> {
         self.current().all_withheld()
     }
 
-    /// How many tools are offered whose names begin so.
+    /// Returns the number of offered tools whose names begin with `prefix`.
     pub fn number_with(&self, prefix: &str) -> u32 {
         let catalogue = Arc::clone(&self.current().catalogue);
         let number = catalogue.specs().filter(|spec| spec.name.starts_with(prefix)).count();

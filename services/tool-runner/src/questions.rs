@@ -1,4 +1,4 @@
-//! What MCP servers ask people while a call waits (elicitation).
+//! Questions of MCP servers to people while a call waits (elicitation).
 //!
 //! A question lives as long as the call that waits for it, in the memory of the runner that carries the call out. The gateway
 //! shows people the questions that are open and brings the answers ([`requests`]); what they say is checked and goes to the
@@ -22,16 +22,16 @@ pub use self::requests::Answering;
 /// Questions that are open at once in one runner; more are declined.
 const MAX_OPEN: usize = 256;
 
-/// What a server wants to know.
+/// The kind of answer that a server wants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wanted {
     /// Fields, by their JSON Schema.
     Form(Value),
-    /// That the person goes to this address; what they do there is told to nobody here.
+    /// A visit of the person to this address; nothing here learns what they do there.
     Visit(String),
 }
 
-/// Whose call it is about.
+/// The call that a question belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
     pub user: String,
@@ -53,7 +53,7 @@ pub struct Question {
     pub until: Timestamp,
 }
 
-/// What a person says.
+/// A person's answer to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// With the fields of a form, or null after a visit.
@@ -63,12 +63,12 @@ pub enum Answer {
     Cancel,
 }
 
-/// Why an answer was not taken.
+/// The reason an answer was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// No such question is open here, or it is not this person's.
     Unknown,
-    /// Which field is not what is wanted, and why.
+    /// The field that does not fit the schema, and the reason.
     Unfit(String),
 }
 

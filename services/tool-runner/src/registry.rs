@@ -1,4 +1,4 @@
-//! Where the tools of all owners are kept, and the catalogue that is made of them.
+//! The registry of the tools of all owners, and the catalogue built from it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

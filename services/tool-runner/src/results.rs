@@ -25,19 +25,19 @@ use crate::{
     toolbox::{Outcome, too_large},
 };
 
-/// How one action ended.
+/// The end of one action, as it is reported.
 pub struct Ended<'a> {
     pub action: Uuid,
     pub tool: &'a str,
-    /// On whose behalf; empty where it is nobody's.
+    /// The user on whose behalf it ran; empty if none.
     pub user: &'a str,
     pub outcome: Outcome,
-    /// Whether calling it twice has the effect of calling it once.
+    /// True if calling it twice has the effect of calling it once.
     pub is_repeatable: bool,
     pub took: Duration,
 }
 
-/// Whether it is the result of a call, or what became known later.
+/// Distinguishes the result of a call from what became known later.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     InTime,
@@ -56,12 +56,13 @@ impl Results {
         Self { bus: bus.clone(), attachments: Attachments::new(bus), ledger: Ledger::new(bus, &TOOL_RESULT) }
     }
 
-    /// Which of these actions have ended, as the log stands now. None of them can have before sequence `since`.
+    /// Returns those of the actions that have ended, as the log stands now. None can have ended before sequence
+    /// `since`.
     pub async fn ended(&self, agent: &Name, since: u64, actions: &[Uuid]) -> Result<Vec<Uuid>, BusError> {
         Ok(self.ledger.entries(agent, since, actions).await?.into_keys().collect())
     }
 
-    /// How this action ended, if it has.
+    /// Returns the result of this action, if it has ended.
     pub async fn of(&self, agent: &Name, since: u64, action: Uuid) -> Result<Option<ToolResult>, BusError> {
         let record = self.ledger.record(agent, since, action).await?;
         Ok(record.and_then(|record| ToolResult::try_from(record.body).ok()))

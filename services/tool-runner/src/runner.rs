@@ -72,9 +72,9 @@ pub struct Runner {
 
 /// Decisions in hand at once that are told apart, as long as `bus.max_ack_pending` is not raised beyond it.
 const AT_WORK: usize = 16_384;
-/// How old a decision may be to be taken for the original, in milliseconds: of what is older, a copy may be delivered.
+/// Oldest decision taken for the original, in milliseconds: an older one may be a copy.
 const FRESH_MS: i64 = 1_000;
-/// Times the ledger may have moved on before the decision is left to be delivered again.
+/// Lost races for the ledger before the decision is left for redelivery.
 const RACES: u32 = 8;
 
 /// A decision and what is needed to follow from it.
@@ -359,12 +359,13 @@ fn span(agent: &Name, asked: &Asked) -> Span {
     )
 }
 
-/// Whether the call is to be run here.
+/// Returns true if the call runs in this process, so that it needs a place.
 fn needs_room(call: &Call, disposition: Disposition) -> bool {
     matches!(disposition, Disposition::Begin | Disposition::Repeat) && !call.handed_over
 }
 
-/// What to do about a call. One that may be begun only now, and did not wait for room, waits for another delivery.
+/// Returns the next step for a call. One that may begin only now, but has no place reserved, waits for another
+/// delivery.
 fn disposition(job: &Job<'_>, turn: &Turn<'_>, known: &Known) -> Disposition {
     match Actions::decide(known, turn.call, job.decision.envelope.time) {
         disposition if needs_room(turn.call, disposition) && turn.room.is_none() => Disposition::Wait,
@@ -383,7 +384,7 @@ fn refuse_used_twice(turns: &[Turn<'_>], dispositions: &mut [Disposition]) {
     }
 }
 
-/// Who carries a call out, as the ledger says it.
+/// Returns the executor to record in the ledger.
 fn executor(call: &Call, disposition: Disposition) -> &'static str {
     match (disposition, call.handed_over) {
         (Disposition::Prevent, _) => NOBODY,

@@ -1,4 +1,4 @@
-//! Where tools come from. An MCP server, a worker or a document of OpenAPI has the first segment of its tools' names for itself.
+//! The sources of tools. An MCP server, a worker or an OpenAPI document owns the first segment of its tools' names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl Sources {
         }
     }
 
-    /// Where a tool comes from.
+    /// Returns the source of a tool.
     pub fn source(&self, tool: &ToolSpec) -> Source {
         let first = tool.name.split('.').next().unwrap_or_default();
         let of = |kind, server: &str| Source { kind, server: server.to_owned() };

@@ -1,5 +1,5 @@
-//! What a tool is: a description that a model can read, and one call that ends in a value or a
-//! [`ToolError`]. Built-in tools and MCP tools differ only behind this trait.
+//! A tool: a description for a model, and one call that ends in a value or a [`ToolError`]. Built-in tools and MCP
+//! tools differ only behind this trait.
 
 pub use kairo_proto::words::ToolErrorKind;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::outcome::Exchange;
 use crate::waiting::Waiting;
 
-/// Who carries a tool's calls out.
+/// The service that executes a tool's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
     /// This service.
@@ -45,20 +45,20 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments.
     pub schema: Value,
-    /// Whether calling twice with the same action id has the effect of calling once.
+    /// True if calling twice with the same action id has the effect of calling once.
     pub idempotent: bool,
-    /// How long one call may take.
+    /// Time limit of one call.
     pub timeout: Duration,
-    /// Who carries its calls out.
+    /// The service that executes its calls.
     pub executor: Executor,
-    /// Whether a human must consent to each call.
+    /// True if a human must consent to each call.
     pub needs_approval: bool,
-    /// Where not to each: a human must consent to the calls with one of these arguments.
+    /// If `needs_approval` is false: a human must consent to calls with any of these arguments.
     pub needs_approval_with: Vec<ToolArgument>,
-    /// Whether it does something that others see, such as sending or running something: a human must consent to it in a
+    /// True if it has effects that others see, such as sending or running something: a human must consent to it in a
     /// turn that has seen content from outside.
     pub acts_outside: bool,
-    /// What an MCP server or a worker said it is; none for tools that come with this service.
+    /// Definition by an MCP server or a worker; none for tools built into this service.
     pub definition: Option<Definition>,
 }
 
@@ -85,19 +85,19 @@ impl ToolSpec {
 pub struct Definition {
     /// Of all that is said of it.
     pub digest: String,
-    /// Whether the operator said that it may be offered as it is now.
+    /// True if the operator accepted the definition in its present form.
     pub is_accepted: bool,
     pub definer: Definer,
 }
 
-/// Who defines tools that do not come with this service.
+/// The kind of source that defines a tool not built into this service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Definer {
     McpServer,
     Worker,
 }
 
-/// What a call knows besides its arguments.
+/// The context of a call beyond its arguments.
 #[derive(Debug, Clone)]
 pub struct CallContext {
     /// Id of the action; the idempotency key of the call.
@@ -113,33 +113,33 @@ pub struct CallContext {
     pub thread_id: String,
     /// On whose behalf it asked; none where the decision does not say, empty for nobody's.
     pub user: Option<String>,
-    /// Where in the log the decision stands that asked for the call.
+    /// Position in the log of the decision that asked for the call.
     pub decision_sequence: u64,
     /// The agent's action that the call is about, where it is about one.
     pub target: Option<Uuid>,
-    /// Nothing about that stands in the log up to here.
+    /// Position in the log up to which nothing concerns the target.
     pub target_after: u64,
     /// Canceled when the agent, a time limit or the shutdown wants the call to stop.
     pub cancel: CancellationToken,
-    /// Where the call says how far it is.
+    /// Receives the progress reports of the call.
     pub progress: ProgressReporter,
-    /// Where the tool says what has left and what was answered, and hears that its time limit passed.
+    /// Records what was sent and answered, and signals that the time limit passed.
     pub exchange: Exchange,
 }
 
 impl CallContext {
-    /// Who has a share of the calls that run at once.
+    /// Returns the holder whose share of the concurrent calls this call takes.
     pub fn holder(&self) -> Holder {
         Holder::on_behalf(self.user.as_deref(), &self.agent)
     }
 }
 
-/// How far a call is.
+/// A progress report of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     /// 0.0 to 1.0, when the tool knows.
     pub fraction: Option<f64>,
-    /// What the tool says about it.
+    /// Status message from the tool.
     pub message: Option<String>,
 }
 
@@ -151,10 +151,10 @@ pub struct ProgressReporter {
     waiting: Waiting,
 }
 
-/// What becomes of a question to the user of a call.
+/// A change in the state of a question to the user of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QuestionChange {
-    /// It is open, and told in these words.
+    /// The question is open; `words` describe it.
     Asked {
         words: String,
         question: Box<v1::ToolQuestion>,
@@ -162,7 +162,7 @@ pub enum QuestionChange {
     Ended(v1::ToolQuestionEnd),
 }
 
-/// What becomes of questions that is kept until it is told, of one call; more is let go.
+/// Most undelivered question changes kept per call; further ones are dropped.
 const MAX_QUESTION_CHANGES: usize = 64;
 
 impl ProgressReporter {
@@ -195,7 +195,7 @@ impl ProgressReporter {
         Self::default()
     }
 
-    /// Where the call says that it waits for a person, so that its own time does not run.
+    /// Returns the handle with which a call marks that it waits for a person, so that its own time does not run.
     pub fn waiting(&self) -> &Waiting {
         &self.waiting
     }
@@ -208,7 +208,7 @@ impl ProgressReporter {
     }
 }
 
-/// Why a call has no result. The message is shown to the agent, so it says what to do next.
+/// The reason a call has no result. The agent sees the message, so it says what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", kind.as_str())]
 pub struct ToolError {
@@ -266,20 +266,20 @@ pub struct Attachment {
     pub bytes: Vec<u8>,
 }
 
-/// How one call ended.
+/// The result of one call: its value, or the error.
 pub type CallResult = Result<Value, ToolError>;
 
-/// Something an agent can have done.
+/// A capability that agents can call.
 pub trait Tool: Send + Sync {
-    /// What the tool is; does not change while the tool exists.
+    /// Returns the specification, which does not change while the tool exists.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does it once. `args` have been checked against the schema. The implementation need not
-    /// keep the time limit: the caller cancels `ctx.cancel`, grants a short grace and drops it.
+    /// Executes one call. `args` have been checked against the schema. The implementation need not keep the time limit:
+    /// the caller cancels `ctx.cancel`, grants a short grace and drops the call.
     fn call(&self, args: Value, ctx: CallContext) -> BoxFuture<'_, CallResult>;
 
-    /// Waits until a call could begin at once. What is waited for here is waited for before the call counts as begun; it
-    /// is no promise, as what there was may be gone again by then.
+    /// Waits until a call could begin at once. This wait comes before the call counts as begun. It is no guarantee: the
+    /// capacity may be gone again by then.
     ///
     /// # Errors
     /// When the call would fail before it had begun anything.
@@ -287,19 +287,20 @@ pub trait Tool: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Whether an agent that calls it again, under another action id, does no harm: it only reads, or the same arguments have
-    /// no further effect. A tool that is idempotent by its key alone is not, as another call has another key.
+    /// Returns true if an agent may call it again, under another action id, without harm: it only reads, or the same
+    /// arguments have no further effect. A tool that is idempotent only by its key is not, as another call has another
+    /// key.
     fn is_repeatable(&self) -> bool {
         self.spec().idempotent
     }
 
-    /// Hears how a call ends that another runner began, without beginning anything; none where that cannot be heard.
-    /// `failed` where nobody knows the call.
+    /// Waits for the end of a call that another runner began, without beginning anything; none if the tool cannot do
+    /// so. The call ends as `failed` if nobody knows it.
     fn rejoin(self: Arc<Self>, _ctx: CallContext) -> Option<BoxFuture<'static, CallResult>> {
         None
     }
 
-    /// Where content in what came of a call comes from that nobody here wrote, as [`kairo_core::outside::mark`] says it.
+    /// Returns the outside sources of the content in a call's outcome, in the form of [`kairo_core::outside::mark`].
     fn outside(&self, _args: &Value, _outcome: &CallResult) -> Vec<String> {
         Vec::new()
     }
@@ -309,7 +310,8 @@ pub trait Tool: Send + Sync {
         Vec::new()
     }
 
-    /// Whether its calls stand in a queue of their own: what stops other calls must not wait for them to end.
+    /// Returns true if its calls have a queue of their own: a tool that stops other calls must not wait for them to
+    /// end.
     fn is_control(&self) -> bool {
         false
     }

@@ -41,14 +41,14 @@ pub fn wire_name(name: &str) -> String {
     name.replace('.', "__")
 }
 
-/// Whether `name` is `[a-z0-9_-]+(\.[A-Za-z0-9_-]+)*` and fits the wire.
+/// Returns true if `name` is `[a-z0-9_-]+(\.[A-Za-z0-9_-]+)*` and fits the wire.
 pub fn is_valid(name: &str) -> bool {
     let mut segments = name.split('.');
     let namespace = segments.next().unwrap_or_default();
     is_namespace(namespace) && segments.all(is_segment) && wire_length(name) <= MAX_WIRE_NAME
 }
 
-/// Whether `name` can be the first segment of a tool name.
+/// Returns true if `name` can be the first segment of a tool name, which has no uppercase letters.
 pub fn is_namespace(name: &str) -> bool {
     is_segment(name) && !name.contains(|c: char| c.is_ascii_uppercase())
 }

@@ -1,4 +1,4 @@
-//! What the status and a metric say of the MCP servers and the workers of this replica.
+//! Reports the MCP servers and the workers of this replica to the status and a metric.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ const TEXT_CHARS: usize = 300;
 /// A standard error of so many bytes was cut at its beginning.
 const STDERR_BYTES: usize = 2_048;
 
-/// What is known of the servers of tools. It keeps nothing of them alive.
+/// The state of the tool servers. Keeps none of them alive.
 pub struct ToolServers {
     bus: Bus,
     toolbox: Weak<Toolbox>,
@@ -89,7 +89,7 @@ impl ToolServers {
         shutdown.run_until_cancelled(join_all(watched)).await;
     }
 
-    /// What the status says of each, by name.
+    /// Returns the status row of each server, by name.
     pub fn rows(&self) -> Vec<ToolServerRow> {
         let (toolbox, catalogue) = (self.toolbox.upgrade(), self.catalogue.upgrade());
         let withheld = catalogue.as_ref().map(|catalogue| catalogue.all_withheld()).unwrap_or_default();

@@ -38,7 +38,7 @@ const MAX_MESSAGE_CHARS: usize = 4096;
 /// Owner of the tools that are requests to web APIs: sorts behind the built-in ones and before every server.
 const WEB_APIS: &str = "+web";
 
-/// Why no tools could be offered.
+/// The errors that keep the toolbox from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolboxError {
     #[error("the configuration of the tools has mistakes: {}", .0.join("; "))]
@@ -63,18 +63,18 @@ pub struct Toolbox {
     servers: Vec<McpServer>,
 }
 
-/// What a call needs to begin: its tool, arguments that fit, and a place among the calls that run. Taken before a call is
-/// entered in the ledger as begun, so that what only waits is not in doubt when this process dies.
+/// Everything a call needs to begin: its tool, valid arguments, and a place among the running calls. Taken before the
+/// ledger records the call as begun, so that a call that only waits is not in doubt when this process dies.
 pub struct Admission {
     tool: Arc<dyn Tool>,
     args: Value,
     _place: Permit,
 }
 
-/// What came of a call.
+/// The outcome of a tool call.
 pub struct Outcome {
     pub result: CallResult,
-    /// Where content in it comes from that nobody here wrote.
+    /// Outside sources of the content in the result.
     pub outside: Vec<String>,
     /// An answer that may still come, where the result says `in_doubt`.
     pub late: Option<LateAnswer>,
@@ -95,7 +95,7 @@ impl From<CallResult> for Outcome {
 }
 
 impl Admission {
-    /// Where words come from that it says while it runs and that nobody here wrote.
+    /// Returns the outside sources of the messages that a call reports while it runs.
     pub fn outside(&self) -> Vec<String> {
         outside::bounded(self.tool.outside(&self.args, &Ok(Value::Null)).iter().map(String::as_str))
     }
@@ -194,17 +194,17 @@ impl Toolbox {
         self.servers.iter().map(|server| (server.name().to_owned(), server.health())).collect()
     }
 
-    /// What tells when the health of an MCP server changed, for each of them.
+    /// Returns a receiver for each MCP server that signals changes of its health.
     pub fn mcp_changes(&self) -> Vec<watch::Receiver<u64>> {
         self.servers.iter().map(McpServer::health_changes).collect()
     }
 
-    /// The tools of all owners that are left out of the catalogue.
+    /// Returns the tools left out of the catalogue, from all owners.
     pub fn rejections(&self) -> Vec<Rejection> {
         self.registry.rejections()
     }
 
-    /// How each MCP server is signed in at, by its name; none where that is not configured.
+    /// Returns the sign-ins of each MCP server by name; none if sign-in is not configured.
     pub fn sign_ins(&self) -> impl Iterator<Item = (String, Option<SignIns>)> {
         self.servers.iter().map(|server| (server.name().to_owned(), server.sign_ins()))
     }
@@ -246,7 +246,7 @@ impl Toolbox {
         self.hear(&tool, arguments, ctx)
     }
 
-    /// Whether an agent may call this tool again without harm; false for one that nobody has here.
+    /// Returns true if an agent may call this tool again without harm; false for an unknown tool.
     pub fn is_repeatable(&self, name: &str) -> bool {
         self.registry.named(name).is_some_and(|tool| tool.is_repeatable())
     }
@@ -355,8 +355,8 @@ fn begun(tool: Arc<dyn Tool>, arguments: Value, ctx: CallContext) -> BoxFuture<'
         .boxed()
 }
 
-/// How a call ended that failed when its time was up or it was canceled. Only the word of whoever carried it out counts:
-/// a tool that gave up by itself knows nothing of its effect.
+/// Builds the error of a call that failed after its time limit passed or it was canceled. Only an answer of the peer
+/// that carried it out counts: a tool that gave up by itself knows nothing of its effect.
 fn last_word(error: ToolError, missing: &Missing, is_repeatable: bool, exchange: &Exchange) -> ToolError {
     let is_stop = error.kind == ToolErrorKind::Canceled;
     match (exchange.is_answered(), missing) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// How many people a call waits for now.
+/// The number of people that a call waits for now.
 #[derive(Debug, Clone)]
 pub struct Waiting(watch::Sender<usize>);
 

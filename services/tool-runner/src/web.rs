@@ -18,7 +18,7 @@ use crate::allow_list::AllowList;
 /// another one asks again.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// How long a connection may take to come about, so that an address where nobody is ends as "nothing was sent" before the
+/// Time limit for a connection to be made, so that an address where nobody is ends as "nothing was sent" before the
 /// time limit of a call passes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -55,7 +55,7 @@ pub(crate) async fn read_body(response: Response, most: usize) -> Result<(Vec<u8
     Ok((body, false))
 }
 
-/// Where a redirect leads, or that this is the answer.
+/// Returns the target of a redirect; none if the response is the answer.
 pub(crate) fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, String> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -88,7 +88,7 @@ pub trait Hosts: Debug + Send + Sync {
     fn find<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// What the machine is configured with: DNS, usually.
+/// The resolver that the machine is configured with, usually DNS.
 #[derive(Debug)]
 pub(crate) struct System;
 

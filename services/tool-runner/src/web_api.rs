@@ -1,7 +1,7 @@
 //! Tools that are requests to web APIs: those that the configuration describes one by one ([`config::HttpToolConfig`]),
 //! and the operations of OpenAPI documents ([`openapi`]).
 //!
-//! What a call sends is put together by a pure function of its arguments ([`request`]); [`tool`] sends it.
+//! A pure function builds the request of a call from its arguments ([`request`]); [`tool`] sends it.
 
 pub mod config;
 pub mod openapi;

@@ -37,7 +37,7 @@ const IN_FLIGHT: usize = 32;
 /// Before the flood asks again for what it was refused.
 const REFUSED: Duration = Duration::from_millis(50);
 /// The longest that a reply is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// What a model, and the tool, take.
 const TAKES: Duration = Duration::from_millis(300);
 const SCENARIO: &str = r#"
@@ -51,8 +51,11 @@ rules:
   - name: answer
     reply: "It is late."
 "#;
-/// Small capacities, so that one flood fills each.
-const SETTINGS: [(Service, &str, &str); 8] = [
+/// Small capacities, so that one flood fills each; and patience with a slow machine, so that requests are refused for want of a share
+/// alone.
+const SETTINGS: [(Service, &str, &str); 10] = [
+    (Service::Gateway, "KAIRO_POSTGRES__ACQUIRE_TIMEOUT_MS", "60000"),
+    (Service::Gateway, "KAIRO_GATEWAY__QUERY_TIMEOUT_MS", "60000"),
     (Service::Gateway, "KAIRO_GATEWAY__MAX_REQUESTS", "40"),
     (Service::Gateway, "KAIRO_GATEWAY__MAX_REQUESTS_PER_KEY", "40"),
     (Service::Gateway, "KAIRO_GATEWAY__MAX_STREAMS", "40"),

@@ -1,4 +1,4 @@
-//! Which effects a decision has. Pure.
+//! Derives the effects of a decision. Pure.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub enum Effect {
     Arm { task: Uuid, occurrence: u64, at: Timestamp },
     /// The task has no time any more.
     Disarm { task: Uuid },
-    /// How it is with a task that waits for something outside, or may: `trigger` is `<source>.<verb>`, empty where the
-    /// event does not say.
+    /// The state of a task that waits, or may wait, for something outside: `trigger` is `<source>.<verb>`, empty if the
+    /// event does not name it.
     Register { task: Uuid, trigger: String, state: State },
     /// Another agent is asked for something.
     Ask(Told<AgentRequest>),
@@ -49,7 +49,7 @@ pub struct Planned {
     pub effect: Effect,
 }
 
-/// What a task waits for, as far as one decision tells.
+/// The kind of event that a task waits for, as far as one decision shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Time,

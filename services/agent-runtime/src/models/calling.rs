@@ -28,13 +28,13 @@ use crate::{
     received::{Received, SoFar},
 };
 
-/// How often a request is sent again at once, without what the endpoint refuses of it.
+/// The most immediate retries of a request, each without a feature that the endpoint refuses.
 const MENDINGS: usize = 8;
 /// Wait for what may follow the end of an answer, such as its usage.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 /// Wait for the body of an error: what it says is worth no more.
 const ERROR_WAIT: Duration = Duration::from_secs(10);
-/// What a model is told of parts that its endpoint refuses.
+/// Shown to the model in place of parts that its endpoint refuses.
 const NOT_SHOWN: &str = "you cannot be shown it";
 
 /// A call to be made.
@@ -71,7 +71,7 @@ impl Model {
         self.asked_once(call, &capabilities, live).await
     }
 
-    /// Whether an error says what to leave out.
+    /// Returns true if an error tells what to leave out of the request.
     fn learns(&self, capabilities: &mut Capabilities, call: &Call<'_>, error: &ModelError) -> bool {
         let Some(refused) = &error.refused else { return false };
         let body = serde_json::to_value(self.body(call, call.shown, capabilities.takes())).unwrap_or_default();

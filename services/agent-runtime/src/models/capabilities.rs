@@ -1,5 +1,5 @@
-//! What an endpoint does not take, learned from what it refuses: kept in the memory of this replica, so it is asked with that
-//! once after each start.
+//! Features that an endpoint does not support, learned from the requests it refuses. Kept in the memory of this
+//! replica, so each is tried once after each start.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 /// Tools and fields that are remembered; with more, all of them are forgotten and learned anew.
 const REMEMBERED: usize = 256;
 
-/// What one endpoint takes.
+/// The request features that one endpoint supports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     refuses_json_schema: bool,
@@ -34,12 +34,12 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Whether it takes images, audio and video.
+    /// Returns true if the endpoint takes images, audio and video.
     pub fn takes_parts(&self) -> bool {
         !self.refuses_parts
     }
 
-    /// How requests are put for it.
+    /// Returns the request format for this endpoint.
     pub fn takes(&self) -> Takes {
         Takes {
             system_message: !self.refuses_system_message,
@@ -49,13 +49,13 @@ impl Capabilities {
         }
     }
 
-    /// Whether it takes whatever the format has.
+    /// Returns true if the endpoint takes everything that the format has.
     pub fn takes_all(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Notes what is refused of a request with these tools. False where it holds nothing of that kind, or it was left out already:
-    /// the endpoint then means something else.
+    /// Notes a feature refused in a request with these tools. Returns false if the request lacks it or it was left out
+    /// already: the endpoint then means something else.
     pub fn learn(&mut self, refused: &Refused, body: &Value, tools: &[Tool]) -> bool {
         let holds = |field: &str| body.get(field).is_some();
         match refused {
@@ -157,7 +157,7 @@ fn key(tool: &Tool) -> (String, u64) {
     (to_wire(&tool.name), short_digest(tool.schema.as_bytes()))
 }
 
-/// What a replica has learned of an endpoint.
+/// Facts that a replica has learned about an endpoint.
 #[derive(Debug, Default)]
 pub struct Learned(Mutex<Lessons>);
 
@@ -182,14 +182,15 @@ impl Learned {
         self.lessons().capabilities = capabilities;
     }
 
-    /// Whether an answer to this request is believed to be whole that ends without a sign of it: where the one before ended so,
-    /// too, or no answer of this endpoint ever gave one. One that broke off is asked for again, and marks its end then.
+    /// Returns true if an answer to this request counts as complete without an end marker: if the previous one ended
+    /// so, too, or no answer of this endpoint ever had a marker. A truncated answer is requested again, and then marks
+    /// its end.
     pub fn takes_unmarked_end(&self, request_digest: &str) -> bool {
         let lessons = self.lessons();
         lessons.unmarked.contains(request_digest) || !lessons.marks_ends && !lessons.unmarked.is_empty()
     }
 
-    /// An answer to this request has marked its end, or has not.
+    /// Notes whether an answer to this request marked its end.
     pub fn note_end(&self, request_digest: &str, is_marked: bool) {
         let mut lessons = self.lessons();
         if is_marked {
@@ -203,7 +204,7 @@ impl Learned {
         }
     }
 
-    /// Whether this request was too large for a minute the last time, too.
+    /// Returns true if this request was also the last one that was too large for a minute.
     pub fn is_too_large_again(&self, request_digest: &str) -> bool {
         let mut lessons = self.lessons();
         let before = std::mem::replace(&mut lessons.too_large_for_minute, request_digest.to_owned());

@@ -40,7 +40,7 @@ pub async fn post(
     }
 }
 
-/// Why there is no answer at all.
+/// Builds the error of a request that got no response.
 fn failure(error: &OpenAIError) -> ModelError {
     match error {
         OpenAIError::Reqwest(cause) if cause.is_timeout() => ModelError::new(ErrorKind::Timeout, reason(cause)),
@@ -52,7 +52,7 @@ fn failure(error: &OpenAIError) -> ModelError {
     }
 }
 
-/// What an answer says that is no success.
+/// Reads the error from a response that is not a success.
 pub async fn error_of(mut response: Response) -> ModelError {
     let status = response.status().as_u16();
     let headers = response.headers().clone();

@@ -1,4 +1,4 @@
-//! Which images, audio and video of a request a model is shown, and what it is told of the others. Pure.
+//! Chooses the images, audio and video of a request that the model is shown, and words the note on the others. Pure.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kairo_core::media;
@@ -13,8 +13,8 @@ pub fn data(media_type: String, bytes: &[u8]) -> Shown {
     Shown::Data { media_type, base64: STANDARD.encode(bytes) }
 }
 
-/// Why a part is not shown; nothing for those that are. The newest come first: where not all may be shown, the oldest
-/// are told of.
+/// Returns each part with the reason why it is not shown; none for those that are. The newest come first: if not all
+/// fit, the oldest are only mentioned.
 pub fn chosen<'p>(
     parts: impl DoubleEndedIterator<Item = &'p Part>,
     config: &ModelConfig,

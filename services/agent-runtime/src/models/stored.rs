@@ -1,4 +1,4 @@
-//! Where the images, audio and video are that models are shown.
+//! Storage of the images, audio and video that models are shown.
 
 use std::error::Error;
 
@@ -12,10 +12,11 @@ pub struct Stored {
     pub bytes: Vec<u8>,
 }
 
-/// What came of looking for a part: none where it is not, or no longer, stored. An error passes: the call may be tried again.
+/// The result of looking up a part: none if it is not, or no longer, stored. Errors are transient: the call may be
+/// retried.
 pub type Found = Result<Option<Stored>, Box<dyn Error + Send + Sync>>;
 
-/// Whoever has the parts that messages name.
+/// A store of the parts that messages name.
 pub trait Parts: Send + Sync {
     /// The bytes that have this digest, no more than `longest` of them.
     fn get<'a>(&'a self, digest: &'a str, longest: u64) -> BoxFuture<'a, Found>;

@@ -17,7 +17,7 @@ use tokio::{
 use super::{Answers, MESSAGE_CHARS, Models, NoParts};
 use crate::{config::ModelsConfig, received::Received};
 
-/// What an endpoint does with a request.
+/// One step of the test endpoint's response.
 #[derive(Clone, Debug)]
 enum Step {
     Send(String),

@@ -5,7 +5,8 @@ use kairo_mind::state::Interjection;
 use super::Resident;
 
 impl Resident {
-    /// Whether a decision on the way is to begin again for a message that has come, which is then decided on with it.
+    /// Returns true if the decision under way should restart, so that a message that has just arrived is decided on
+    /// with it.
     pub(super) fn wants_restart(&self, message: u64) -> bool {
         let Some(log) = &self.log else { return false };
         let policy = log.state.profile.as_ref().map(|profile| profile.interjection).unwrap_or_default();
@@ -13,7 +14,7 @@ impl Resident {
         may && log.would_join(message)
     }
 
-    /// The decision on the way begins again, with what came. What was answered for it is of no use.
+    /// Restarts the decision under way with the new message. The answers to its requests are given up.
     pub(super) fn begin_again(&mut self) {
         self.restarts += 1;
         self.interrupt();

@@ -1,5 +1,5 @@
-//! What one agent works on beside its conversations: its next decision is prepared while the foreground decides on what users
-//! say, and committed in between.
+//! The work of an agent beside its conversations: its next work decision is prepared while the foreground answers
+//! users, and committed between their decisions.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ impl Work {
 }
 
 impl Resident {
-    /// What was prepared, if it may be committed now: while nothing of the foreground is being decided, so that no answer to
-    /// a user is asked for twice.
+    /// Returns the prepared decision if it may be committed now. The foreground must be idle, so that no answer to a
+    /// user is requested twice.
     pub fn work_to_commit(&mut self) -> Option<(Arc<AgentState>, Input)> {
         let prepared = self.work.prepared?;
         if self.running.is_some() || self.work.running.is_some() || self.must_wait() {
@@ -69,7 +69,7 @@ impl Resident {
         }
     }
 
-    /// What the work lane is to think about, unless it does.
+    /// Returns the next input of the work lane, unless it already has one.
     pub fn work_to_prepare(&self) -> Option<ReadyWork> {
         let waits = self.work.running.is_some() || self.work.prepared.is_some() || self.must_wait();
         if waits { None } else { self.log.as_ref()?.next_work() }

@@ -1,5 +1,5 @@
-//! How far a partition is from what was there when reading it began. Nothing is decided before: an agent that does not know yet
-//! what came for it would be asked for twice. Pure.
+//! Progress of a partition towards the end that the log had when reading began. Nothing is decided before that: an
+//! agent that does not know all its messages yet would request answers twice. Pure.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatchingUp {
@@ -28,7 +28,7 @@ impl CatchingUp {
         }
     }
 
-    /// Whether that was the last of them: true once.
+    /// Returns true once, when the last of the messages was read.
     pub fn ends(&mut self) -> bool {
         let ends = matches!(self, Self::Behind(0) | Self::BehindAgain(0));
         if ends {
@@ -41,7 +41,7 @@ impl CatchingUp {
         self == Self::Done
     }
 
-    /// Whether it never was done, so that nothing was decided.
+    /// Returns true if the partition has never caught up, so that nothing was decided yet.
     pub fn is_first(self) -> bool {
         matches!(self, Self::Opening | Self::Behind(_))
     }

@@ -23,30 +23,30 @@ use crate::{
 const AT_ONCE: usize = 32;
 /// So many times sooner a partition is saved whose agents take too much memory.
 const SOONER: usize = 8;
-/// What an agent takes of memory beside what its state does, in bytes, and how much more that is than written down.
+/// Memory of an agent beside its state, in bytes, and the factor by which a state is larger in memory than stored.
 const RESIDENT_BYTES: usize = 2_048;
 const IN_MEMORY: usize = 3;
 
-/// What saving came to.
+/// The result of a save.
 pub(super) struct Saved {
     checkpoints: Checkpoints,
     agents: Vec<(Name, Result<snapshots::Stored, BusError>)>,
-    /// Whether the checkpoint was written.
+    /// True if the checkpoint was written.
     done: bool,
-    /// Whether it was the last before handing over.
+    /// True for the last save before the handover.
     last: bool,
 }
 
 impl Shards {
-    /// Whether agents take more memory than they should.
+    /// Returns true if agents use more memory than configured.
     pub(super) fn is_over(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > self.config.cached_bytes
     }
 }
 
 impl Shard {
-    /// After so many messages it is saved before its time. No agent is forgotten before it is written down, so that is sooner when they
-    /// take too much memory.
+    /// Returns the number of messages after which a partition is saved ahead of schedule. Agents can only be evicted
+    /// once they are saved, so that number is smaller while they use too much memory.
     pub(super) fn worth_saving(&self) -> usize {
         let messages = self.shards.config.checkpoint_messages;
         if self.shards.is_over() { messages.div_ceil(SOONER) } else { messages }
@@ -91,7 +91,8 @@ impl Shard {
         });
     }
 
-    /// What was paid for and is for the next owner to decide with, of agents that did not go on here as it was found.
+    /// Returns the paid answers to hand over to the next owner, including those received from the previous one for
+    /// agents that have not resumed here.
     fn leaving(&self) -> BTreeMap<Name, HandedOver> {
         let mut left = self.left.clone();
         left.extend(self.agents.all().filter_map(|resident| Some((resident.name.clone(), resident.left()?))));
@@ -156,7 +157,7 @@ impl Drop for Shard {
     }
 }
 
-/// What an agent takes of memory whose state is as long when it is written down, in bytes, about.
+/// Estimates the memory of an agent from the size of its stored state, in bytes.
 fn in_memory(size: usize) -> usize {
     RESIDENT_BYTES + IN_MEMORY * size
 }

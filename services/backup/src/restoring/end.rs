@@ -1,4 +1,4 @@
-//! Where a restored log ends, and what it is configured as then.
+//! The end of a restored log, and its configuration then.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::{
 /// The last message that is wanted.
 ///
 /// # Errors
-/// Where the backup has no such end, or the log would not have all that must stand.
+/// If the backup has no such end, or the log would not have all that must stand.
 pub fn cut(path: &Path, manifest: &Manifest, at: At) -> Result<Cut, BackupError> {
     let is_wanted = |line: &Line| match at {
         At::Sequence(sequence) => line.sequence <= sequence,
@@ -53,7 +53,8 @@ pub fn cut(path: &Path, manifest: &Manifest, at: At) -> Result<Cut, BackupError>
     Ok(last)
 }
 
-/// Whether a log that ends there has all that must stand: of one that was trimmed before the backup was begun, that was carried forward.
+/// Checks that a log that ends there has all that must stand: in one trimmed before the backup was begun, all messages
+/// carried forward.
 fn stands(path: &Path, manifest: &Manifest, end: u64) -> Result<(), BackupError> {
     let begins = manifest.begins_behind();
     let first = manifest.parts.first().and_then(|part| part.streams.get(LOG.name)).filter(|_| begins > 0);
@@ -71,7 +72,8 @@ fn stands(path: &Path, manifest: &Manifest, end: u64) -> Result<(), BackupError>
     }
 }
 
-/// What the log is configured as: without a limit that trimmed it when it was kept, and trimmed no farther than it goes.
+/// Returns the configuration of the restored log: without a limit that trimmed it when it was kept, and trimmed no
+/// farther than it goes.
 pub fn config(kept: &Value, first: u64, through: u64) -> Value {
     let mut config = unlimited(kept).unwrap_or_else(|| kept.clone());
     if let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut)

@@ -1,4 +1,5 @@
-//! Who stands before the place up to which the log is to be trimmed: durable consumers, and the owners of partitions.
+//! The readers that have not reached the place up to which the log is to be trimmed: durable consumers, and partition
+//! owners.
 
 use std::collections::BTreeMap;
 
@@ -84,8 +85,9 @@ pub async fn owner_behind(
         .map(|agent| format!("the agent {agent} has something ahead, and decided nothing since")))
 }
 
-/// How far a service has got with a partition, in words, if that is not far enough. An owner writes what it came to when that
-/// changes, so one that lost its bucket says nothing of a partition to which nothing comes any more.
+/// Describes how far a service has got with a partition, if that is not far enough. A partition owner writes a
+/// checkpoint when its position changes, so one that lost its bucket says nothing of a partition to which nothing comes
+/// any more.
 fn behind(read: &BTreeMap<u32, Checkpoint>, partition: u32, needed: u64) -> Option<String> {
     let through = match read.get(&partition) {
         Some(checkpoint) if checkpoint.through >= needed => return None,
@@ -95,7 +97,7 @@ fn behind(read: &BTreeMap<u32, Checkpoint>, partition: u32, needed: u64) -> Opti
     Some(format!("partition {partition} up to {through}, and {needed} is needed"))
 }
 
-/// How far a service has got with each partition of this log: its farthest checkpoint, of whatever build.
+/// Returns the checkpoint of a service for each partition of this log: the farthest one, of whatever build.
 async fn checkpoints(nats: &JetStream, log: Uuid, of: Service) -> Result<BTreeMap<u32, Checkpoint>, BackupError> {
     let filter = format!("{}checkpoint.{}.>", reading::snapshot_subject(""), of.name());
     let entries = match nats.last_of_each(CHECKPOINTS, &[filter]).await {

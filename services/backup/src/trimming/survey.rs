@@ -1,5 +1,5 @@
-//! What there is in a log up to where it is to be trimmed: what stands last there and is to be carried forward, what has begun there
-//! and has not ended yet, and how far whoever owns a partition must have read. Pure.
+//! A survey of the log up to where it is to be trimmed: messages that stand last there and are to be carried forward,
+//! work that has begun there and has not ended yet, and the position that each partition owner must have reached. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::line::Line;
 
-/// What a server or a client adds to a message for the other.
+/// Prefix of the headers that a server or a client adds to a message for the other.
 const OF_THE_SERVER: &str = "Nats-";
 
 /// A log as far as it was taken in, of which everything up to the cut is to go.
@@ -37,7 +37,7 @@ pub struct Survey {
     users: BTreeMap<u32, u64>,
 }
 
-/// What has begun and not ended.
+/// A message that began something that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     pub sequence: u64,
@@ -50,14 +50,14 @@ struct Subject {
     last: u64,
     /// Up to the cut: where it stands now.
     going: BTreeMap<u64, u64>,
-    /// What stands behind the cut again.
+    /// The messages that stand again behind the cut.
     carried: BTreeSet<u64>,
 }
 
 /// A message that is to be carried forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carry {
-    /// Where it stood first.
+    /// The sequence at which it stood first.
     pub from: u64,
     /// The last message of its subject.
     pub guard: u64,
@@ -143,7 +143,7 @@ impl Survey {
         self.open.values().min_by_key(|begun| begun.sequence)
     }
 
-    /// What is to be carried forward, by where it stands.
+    /// Returns the messages to carry forward, by their sequences.
     pub fn to_carry(&self) -> BTreeMap<u64, Carry> {
         let mut carries = BTreeMap::new();
         for (subject, known) in &self.subjects {
@@ -164,13 +164,14 @@ impl Survey {
         (&self.partitions, &self.users)
     }
 
-    /// Whether an agent has decided something behind the cut: until then what it has ahead may stand before it.
+    /// Returns true if an agent has decided something behind the cut: until then its pending inputs may stand before
+    /// it.
     pub fn has_decided_since(&self, agent: &Name) -> bool {
         self.decided.get(agent).is_some_and(|sequence| *sequence > self.cut)
     }
 }
 
-/// Where a message stood first.
+/// Returns the sequence at which a message stood first.
 fn came_from(line: &Line) -> u64 {
     line.header(CARRIED).and_then(|from| from.parse().ok()).unwrap_or(line.sequence)
 }
@@ -189,12 +190,12 @@ pub fn headers(line: &Line, from: u64) -> Vec<(String, String)> {
     others.chain(own.iter().map(|(name, value)| ((*name).to_owned(), value.clone()))).collect()
 }
 
-/// Whether this is the message that stood first there, carried forward.
+/// Returns true if this is the message that stood first at `from`, carried forward.
 pub fn is_carried(raw: &Raw, from: u64) -> bool {
     raw.headers.get(CARRIED).is_some_and(|carried| carried.as_str() == from.to_string())
 }
 
-/// Whether a message is not to be carried forward any more, where this is the last one of its subject by now.
+/// Returns true if a message is no longer to be carried forward, where `last` is the last one of its subject by now.
 pub fn stands_by_another(stored: &str, last: u64, carried: u64) -> bool {
     let (subject, _) = partition::split(stored);
     carrying(subject) == Carrying::Last && last > carried

@@ -7,7 +7,7 @@ use crate::wire::{halves, json};
 
 /// Longest text that is mended, in bytes.
 const LONGEST: usize = 1 << 20;
-/// How often JSON may stand within a JSON text.
+/// Most levels of JSON within a JSON text.
 const DEEPEST: usize = 3;
 const NOTHING: &str = "{}";
 
@@ -45,7 +45,8 @@ fn encoded(value: &Value, depth: usize) -> Option<String> {
     }
 }
 
-/// What an object means that something follows. Some proxies write an empty one first, or the same one twice.
+/// Returns the arguments that an object means if something follows it. Some proxies write an empty one first, or the
+/// same one twice.
 fn followed_by(object: String, rest: &str, depth: usize) -> Option<String> {
     if !rest.contains('{') {
         // What closes something, or words: they change nothing of what is complete.

@@ -24,7 +24,7 @@ struct Call {
     passed_back: PassedBack,
 }
 
-/// What a piece says of a call.
+/// The fields of a call in one piece of an answer.
 #[derive(Debug, Default)]
 struct Piece {
     index: Option<u64>,
@@ -55,7 +55,7 @@ impl Piece {
         Self { index: index(&call["index"]), id: word(id), name: word(&function["name"]), arguments }
     }
 
-    /// Whether it has arguments that begin an object.
+    /// Returns true if it has arguments that begin an object.
     fn begins_object(&self) -> bool {
         matches!(&self.arguments, Arguments::More(text) | Arguments::Whole(text) if text.trim_start().starts_with('{'))
     }
@@ -78,7 +78,7 @@ fn word(value: &Value) -> String {
 #[derive(Debug)]
 pub struct Calls {
     calls: Vec<Call>,
-    /// What may be kept of unknown fields of one call, in bytes.
+    /// Most bytes kept of the unknown fields of one call.
     max_passed_back: usize,
 }
 
@@ -130,7 +130,7 @@ impl Calls {
         }
     }
 
-    /// Whether a piece goes on with a call; else it begins another.
+    /// Returns true if a piece continues a call; else it begins another.
     fn goes_on(&self, at: usize, piece: &Piece, offered: &Offered) -> bool {
         let Some(call) = self.calls.get(at) else { return false };
         let same_id = piece.id.is_empty() || call.id.is_empty() || piece.id == call.id;
@@ -199,7 +199,8 @@ impl Calls {
     }
 }
 
-/// Whether a piece with the name of a call is another call of the same tool: that one is whole, and an object begins.
+/// Returns true if a piece that repeats a call's name is another call of the same tool: that one is whole, and an
+/// object begins.
 fn is_another(call: &Call, piece: &Piece) -> bool {
     let is_repeated =
         matches!(&piece.arguments, Arguments::More(text) if *text == call.arguments) && !piece.id.is_empty();

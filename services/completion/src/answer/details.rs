@@ -40,7 +40,7 @@ impl Details {
         }
     }
 
-    /// What is to be passed back; empty if nothing must be.
+    /// Returns the details to pass back; empty if nothing must be.
     pub fn finish(self) -> String {
         let is_filled = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
         let is_opaque = |item: &Value| is_filled(&item["data"]) || is_filled(&item["signature"]);

@@ -1,4 +1,4 @@
-//! How an answer ended, by the word that its endpoint has for it.
+//! The ending of an answer, by the word that its endpoint has for it.
 
 use kairo_proto::words::AnswerEnding;
 
@@ -50,7 +50,7 @@ const FAILED: [&str; 12] = [
 ];
 const GARBLED: [&str; 4] = ["malformed_function_call", "unexpected_tool_call", "malformed_tool_call", "tool_error"];
 
-/// What a reason to finish means.
+/// The meaning of a reason to finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     Complete,
@@ -83,7 +83,7 @@ impl Finish {
         }
     }
 
-    /// How an answer ended that says something, or calls something.
+    /// Returns the ending of an answer that says or calls something.
     pub fn ending(self) -> AnswerEnding {
         match self {
             Self::Complete => AnswerEnding::Complete,

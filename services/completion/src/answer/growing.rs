@@ -44,7 +44,7 @@ const KNOWN: [&str; 16] = [
     "matched_stop",
 ];
 
-/// How much of an answer has arrived.
+/// The part of an answer that has arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Empty until the answer says it.
@@ -75,7 +75,7 @@ pub struct Growing {
     passed_back: PassedBack,
     /// Of several choices the one that is read.
     choice: Option<u64>,
-    /// Whether pieces arrived: a message behind them says all of it again.
+    /// True if pieces arrived: a message behind them says all of it again.
     in_pieces: bool,
     finish_reason: String,
     usage: Usage,
@@ -189,7 +189,7 @@ impl Growing {
         added
     }
 
-    /// What was held back of an answer that is over.
+    /// Returns the text that was held back, if the answer is over.
     fn flushed(&mut self) -> Added {
         if !self.is_finished() {
             return Added::default();
@@ -217,17 +217,17 @@ impl Growing {
         self.progress.pieces = self.progress.pieces.saturating_add(u32::from(bytes > 0));
     }
 
-    /// What has arrived up to now.
+    /// Returns the progress up to now.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Whether the endpoint has said why the answer ends.
+    /// Returns true if the endpoint has said why the answer ends.
     pub fn is_finished(&self) -> bool {
         !self.finish_reason.is_empty()
     }
 
-    /// What that reason means; a complete answer where there is none.
+    /// Returns the meaning of that reason; a complete answer if there is none.
     pub fn finish_kind(&self) -> Finish {
         Finish::of(&self.finish_reason)
     }
@@ -236,7 +236,7 @@ impl Growing {
         &self.finish_reason
     }
 
-    /// Whether anything was said or called.
+    /// Returns true if anything was said or called.
     pub fn says_anything(&self) -> bool {
         self.progress.bytes > 0 || !self.calls.is_empty()
     }

@@ -6,14 +6,14 @@ use sha2::{Digest, Sha256};
 
 /// Longest id, in bytes: what OpenAI takes.
 const LONGEST: usize = 64;
-/// What every endpoint takes for an id: Mistral wants nine letters and digits.
+/// Length of an id that every endpoint takes: Mistral wants nine letters and digits.
 const LENGTH: usize = 9;
 const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// Gives ids that differ within one turn.
 #[derive(Clone, Debug, Default)]
 pub struct Ids {
-    /// What tells this answer from others; the same when it is read again.
+    /// Tells this answer from others; the same when it is read again.
     seed: String,
     taken: BTreeSet<String>,
 }

@@ -1,4 +1,4 @@
-//! What a piece of an answer says: words, reasoning, a refusal, calls among the parts of its content.
+//! The contents of a piece of an answer: words, reasoning, a refusal, calls among the parts of its content.
 
 #![allow(clippy::indexing_slicing, reason = "indexing a serde_json::Value yields null, it does not panic")]
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 #[derive(Debug, Default, PartialEq)]
 pub struct Said<'v> {
     pub words: String,
-    /// What stands in fields or parts of its own; blocks within the words are told apart later.
+    /// Reasoning in fields or parts of its own; blocks within the words are told apart later.
     pub reasoning: String,
     pub refusal: String,
     /// Calls that are parts of the content.

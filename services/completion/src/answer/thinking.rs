@@ -5,8 +5,8 @@
 
 use kairo_proto::{CONTEXT_CLOSE, CONTEXT_OPEN};
 
-/// How blocks of reasoning begin and end. Small models repeat what the runtime told them, with its markers: nobody is to read that as
-/// an answer.
+/// The tags around blocks of reasoning. Small models repeat what the runtime told them, with its markers: nobody is to
+/// read that as an answer.
 const TAGS: [Tag; 3] = [
     Tag { open: "<think>", close: "</think>" },
     Tag { open: "<thinking>", close: "</thinking>" },
@@ -19,7 +19,7 @@ struct Tag {
     close: &'static str,
 }
 
-/// What a piece of an answer added, for whoever watches.
+/// Text that a piece of an answer added, for whoever watches.
 #[derive(Debug, Default, PartialEq)]
 pub struct Added {
     pub text: String,
@@ -39,9 +39,9 @@ pub struct Splitter {
     /// The last character that was thought, and whether a block has ended since.
     last_thought: Option<char>,
     between: bool,
-    /// Whether blanks are left out: those around reasoning.
+    /// True while blanks are left out: those around reasoning.
     skips_blanks: bool,
-    /// What may yet become a tag, or the beginning or end of code.
+    /// Text that may yet become a tag, or the beginning or end of code.
     held: String,
 }
 
@@ -56,7 +56,7 @@ enum Code {
     Fenced { mark: char, length: usize, opening: bool },
 }
 
-/// What comes next in an answer.
+/// The next step in splitting an answer.
 enum Next {
     /// So many bytes are words.
     Say(usize),
@@ -89,7 +89,7 @@ impl Splitter {
         self.split(false)
     }
 
-    /// What was held back, when no more comes.
+    /// Returns the text that was held back, when no more comes.
     pub fn finish(mut self) -> Added {
         let mut added = self.split(true);
         match self.thinking {
@@ -223,7 +223,7 @@ impl Splitter {
     }
 }
 
-/// What a text begins with, if that is a tag or may become one.
+/// Returns the tag at the beginning of a text, or that it may become one.
 fn tag_of(text: &str, over: bool) -> Option<Next> {
     if let Some(tag) = TAGS.iter().find(|tag| text.starts_with(tag.open)) {
         return Some(Next::Open(*tag));

@@ -1,10 +1,10 @@
-//! How many tokens an answer took, as far as its endpoint says so.
+//! The tokens that an answer took, as far as its endpoint reports them.
 
 #![allow(clippy::indexing_slicing, reason = "indexing a serde_json::Value yields null, it does not panic")]
 
 use serde_json::Value;
 
-/// What no answer takes, in tokens: a larger number is a mistake, and counts as this.
+/// Upper bound for the tokens of an answer: a larger number is a mistake, and counts as this.
 pub const MOST_TOKENS: u64 = 1_000_000_000;
 
 /// Tokens of one answer. Each is bounded, so sums of them are, too.

@@ -1,4 +1,4 @@
-//! What the body of an error says, whatever its form.
+//! Reads the body of an error, whatever its form.
 
 use serde_json::{Map, Value};
 
@@ -39,7 +39,7 @@ const MESSAGES: [&str; 12] = [
     "reason",
 ];
 
-/// What was found in it.
+/// The contents of an error's body.
 #[derive(Debug, Default, PartialEq)]
 pub struct Said {
     /// For people, without markup.
@@ -178,12 +178,12 @@ impl Said {
         self.text.push('\n');
     }
 
-    /// Whether one of its codes is one of these.
+    /// Returns true if one of its codes is one of these.
     pub fn has_code(&self, codes: &[&str]) -> bool {
         self.codes.iter().any(|code| codes.contains(&code.as_str()))
     }
 
-    /// Whether its text holds one of these.
+    /// Returns true if its text holds one of these.
     pub fn has_words(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.text.contains(word))
     }

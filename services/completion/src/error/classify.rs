@@ -32,7 +32,7 @@ const CREDIT_WORDS: [&str; 15] = [
     "budget has been exceeded",
     "account balance",
 ];
-/// What OpenAI says of money, and Gemini of a limit that passes.
+/// Words that OpenAI uses for missing credit, and Gemini for a limit that passes.
 const QUOTA_WORDS: [&str; 1] = ["check your plan and billing"];
 const KEY_CODES: [&str; 9] = [
     "invalid_api_key",

@@ -1,4 +1,5 @@
-//! How endpoints say that a request is more than their model takes at once. One table: a new endpoint is a new line.
+//! Texts by which endpoints say that a request is more than their model takes at once. One table: a new endpoint is a
+//! new line.
 
 use std::sync::LazyLock;
 
@@ -6,7 +7,7 @@ use regex::Regex;
 
 use super::body::Said;
 
-/// What no model takes, in tokens: a larger limit is a mistake.
+/// Upper bound for a model's tokens: a larger limit is a mistake.
 const MOST_TOKENS: u64 = 1_000_000_000;
 /// Codes that say it.
 const CODES: [&str; 9] = [
@@ -142,7 +143,7 @@ static TABLE: LazyLock<Vec<Regex>> =
 static OF_MINUTE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"limit:? (?P<limit>[\d,]+).*?requested:? (?P<asked>[\d,]+)").ok());
 
-/// What is too much.
+/// The limit that a request exceeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Overflow {
     None,
@@ -158,7 +159,7 @@ pub enum Overflow {
     },
 }
 
-/// What a body says to be too much.
+/// Returns the limit that the request exceeds, as a body says.
 pub fn overflow(said: &Said) -> Overflow {
     if said.has_words(&OF_TIME) && !said.has_code(&CODES) {
         let found = OF_MINUTE.as_ref().and_then(|pattern| pattern.captures(&said.text));

@@ -1,4 +1,4 @@
-//! What an endpoint refuses of a request, where it may answer without.
+//! The features of a request that an endpoint refuses, and without which it may answer.
 
 use std::sync::LazyLock;
 
@@ -32,12 +32,12 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Whether it is the form of the conversation.
+    /// Returns true if it is the form of the conversation.
     pub fn is_form(&self) -> bool {
         matches!(self, Self::SystemMessage | Self::ParallelCalls | Self::CallIds)
     }
 
-    /// Whether it is a schema.
+    /// Returns true if it is a schema.
     pub fn is_schema(&self) -> bool {
         matches!(self, Self::ResponseFormat | Self::Tool(_) | Self::ToolAt(_))
     }
@@ -92,7 +92,7 @@ static TOOL_AT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DECLARED_AT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:function_declarations|functiondeclarations)\[(?P<in>\d{1,4})\]").ok());
 
-/// What is refused; none where nothing says so.
+/// Returns the refused feature; none if nothing names one.
 pub fn of(said: &Said) -> Option<Refused> {
     if !said.has_words(&REFUSING) {
         return None;
@@ -152,7 +152,7 @@ pub fn of(said: &Said) -> Option<Refused> {
     (names(&of_parts) && names(&denies)).then_some(Refused::Parts)
 }
 
-/// What chat templates refuse of the form of a conversation.
+/// Returns the fault in the form of a conversation that a chat template refuses.
 fn form(said: &Said) -> Option<Refused> {
     let names = |words: &[&str]| said.has_words(words);
     match () {

@@ -1,4 +1,4 @@
-//! How long an endpoint asks to wait before the next try.
+//! The time an endpoint asks to wait before the next try.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::body::Said;
 
 /// No wait is longer, in milliseconds: a day.
 const LONGEST_MS: u64 = 86_400_000;
-/// What is larger than this is a point in time, in seconds since 1970.
+/// Larger numbers are a point in time, in seconds since 1970.
 const EPOCH_SECONDS: f64 = 1_000_000_000.0;
 
 static IN_WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -19,7 +19,7 @@ static IN_WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static PARTS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)").ok());
 
-/// What headers say, in milliseconds. Their names are in lower case.
+/// Returns the wait that headers ask for, in milliseconds. Their names are in lower case.
 pub fn of_headers(headers: &[(&str, &str)], now: Option<Timestamp>) -> Option<u64> {
     let header = |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.trim());
     let now = header("date").and_then(date).or(now);
@@ -45,7 +45,7 @@ pub fn of_headers(headers: &[(&str, &str)], now: Option<Timestamp>) -> Option<u6
     })
 }
 
-/// What a body says, in milliseconds.
+/// Returns the wait that a body asks for, in milliseconds.
 pub fn of_body(said: &Said) -> Option<u64> {
     let number = |names: &[&str], unit: f64| {
         names.iter().find_map(|name| said.number(name)).and_then(|number| bounded(number * unit))

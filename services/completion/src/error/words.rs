@@ -1,4 +1,4 @@
-//! What a body says to people, without its markup.
+//! The words of a body for people, without its markup.
 
 /// Longest text of a page, in characters.
 const LONGEST: usize = 300;
@@ -39,7 +39,7 @@ fn without_scripts(text: &str, lower: &str) -> String {
     }
 }
 
-/// What stands between tags.
+/// Returns the text between tags.
 fn shown(text: &str) -> String {
     let mut words = String::new();
     let mut in_tag = false;
@@ -74,7 +74,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// What an HTTP status means, in brackets; empty where the number says as much.
+/// Returns the meaning of an HTTP status, in brackets; empty where the number says as much.
 pub fn reason_of(status: u16) -> &'static str {
     match status {
         400 => " (bad request)",

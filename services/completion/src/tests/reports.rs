@@ -1,4 +1,4 @@
-//! What users of other clients reported of their endpoints, in the shapes of their reports.
+//! Answers that users of other clients reported of their endpoints, in the shapes of their reports.
 
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use super::json;
 const LONGEST: usize = 8 * 1024 * 1024;
 /// Bytes that may be read in vain, to see whether an event is whole that no blank line has ended.
 const VAIN_BYTES: usize = 64 * 1024 * 1024;
-/// What is kept of text that is no data, in bytes: it may say what is wrong.
+/// Most bytes kept of text that is no data: it may say what is wrong.
 const STRAY_BYTES: usize = 4096;
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -49,7 +49,7 @@ impl Frames {
     /// The pieces that these bytes complete.
     ///
     /// # Errors
-    /// Where a line or an event is longer than any may be.
+    /// If a line or an event is longer than any may be.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<Vec<Frame>, TooLong> {
         let mut frames = Vec::new();
         while !bytes.is_empty() && !self.is_document {
@@ -77,7 +77,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// What is left when no more comes.
+    /// Returns the remaining pieces when no more comes.
     pub fn finish(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         let held = std::mem::take(&mut self.held);
@@ -99,7 +99,7 @@ impl Frames {
         }
     }
 
-    /// What has arrived of a document that is read as a whole, in bytes; 0 for events and lines.
+    /// Returns the bytes that have arrived of a document that is read as a whole; 0 for events and lines.
     pub fn document_bytes(&self) -> u64 {
         if self.is_document { self.held.len() as u64 } else { 0 }
     }
@@ -167,7 +167,7 @@ impl Frames {
         self.data.push_str(value);
     }
 
-    /// Whether the data up to now is one event, and this begins another: some servers leave out the blank line.
+    /// Returns true if the data up to now is one event, and this begins another: some servers leave out the blank line.
     fn is_whole(&mut self, next: &str) -> bool {
         let data = self.data.trim();
         let may_be = data.is_empty() || data == "[DONE]" || data.ends_with(['}', ']']) || !data.starts_with(['{', '[']);

@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 const FIRST_HALF: u16 = 0xD800;
 const LAST_HALF: u16 = 0xDFFF;
-/// What stands for the first half.
+/// The first stand-in, for the first half.
 const FIRST: u32 = 0x10_F800;
 
-/// What stands for a half within a text; the replacement character for what is none.
+/// Returns the stand-in for a half within a text; the replacement character for a number that is no half.
 pub fn stand_in(half: u16) -> char {
     let known = (FIRST_HALF..=LAST_HALF).contains(&half);
     let offset = u32::from(half.saturating_sub(FIRST_HALF));
@@ -66,7 +66,7 @@ impl Joiner {
         }
     }
 
-    /// What stands for a half that nothing followed.
+    /// Returns the replacement for a half that nothing followed.
     pub fn finish(&mut self) -> &'static str {
         if self.first.take().is_some() { "\u{fffd}" } else { "" }
     }

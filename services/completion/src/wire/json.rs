@@ -136,7 +136,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows a backslash. One that means nothing is kept, as in `"\d"`: it was meant to the letter.
+    /// Reads what follows a backslash. An unknown escape is kept, as in `"\d"`: it was meant to the letter.
     fn escape(&mut self, string: &mut String) -> Option<()> {
         match self.next()? {
             'n' => string.push('\n'),

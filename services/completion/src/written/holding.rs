@@ -23,7 +23,7 @@ const KEYS: [&str; 14] = [
     "args",
 ];
 
-/// What becomes of words that arrive.
+/// The state in which arriving words are handled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     /// The answer has just begun.
@@ -41,13 +41,13 @@ pub struct Holding {
     held: String,
     begins_line: bool,
     in_code: bool,
-    /// Whether there are any tools that may be called.
+    /// True if there are any tools that may be called.
     is_needed: bool,
     /// The tools, as an answer in Python would begin.
     offered: Offered,
 }
 
-/// What the beginning of an answer is.
+/// The kind of text that an answer begins with.
 enum Opening {
     Words,
     Calls,
@@ -82,7 +82,7 @@ impl Holding {
         if self.state == State::Words { self.words() } else { String::new() }
     }
 
-    /// What was held back, when no more comes.
+    /// Returns the text that was held back, when no more comes.
     pub fn finish(self) -> String {
         self.held
     }
@@ -95,7 +95,7 @@ impl Holding {
         self.begun(text).unwrap_or(Opening::Unclear)
     }
 
-    /// What a text begins; none where more of it must be seen.
+    /// Returns the kind of answer that a text begins; none where more of it must be seen.
     fn begun(&self, text: &str) -> Option<Opening> {
         if MARKERS.iter().any(|marker| text.starts_with(marker)) {
             return Some(Opening::Calls);
@@ -159,7 +159,7 @@ impl Holding {
         }
     }
 
-    /// What may be shown of words: all but a line that begins with a marker, and what follows it.
+    /// Returns the words that may be shown: all but a line that begins with a marker, and what follows it.
     fn words(&mut self) -> String {
         let mut shown = String::new();
         let held = std::mem::take(&mut self.held);

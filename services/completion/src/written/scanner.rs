@@ -9,7 +9,7 @@ use crate::{answer::arguments, offered::Offered, wire::json};
 const MOST_CALLS: usize = 256;
 /// Deepest nesting in which a call stands.
 const DEEPEST: usize = 6;
-/// What stands around calls and means nothing by itself, beside tokens such as `<|…|>`.
+/// Wrappers around calls that mean nothing by themselves, beside tokens such as `<|…|>`.
 const WRAPPERS: [&str; 20] = [
     "<tool_calls>",
     "</tool_calls>",
@@ -38,7 +38,7 @@ const NO_NAMES: [&str; 6] = ["assistant", "function", "commentary", "analysis", 
 const FENCES: [&str; 8] = ["", "json", "tool_code", "tool_call", "tool_calls", "python", "xml", "py"];
 const NAMES: [&str; 6] = ["name", "tool", "tool_name", "function", "function_name", "recipient_name"];
 const ARGUMENTS: [&str; 7] = ["arguments", "parameters", "args", "input", "tool_input", "params", "kwargs"];
-/// What may stand beside these.
+/// Fields that may stand beside these.
 const BESIDE: [&str; 6] = ["id", "type", "index", "call_id", "tool_call_id", "role"];
 
 pub struct Scanner<'t> {
@@ -135,7 +135,7 @@ impl<'t> Scanner<'t> {
         known
     }
 
-    /// Whether a list of calls in Python begins, as `[now(), later(days=1)]`.
+    /// Returns true if a list of calls in Python begins, as `[now(), later(days=1)]`.
     fn begins_list(&mut self) -> bool {
         let Some(behind) = self.rest.strip_prefix('[') else { return false };
         self.in_list = python::call(behind.trim_start(), self.offered).is_some();
@@ -226,7 +226,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// What stands behind a token such as `<|im_end|>`.
+/// Returns the text behind a token such as `<|im_end|>`.
 fn token(text: &str) -> Option<&str> {
     let within = text.strip_prefix("<|").or_else(|| text.strip_prefix("<｜"))?;
     let end = within.find('>').filter(|end| *end <= 60)?;

@@ -1,7 +1,7 @@
-//! Which calls an agent's decisions want stopped, and where in the log that stands: whoever begins a call must know.
+//! The calls an agent's decisions cancel, and where in the log: a call must be checked before it begins.
 //!
-//! A decision that cancels a call comes behind the one that asked for it, and may be read before it, or long after, when
-//! nobody was there to read either. So before a call begins its agent's decisions are looked at up to the end of the log.
+//! A decision that cancels a call follows the one that asked for it, and may be read before it, or long after, when no
+//! replica was there to read either. So before a call begins, its agent's decisions are read up to the end of the log.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Cancels {
     windows: KeyedLocks<Name, Option<Window>>,
 }
 
-/// What an agent's decisions with a sequence in (`from`, `last`] want stopped, and where that stands first.
+/// The calls canceled by an agent's decisions with a sequence in (`from`, `last`], and the first such decision of each.
 struct Window {
     from: u64,
     last: u64,
@@ -36,9 +36,9 @@ impl Cancels {
         Self { bus: bus.clone(), windows: KeyedLocks::new(AGENTS) }
     }
 
-    /// Which of these calls decisions above `since` want stopped, and the sequence of the first such decision: as the
-    /// stream's leader has the log now. `newest` is a decision that is known to stop none of them: often it is the last
-    /// one, and nothing is read. While the server is away it keeps trying for as long as `hold_ms` says.
+    /// Returns those of these calls that decisions above `since` cancel, with the sequence of the first such decision,
+    /// as the stream's leader has the log now. `newest` is a decision known to cancel none of them: often it is the
+    /// last one, and nothing is read. While the server is away it retries for as long as `hold_ms` says.
     pub async fn of(
         &self,
         agent: &Name,
@@ -94,7 +94,7 @@ impl Window {
         Self { from: sequence, last: sequence, stopped: BTreeMap::new() }
     }
 
-    /// What cannot be read stops nothing.
+    /// Adds the calls this decision cancels. An unreadable message cancels nothing.
     fn add(&mut self, raw: &Raw, max_body_bytes: usize) {
         self.last = self.last.max(raw.sequence);
         let record = raw.read(max_body_bytes).ok();

@@ -36,7 +36,7 @@ impl DeclaredCommands {
         declared
     }
 
-    /// What is known.
+    /// Locks and returns the commands known so far.
     pub fn known(&self) -> MutexGuard<'_, Commands> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +99,7 @@ impl DeclaredCommands {
         self.got_to(kept.through);
     }
 
-    /// What cannot be read declares nothing new.
+    /// Takes the commands from an agent's definition. An unreadable message declares none.
     fn take_in(&self, raw: &Raw) {
         let Ok(record) = raw.read(self.bus.limits.max_body_bytes) else { return };
         let Some((_, agent)) = subjects::route(&raw.subject) else { return };

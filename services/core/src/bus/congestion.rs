@@ -27,9 +27,9 @@ use super::{
 };
 use crate::{ids::Name, subjects::CONGESTION_BUCKET};
 
-/// How long an announcement holds. It is to be repeated several times within.
+/// The lifetime of an announcement. It is to be repeated several times within it.
 pub const LIFETIME: Duration = Duration::from_secs(30);
-/// How often the whole bucket is read, beside what is heard: it makes up for what was said while nobody could hear it.
+/// The interval between reads of the whole bucket, which make up for announcements missed on the subscription.
 const READ_EVERY: Duration = Duration::from_secs(10);
 /// Queues that count as congested at once. Of more, some messages come in that could have been refused.
 const MAX_QUEUES: usize = 10_000;
@@ -52,14 +52,14 @@ pub enum Of {
     Share(Name),
 }
 
-/// Behind the user, in the subject of their share.
+/// The token after the user, in the subject of their share.
 const SHARE: &str = "share";
 
-/// How much of a queue waits.
+/// The number of messages that wait in a queue, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Congestion {
     pub pending: u64,
-    /// As many may.
+    /// The number that may wait.
     pub limit: u64,
 }
 
@@ -82,12 +82,12 @@ impl Queue {
         Self { agent: agent.clone(), of: Of::Everybody }
     }
 
-    /// What a user has said to an agent and is to be handed on.
+    /// Returns the line of a user to an agent: inputs still to be handed on.
     pub fn line(agent: &Name, user: &Name) -> Self {
         Self { agent: agent.clone(), of: Of::Line(user.clone()) }
     }
 
-    /// What an agent has to decide on of a user.
+    /// Returns a user's share of the inputs an agent has to decide on.
     pub fn share(agent: &Name, user: &Name) -> Self {
         Self { agent: agent.clone(), of: Of::Share(user.clone()) }
     }
@@ -114,7 +114,7 @@ impl Queue {
     }
 }
 
-/// Which queues are congested right now.
+/// The queues that are congested right now.
 #[derive(Clone)]
 pub struct Congested {
     bus: Bus,

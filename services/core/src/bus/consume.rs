@@ -38,7 +38,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Whether somebody, perhaps this replica, was given it before.
+    /// Returns true if the message was delivered before, to this replica or another.
     pub fn redelivered(&self) -> bool {
         self.attempt > 1
     }
@@ -52,16 +52,16 @@ pub struct RawDelivery {
     pub attempt: u64,
 }
 
-/// What to do with a delivery that was handled.
+/// The settlement of a delivery that was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     Done,
-    /// Deliver it again after this time: somebody else is at it, or has room for it. That is no failure.
+    /// Deliver it again after this time: another replica is working on it, or has room for it. This is no failure.
     Later(Duration),
 }
 
 impl Settled {
-    /// Of two answers about one delivery, the one that asks for more.
+    /// Combines two settlements of one delivery: the later one wins.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Later(one), Self::Later(other)) => Self::Later(one.max(other)),
@@ -71,7 +71,7 @@ impl Settled {
     }
 }
 
-/// How handling failed.
+/// The failure of a handler.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// May pass: tried again with growing delays.
@@ -125,14 +125,14 @@ pub async fn consume_raw<H: RawHandler>(bus: &Bus, consumer: Consumer, handler: 
     drive(bus, consumer, Arc::new(Raws(handler)), bus.limits.concurrency, shutdown).await;
 }
 
-/// What came of a delivery.
+/// The outcome of a delivery.
 pub(super) enum Outcome {
     Unreadable(String),
     Handled(Result<Settled, Failure>),
 }
 
 impl Outcome {
-    /// What went wrong, as metrics have it; empty where nothing did.
+    /// Returns the error type for metrics, or an empty string on success.
     fn error_type(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "unreadable",
@@ -333,7 +333,7 @@ async fn settle<W: Work>(
     }
 }
 
-/// How the server is told what came of a delivery.
+/// Chooses the settlement of a handled delivery, and writes a dead letter if it failed for good.
 async fn judge(
     bus: &Bus,
     consumer: Consumer,

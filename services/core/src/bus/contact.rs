@@ -1,5 +1,5 @@
-//! What a replica knows of its own connection: when the server was away, signs of life were missed on all sides, and
-//! nobody may be given up for lost before everybody had the time to come back.
+//! The state of a replica's own connection. While the server was away, heartbeats were missed on all sides, and no
+//! replica may be given up for lost before all had the time to come back.
 
 use std::time::Duration;
 
@@ -44,15 +44,15 @@ impl Contact {
         contact
     }
 
-    /// For how long the connection has stood without a break, as far as was seen.
+    /// Returns how long the connection has been up without a break, as far as was seen.
     pub fn unbroken(&self) -> Duration {
         self.look();
         let connection = *self.seen.borrow();
         if connection.up { connection.since.elapsed() } else { Duration::ZERO }
     }
 
-    /// Whether the connection is so young (less than the ack wait) that other replicas, alive like this one, may not
-    /// have theirs back yet.
+    /// Returns true if the connection is so young (less than the ack wait) that other replicas, alive like this one,
+    /// may not have theirs back yet.
     pub fn is_young(&self) -> bool {
         self.unbroken() < self.ack_wait
     }

@@ -1,9 +1,9 @@
-//! Data keys: one for each user and generation, under which what is theirs is sealed in the log. They are kept in a bucket, wrapped
-//! by the master key, so that destroying one takes whatever was sealed with it, wherever that is.
+//! Data keys: one for each user and generation, which seals the user's content in the log. They are kept in a bucket,
+//! wrapped by the master key, so that destroying one makes everything sealed with it unreadable, wherever it is stored.
 //!
-//! A key of the bucket is `<whose>.<generation>`, of users and, for snapshots, of agents; of objects, each time they are stored. The
-//! newest generation that is not destroyed seals. What is destroyed leaves a mark, so that nobody takes it for a key that was never read.
-//! Which entry of a generation counts, where several were written: [`standing`].
+//! A key of the bucket is `<whose>.<generation>`, for users and, for snapshots, for agents; for objects, each time they
+//! are stored. The newest generation that is not destroyed seals. A destroyed key leaves a mark, so that it is not
+//! mistaken for a key that was never read. For the entry that counts if a generation has several, see [`standing`].
 
 mod content;
 mod destroying;
@@ -49,7 +49,7 @@ const READING: &str = "reading data keys";
 /// Numbers that are tried for a new generation, where somebody else has written something under them.
 const MOST_ATTEMPTS: usize = 1_000;
 
-/// Whose a data key is.
+/// The owner of a data key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder<'h> {
     User(&'h str),
@@ -61,7 +61,7 @@ pub enum Holder<'h> {
     Installation,
 }
 
-/// What stands in the bucket.
+/// An entry of the bucket of data keys.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stored {
@@ -73,16 +73,16 @@ enum Stored {
     Destroyed,
 }
 
-/// What this replica knows of data keys.
+/// The data keys known to this replica, and the master keys that open them.
 pub(super) struct DataKeys {
     /// The one in force first.
     masters: Vec<(String, Key)>,
     age: Duration,
     most: usize,
-    /// When the epoch is looked at again, as long as it does not allow sealing.
+    /// The time of the next check of the epoch, as long as it does not allow sealing.
     not_before: Mutex<Option<Instant>>,
     is_allowed: AtomicBool,
-    /// Whether a master key is known to be the installation's.
+    /// True once a configured master key is known to be the installation's.
     is_right: AtomicBool,
     known: Mutex<BTreeMap<String, Read>>,
 }
@@ -162,7 +162,7 @@ impl DataKeys {
         Ok(generations)
     }
 
-    /// From here on what is known of them is read anew.
+    /// Drops the cached data keys of a holder, so that they are read anew.
     pub fn forget(&self, holder: Holder<'_>) {
         self.known().remove(&holder.to_string());
     }
@@ -182,10 +182,10 @@ impl DataKeys {
     }
 }
 
-/// What an entry of the bucket says, for whoever has the bucket and no connection.
+/// Reads an entry of the bucket without a connection, from its stored bytes.
 ///
 /// # Errors
-/// Where it is none, or is kept under another master key.
+/// Returns an error if the entry is damaged or wrapped under another master key, or if no master key is configured.
 pub fn known(privacy: &PrivacyConfig, holder: Holder<'_>, generation: u32, stored: &[u8]) -> Result<Known, Cause> {
     let keys = DataKeys::new(privacy).ok_or(NO_MASTER_KEY)?;
     match keys.read_entry(&holder.to_string(), generation, stored) {
@@ -198,12 +198,12 @@ pub fn known(privacy: &PrivacyConfig, holder: Holder<'_>, generation: u32, store
 
 /// Data keys, for whoever reads, makes and destroys them.
 impl Bus {
-    /// Whether there is a master key.
+    /// Returns true if a master key is configured.
     pub fn seals(&self) -> bool {
         self.data_keys.is_some()
     }
 
-    /// Whether what is new is sealed: there is a master key, and everybody who is there can open it.
+    /// Returns true if new content is sealed: there is a master key, and every replica can open sealed content.
     pub async fn may_seal(&self) -> Result<bool, BusError> {
         let Some(keys) = &self.data_keys else { return Ok(false) };
         if keys.is_allowed.load(Ordering::Relaxed) {
@@ -296,12 +296,12 @@ impl Bus {
         Ok(DataKey { generation, key })
     }
 
-    /// How long replicas go by what they have read of data keys.
+    /// Returns how long replicas may use data keys they have read before reading them again.
     pub fn data_key_age(&self) -> Duration {
         self.data_keys.as_ref().map_or(Duration::ZERO, |keys| keys.age)
     }
 
-    /// What is known of a data key with which something was sealed.
+    /// Looks up the data key of this generation, which sealed something.
     pub(super) async fn known_data_key(&self, holder: Holder<'_>, generation: u32) -> Result<Known, BusError> {
         let Some(keys) = &self.data_keys else {
             // It waits, as a replica does that is restarted with one.
@@ -312,17 +312,17 @@ impl Bus {
         known.get(&generation).copied().ok_or_else(missing).map_err(BusError::unavailable(READING))
     }
 
-    /// From here on what is known of a holder's data keys is read anew.
+    /// Drops the cached data keys of a holder, so that they are read anew.
     pub fn forget_data_keys(&self, holder: Holder<'_>) {
         if let Some(keys) = &self.data_keys {
             keys.forget(holder);
         }
     }
 
-    /// Whether what is sealed here can be opened with the configured keys.
+    /// Checks that the configured master keys open the data keys of this installation.
     ///
     /// # Errors
-    /// [`BusError::Refused`] where there are data keys and no master key for them.
+    /// [`BusError::Refused`] if there are data keys and no master key for them.
     pub async fn check_master_key(&self) -> Result<(), BusError> {
         let last = match self.port.last(&stream(), &stored_as("user.>"), Asked::Leader).await {
             // Of a log that an older version has made.
@@ -368,7 +368,7 @@ fn digest(key: &Key) -> String {
     Sha256::digest(key).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where a data key stands.
+/// Returns the id a data key is bound to when it is wrapped.
 fn place(name: &str, generation: u32) -> Uuid {
     ids::named("data-key", &[name, &generation.to_string()])
 }

@@ -16,9 +16,9 @@ use crate::{
     subjects::{self, Consumer, EVENTS_STREAM},
 };
 
-/// How much of a body a dead letter keeps, in bytes. The message itself stays in the log.
+/// The most bytes of a body a dead letter keeps. The message itself stays in the log.
 const HEAD: usize = 4_096;
-/// Whoever reads a partition goes on only behind what was set aside.
+/// The warning while a dead letter is not written: the reader of a partition continues only after that.
 const NOT_WRITTEN: &str = "a dead letter was not written yet";
 
 impl Bus {

@@ -1,5 +1,6 @@
-//! The epoch of the log: the newest version of messages that is written ([`crate::vocabulary`]). It begins with the one that
-//! the log was made in, and is raised by what stands on one subject. There it stands, too, that nobody may raise it.
+//! The epoch of the log: the newest version of messages that is written ([`crate::vocabulary`]). It starts at the epoch
+//! the log was made in, and is raised by messages on one subject. A hold, which forbids raising it, is announced there
+//! too.
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -24,7 +25,7 @@ const RACES: u32 = 16;
 pub struct Announced {
     pub epoch: u32,
     pub hold: Option<Hold>,
-    /// Where it was announced last, 0 for never.
+    /// The sequence of the last announcement, 0 for none.
     last: u64,
 }
 
@@ -35,10 +36,10 @@ pub struct Hold {
     pub since: Timestamp,
 }
 
-/// What came of raising the epoch.
+/// The outcome of raising the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promotion {
-    /// It is in force; which one was before.
+    /// It is in force; `before` is the previous one.
     InForce {
         before: u32,
     },
@@ -156,7 +157,7 @@ impl EpochInForce {
         Ok(Self { began: bus.log()?.epoch, seen: newest.changes() })
     }
 
-    /// What may be written, which this build may not know all of.
+    /// Returns the epoch in force, at most the newest this build knows.
     pub fn current(&self) -> u32 {
         self.began.max(self.seen.borrow().as_ref().map_or(0, raised)).min(READER)
     }

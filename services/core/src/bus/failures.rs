@@ -1,4 +1,4 @@
-//! How often this replica failed with a message that one of its consumers is delivered.
+//! Counts of this replica's failures with each message delivered to one of its consumers.
 //!
 //! JetStream counts deliveries, and a polite return ("somebody else is at it", "no room here") is one, too: a message that
 //! was returned a thousand times has not failed once. So failures are counted here, in memory, by each replica for
@@ -17,8 +17,8 @@ pub struct Failures {
     counts: Mutex<Generations>,
 }
 
-/// What failed of late, and what failed before that: when the younger generation is full, the older is forgotten.
-/// Messages that another replica has dealt with since are forgotten in this way.
+/// The messages that failed lately, and those that failed before them: when the younger generation is full, the older
+/// is forgotten. This also forgets messages that another replica has handled since.
 #[derive(Default)]
 struct Generations {
     young: HashMap<u64, u64>,

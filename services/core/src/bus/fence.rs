@@ -1,8 +1,10 @@
-//! Whether models may be asked at all: whoever knows what the whole installation has spent announces that its cap is reached, and
-//! whoever asks models asks none as long as that holds. It stops what no message sets going, such as work in the background.
+//! A fence around all requests to models: the component that tracks the spending of the whole installation announces
+//! that its cap is reached, and no replica asks a model while that holds. It stops work no message triggers, such as
+//! work in the background.
 //!
-//! A hint, not a fact: it is a message of the bucket in memory that hints of congestion stand in, under a key that names no agent, and
-//! holds for [`LIFETIME`] unless it is repeated. While no gateway runs, nothing is announced, and nothing is held back.
+//! A hint, not a fact: it is a message of the in-memory bucket that holds hints of congestion, under a key that names
+//! no agent, and holds for [`LIFETIME`] unless it is repeated. While no gateway runs, nothing is announced, and nothing
+//! is held back.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -34,7 +36,7 @@ pub async fn announce(bus: &Bus, reason: Option<&str>) {
     }
 }
 
-/// What was announced last.
+/// The last announcement.
 #[derive(Clone, Debug, Default)]
 pub struct Fence(Arc<RwLock<Option<(String, Instant)>>>);
 
@@ -59,7 +61,7 @@ impl Fence {
         fence
     }
 
-    /// Why no model may be asked at present.
+    /// Returns the reason no model may be asked at present, or `None` if models may be asked.
     pub fn reason(&self) -> Option<String> {
         self.reason_at(Instant::now())
     }

@@ -62,7 +62,7 @@ impl Newest {
         Self { bus: bus.clone(), subject, seen }
     }
 
-    /// What was seen last. Costs a round trip only as long as nothing was.
+    /// Returns the message seen last. Costs a round trip only until the first one is seen.
     pub async fn current(&self) -> Result<Option<Record>, BusError> {
         if let Some(record) = self.seen.borrow().clone() {
             return Ok(Some(record));
@@ -70,7 +70,7 @@ impl Newest {
         self.read().await
     }
 
-    /// What the log holds now, which may be ahead of what was seen. Costs a round trip.
+    /// Reads the newest message from the log, which may be ahead of the one seen last. Costs a round trip.
     pub async fn read(&self) -> Result<Option<Record>, BusError> {
         let limit = self.bus.limits.max_body_bytes;
         let Some(last) = self.bus.last(&self.subject).await? else { return Ok(None) };

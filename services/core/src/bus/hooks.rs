@@ -15,8 +15,8 @@ use crate::{
     subjects::{HOOKS_BUCKET, HOOKS_STREAM},
 };
 
-/// How long a registration that may be forgotten is kept, in case that an earlier decision is dealt with after it: longer
-/// than any decision is tried again.
+/// The time a registration that may be forgotten is kept, in case an earlier decision is handled after it: longer than
+/// any decision is retried.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Times a registration that somebody else changes, too, is tried before the decision is dealt with again.
 const TRIES: usize = 8;
@@ -24,7 +24,7 @@ const TRIES: usize = 8;
 /// A task as its agent and its id.
 pub type TaskKey = (Name, Uuid);
 
-/// What the bucket said of one task at one time.
+/// The state of one task in the bucket at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub task: TaskKey,

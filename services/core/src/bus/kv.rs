@@ -29,7 +29,7 @@ pub struct Mark {
     pub stored: Timestamp,
 }
 
-/// What the server or a client marks an entry with that was deleted or has expired.
+/// The headers that mark an entry as deleted by a client or expired at the server, and the value of a deletion.
 pub const OPERATION: &str = "KV-Operation";
 pub(super) const DELETED: &str = "DEL";
 const EXPIRED: &str = "Nats-Marker-Reason";
@@ -112,7 +112,7 @@ impl Bus {
         tail.map_err(BusError::unavailable(READING))
     }
 
-    /// What was written last of all that `filter` names (wildcards allowed); the leader's word.
+    /// Returns the newest entry that `filter` names (wildcards allowed), as the leader has it.
     pub async fn newest(&self, bucket: &'static str, filter: &str) -> Result<Option<Mark>, BusError> {
         let last = self.port.last(&stream_of(bucket), &subject_of(bucket, filter), Asked::Leader).await;
         let last = last.map_err(BusError::unavailable(READING))?;

@@ -7,7 +7,7 @@ use std::{
 
 use crate::subjects::Consumer;
 
-/// What is lacking, in words. Cloning it is cheap.
+/// The missing consumers, each with its problem in words. Cloning it is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Lacking(Arc<Mutex<BTreeMap<Consumer, String>>>);
 

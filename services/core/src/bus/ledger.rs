@@ -29,7 +29,7 @@ use crate::{
 const REMEMBERED: usize = 1_024;
 /// Agents remembered.
 const AGENTS: usize = 50_000;
-/// Whom an entry names as the executor of an action that was canceled before it began.
+/// The executor an entry names for an action that was canceled before it began.
 pub const NOBODY: &str = "nobody";
 /// Times another writer may be faster before the entry is left to be tried again later.
 const RACES: u32 = 64;
@@ -41,7 +41,7 @@ pub struct Ledger {
     windows: KeyedLocks<Name, Option<Window>>,
 }
 
-/// What came of entering something.
+/// The outcome of an attempt to write an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entered {
     Written {
@@ -59,7 +59,7 @@ pub struct Entry {
     pub by: String,
 }
 
-/// What is known of one agent's subject: every entry with a sequence in (`from`, `last`].
+/// The known part of one agent's subject: every entry with a sequence in (`from`, `last`].
 #[derive(Debug, PartialEq)]
 struct Window {
     from: u64,
@@ -117,9 +117,10 @@ impl Ledger {
         Err(BusError::Unavailable { doing: "entering a ledger", source: "others were faster again and again".into() })
     }
 
-    /// Whether `event` is what stands at `sequence`: it was stored and its acknowledgement lost, and then somebody else
-    /// in this replica looked at the ledger, or wrote behind it, so that [`Bus::append`] does not find it last. The id
-    /// alone does not tell, since replicas at the same work derive the same one; when they said it does.
+    /// Returns true if `event` is the message at `sequence`: it was stored but its acknowledgement was lost, and then
+    /// another task of this replica read the ledger or wrote after it, so that [`Bus::append`] does not find it last.
+    /// The id alone does not identify it, since replicas at the same work derive the same one; the time in the envelope
+    /// does.
     async fn is_the_same(&self, event: &Outgoing, sequence: u64) -> Result<bool, BusError> {
         let record = self.bus.at(sequence).await?;
         let same = record.envelope.to_headers() == event.envelope.to_headers();
@@ -242,12 +243,12 @@ impl Window {
     }
 }
 
-/// What stands for an action in the ledger of results that came late.
+/// Returns the id that stands for an action in the ledger of late results.
 fn late(action: Uuid) -> Uuid {
     ids::derived(action, "late")
 }
 
-/// What an entry is about.
+/// The content of an entry.
 #[derive(Debug, Default, PartialEq)]
 struct Content<'b> {
     actions: Vec<Uuid>,
@@ -260,8 +261,8 @@ struct Content<'b> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Consent {
     id: Uuid,
-    /// Whether somebody begins an action on it: it must not have been used. That nobody will begin an action can be said whatever
-    /// became of its consent.
+    /// True if an action begins on this consent, which then must not have been used. An entry that no action will begin
+    /// can be written whatever became of its consent.
     begins: bool,
 }
 

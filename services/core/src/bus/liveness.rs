@@ -16,10 +16,10 @@ use uuid::Uuid;
 use super::{Bus, BusError, contact::Contact, port::NoAnswer};
 use crate::vocabulary::ANSWERS;
 
-/// How long a replica that is connected may take to answer.
+/// The time a connected replica may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often one is asked that does not answer: a question or an answer may get lost, and a machine may be busy. One that
-/// is silent to the last is frozen and counts as gone.
+/// Attempts to ask a replica that does not answer: a question or an answer may get lost, and a machine may be busy. A
+/// replica silent in all of them is frozen and counts as gone.
 const TRIES: usize = 3;
 
 /// The actions this replica works on.
@@ -36,12 +36,12 @@ pub struct Held {
     stop: CancellationToken,
 }
 
-/// What a replica is asked about an action.
+/// A question to a replica about an action.
 #[derive(Clone, Copy)]
 enum Question {
-    /// Whether it works on it.
+    /// Asks if the replica works on it.
     Held,
-    /// To stop working on it, in a log whose readers know no orders.
+    /// Asks the replica to stop working on it, in a log whose readers know no orders.
     Stop,
 }
 
@@ -75,7 +75,7 @@ impl Liveness {
         Held { liveness: self.clone(), action, stop }
     }
 
-    /// Whether the replica named `instance` works on `action`, or may do so without being able to answer yet.
+    /// Returns true if the replica named `instance` works on `action`, or may do so without being able to answer yet.
     pub async fn is_held(&self, bus: &Bus, instance: &str, action: Uuid) -> bool {
         if instance == bus.instance.as_str() {
             return self.answer(action, false);
@@ -155,7 +155,7 @@ fn subject(instance: &str, question: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Who asks under another name is told that nobody is there, and gives up what is still worked on.
+    /// A question under another name would find no responder, and the asker would give up actions still worked on.
     #[test]
     fn replicas_of_other_builds_are_asked_by_the_same_name() {
         let asked = [Question::Held, Question::Stop].map(|question| subject("tool-runner-1", question.token()));

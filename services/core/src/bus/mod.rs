@@ -205,7 +205,7 @@ impl Validate for NatsConfig {
     }
 }
 
-/// What the seeds of users' nkeys begin with, and their length.
+/// The prefix of the seeds of users' nkeys, and their length.
 const SEED: &str = "SU";
 const SEED_CHARS: usize = 58;
 
@@ -274,31 +274,31 @@ pub struct Bus {
     pub limits: BusConfig,
     port: Arc<dyn Port>,
     log: Arc<OnceLock<LogIdentity>>,
-    /// What this replica says of the partitions that it owns.
+    /// The partitions this replica owns and how far each has been read, for its status.
     pub standing: Standing,
-    /// Whether what is written reaches the log.
+    /// Tracks the writes that have not reached the log yet.
     pub writes: writes::Writes,
-    /// What this replica cannot take part in.
+    /// The consumers this replica cannot join, with the reason for each.
     pub(crate) lacking: Lacking,
-    /// What this replica counts and measures.
+    /// The metrics of this replica.
     pub metrics: Metrics,
-    /// Where content of users is sealed.
+    /// The data keys that seal users' content; `None` without a master key.
     data_keys: Option<Arc<DataKeys>>,
-    /// Where what is gone from the log is read.
+    /// The archive that holds the messages trimmed from the log; `None` if there is none.
     past: Option<Arc<dyn Past>>,
 }
 
-/// What tells a log from every other, kept in its stream's metadata.
+/// The identity of a log, kept in its stream's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogIdentity {
-    /// Made with the log: a log that was made again has another.
+    /// The id made with the log: a log that was made again has another.
     pub id: Uuid,
     pub partitions: Partitions,
     /// The epoch that it began in.
     pub epoch: u32,
 }
 
-/// Why the bus could not do what was asked.
+/// The errors of the bus.
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
     /// Somebody else wrote first. Reload and decide again.
@@ -314,7 +314,7 @@ pub enum BusError {
     /// Will never succeed as it is.
     #[error("body of {size} bytes is larger than an event may be (bus.max_body_bytes)")]
     TooLarge { size: usize },
-    /// What is there was made by a version that this one cannot work with.
+    /// The stored state was made by a version that this one cannot work with.
     #[error("{0}")]
     Refused(String),
 }
@@ -424,15 +424,15 @@ impl Bus {
         self.port.connection()
     }
 
-    /// What the server did not permit this replica so far.
+    /// Returns the permission violations the server has reported to this replica so far.
     pub fn violations(&self) -> violations::Counted {
         self.port.violations()
     }
 
-    /// Which log this is, as [`Bus::find_log`] found it.
+    /// Returns the identity of the log found by [`Bus::find_log`].
     ///
     /// # Errors
-    /// Before that.
+    /// Returns an error if [`Bus::find_log`] has not found the log yet.
     pub fn log(&self) -> Result<&LogIdentity, BusError> {
         let unknown =
             || BusError::Unavailable { doing: "looking at the log", source: "it was not looked for yet".into() };
@@ -448,7 +448,7 @@ impl Bus {
         }
     }
 
-    /// Why a message of the log is not where it belongs, if it is not.
+    /// Returns the reason a message of the log is in the wrong partition, or `None` if it is in the right one.
     pub fn misplaced(&self, message: &Raw) -> Option<Unreadable> {
         self.log.get().and_then(|log| message.misplaced(log.partitions))
     }

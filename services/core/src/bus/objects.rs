@@ -22,18 +22,18 @@ use tokio::{io::AsyncReadExt, sync::OnceCell, time::timeout};
 use super::{Bus, BusError, data_keys::Holder};
 use crate::{media, subjects::OBJECTS_BUCKET};
 
-/// Under which the media type is kept beside the bytes.
+/// The metadata name of the media type.
 const MEDIA_TYPE: &str = "content-type";
-/// Under which it is kept beside sealed bytes how many there are in the open, and with which data key they are sealed.
+/// The metadata names, for sealed bytes, of their size in the open and of the data key that seals them.
 const SIZE: &str = "kairo-size";
 const DATA_KEY: &str = "kairo-data-key";
-/// What the bytes of an object are sealed as.
+/// The place the bytes of an object are sealed for.
 const PLACE: &str = "object";
-/// What is read at once into memory, in bytes, before an object's size is believed.
+/// Bytes that may be read beyond an object's declared size: the read reaches the end but stays bounded.
 const READ_AHEAD: u64 = 1;
 /// Waits for an answer of the server that reading one object may take at most: its pieces come one after another.
 const READ_PATIENCE: u32 = 15;
-/// What keeping an object takes besides its bytes, in bytes, and as a part of them.
+/// Storage overhead of an object, in bytes and as a fraction (one in `OVERHEAD_PART`) of its bytes.
 const OVERHEAD: u64 = 4_096;
 const OVERHEAD_PART: u64 = 100;
 /// Times an object is looked up again that was replaced while it was read, by the same bytes.
@@ -48,7 +48,7 @@ pub struct Objects {
     store: Arc<OnceCell<ObjectStore>>,
 }
 
-/// Why bytes were not stored.
+/// The reasons bytes were not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum PutError {
     #[error("the object store holds as many bytes as it may (nats.objects_max_bytes)")]
@@ -63,8 +63,8 @@ impl Objects {
         Self { bus: bus.clone(), store: Arc::default() }
     }
 
-    /// Whether these bytes are there, which then are as young as if they had just been stored, if they are older than
-    /// this; otherwise see [`Objects::put`].
+    /// Returns the object if it is stored, and renews its age if it is older than `young`; `None` if it has to be
+    /// stored with [`Objects::put`].
     pub async fn again(&self, digest: &str, young: Duration) -> Result<Option<Part>, BusError> {
         match self.info(digest).await? {
             Some(part) => Ok(self.touch(digest, young).await?.then_some(part)),
@@ -100,7 +100,7 @@ impl Objects {
         Ok(part(&written))
     }
 
-    /// What is known of an object; none if there is none of this digest.
+    /// Returns the description of an object, or `None` if no object has this digest.
     pub async fn info(&self, digest: &str) -> Result<Option<Part>, BusError> {
         Ok(self.found(digest).await?.map(|info| part(&info)))
     }
@@ -159,7 +159,8 @@ impl Objects {
         }
     }
 
-    /// Whether so many bytes more may be kept. Asked first, since pieces of what is refused half-way would stay.
+    /// Returns true if there is room for `bytes` more. Checked before the upload, since the pieces of an object refused
+    /// half-way would stay.
     async fn has_room(&self, bytes: u64) -> Result<bool, BusError> {
         const LOOKING: &str = "looking for room";
         let info = self.stream().await?.get_info().await.map_err(|error| unavailable(LOOKING, error))?;

@@ -27,7 +27,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// From where the log ends: a replica that begins has nothing in hand.
+    /// Starts at the end of the log: a replica that starts has no work in progress.
     pub async fn from_now_on(bus: &Bus) -> Result<Self, BusError> {
         Ok(Self { bus: bus.clone(), after: bus.end().await? })
     }

@@ -1,4 +1,4 @@
-//! What the log had before it was trimmed, as an archive has it: for whoever makes something of all there was.
+//! Messages trimmed from the log, read from an archive, for projections of the whole history.
 
 use std::{fmt::Debug, ops::ControlFlow, sync::Arc};
 
@@ -10,8 +10,8 @@ use crate::record::Raw;
 
 /// Messages that are no longer in the log.
 pub trait Past: Debug + Send + Sync {
-    /// Those of one of these logs on these subjects, or on all where none is named, behind one sequence and before another, in order. Ends behind the
-    /// first error; what is not whole up to there is one.
+    /// Reads the messages of one of these logs on these subjects, or on all if none is named, with a sequence above
+    /// `after` and below `before`, in order. Ends after the first error; a gap in that range is an error.
     fn read(
         &self,
         logs: Vec<Uuid>,
@@ -20,14 +20,14 @@ pub trait Past: Debug + Send + Sync {
         before: u64,
     ) -> mpsc::Receiver<Result<Raw, Cause>>;
 
-    /// How many messages it has before a sequence.
+    /// Returns the number of archived messages before a sequence.
     ///
     /// # Errors
-    /// Where it does not go so far.
+    /// Returns an error if the archive does not reach that sequence.
     fn count(&self, logs: &[Uuid], before: u64) -> Result<u64, Cause>;
 }
 
-/// What is being read of it.
+/// A running read of archived messages.
 #[derive(Debug)]
 pub struct ReadingPast {
     messages: mpsc::Receiver<Result<Raw, Cause>>,
@@ -49,13 +49,13 @@ impl ReadingPast {
 }
 
 impl Bus {
-    /// The same, which knows where what is gone from the log is read.
+    /// Sets the archive from which messages trimmed from the log are read.
     #[must_use]
     pub fn with_past(self, past: Option<Arc<dyn Past>>) -> Self {
         Self { past, ..self }
     }
 
-    /// Whether it is known where what is gone from the log is read.
+    /// Returns true if an archive is configured for messages trimmed from the log.
     pub fn knows_past(&self) -> bool {
         self.past.is_some()
     }
@@ -102,10 +102,10 @@ impl Bus {
         Ok(ReadingPast { messages, first })
     }
 
-    /// How many messages stood before the log.
+    /// Returns the number of messages before the current start of the log.
     ///
     /// # Errors
-    /// [`BusError::Refused`] where they are gone.
+    /// [`BusError::Refused`] if they cannot be read from the archive.
     pub fn count_past(&self, Beginning { first, logs, .. }: &Beginning) -> Result<u64, BusError> {
         if *first <= 1 {
             return Ok(0);
@@ -118,7 +118,7 @@ impl Bus {
     }
 }
 
-/// What is told of a log that has lost its beginning.
+/// Returns the error text for a log that has lost its beginning.
 pub(super) fn is_gone(first: u64) -> String {
     format!(
         "the log begins at message {first}: what stood before is gone, and without it nothing can be made from the log: name its \

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Bus, BusConfig, BusError, consume::backoff};
 
-/// How much longer to try.
+/// The time and attempts left for a retried operation.
 pub struct Patience<'l> {
     limits: &'l BusConfig,
     deadline: Instant,
@@ -32,8 +32,8 @@ impl<'l> Patience<'l> {
 }
 
 impl Bus {
-    /// What comes of it, however long that takes: the server may be away, or have much to do, as while it counts what there is for readers
-    /// of a log of very many agents. `not_yet` is said each time that nothing came of it.
+    /// Retries until it succeeds, however long that takes: the server may be away, or busy, for example while it counts
+    /// messages for readers of a log of very many agents. Logs `not_yet` after each failed attempt.
     pub async fn in_time<T, E: Display, F: Future<Output = Result<T, E>>>(
         &self,
         not_yet: &str,

@@ -1,4 +1,4 @@
-//! What the bus and the services need of the world: streams, live messages, a clock, ids, tasks.
+//! The interface between the bus and the outside world: streams, live messages, a clock, ids, tasks.
 //!
 //! There are two worlds. [`super::jetstream`] is the real one. The other is in memory, made from a seed, and belongs to
 //! the simulation: it drives the very services that run in production, which hold because nothing in them asks the world
@@ -19,7 +19,7 @@ use crate::{record::Raw, subjects::Consumer};
 
 pub use async_nats::HeaderMap as Headers;
 
-/// What went wrong beneath the bus, for people to read.
+/// The error of a layer below the bus, for people to read.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// A world to run in.
@@ -30,7 +30,7 @@ pub trait Port: Streams + Wire + Machine + Debug {
     }
 }
 
-/// What is stored.
+/// The streams of stored messages.
 #[async_trait]
 pub trait Streams: Send + Sync {
     /// Stores a message in whichever stream takes its subject.
@@ -60,7 +60,7 @@ pub trait Streams: Send + Sync {
         self.delete(stream, sequence).await
     }
 
-    /// What a stream is and how far it goes, as its leader has it.
+    /// Returns the creation time, metadata and first and last sequence of a stream, as its leader has them.
     async fn state(&self, stream: &str) -> Result<StreamState, StoreError>;
 
     /// Reads what one of these filters names in order without acknowledging, from a place on and for as long as it is not dropped.
@@ -69,14 +69,15 @@ pub trait Streams: Send + Sync {
     /// Takes part in a durable consumer of the log.
     async fn pull(&self, consumer: Consumer) -> Result<Box<dyn Pull>, StoreError>;
 
-    /// Tells the server what came of a delivery, or that it is still being worked on. Nobody says whether it got there.
+    /// Reports the outcome of a delivery to the server, or that it is still in progress. The server does not confirm
+    /// the report.
     async fn settle(&self, receipt: &str, settlement: Settlement) -> Result<(), Cause>;
 
     /// Makes a bucket in memory again that a server which was restarted has forgotten. One that is there stays.
     async fn restore(&self, bucket: &str) -> Result<(), StoreError>;
 }
 
-/// What is said to whoever listens now, and the connection it is said on.
+/// Live messages, which are not stored, and the connection that carries them.
 #[async_trait]
 pub trait Wire: Send + Sync {
     /// Says something. Nothing is stored, nobody waits.
@@ -91,7 +92,7 @@ pub trait Wire: Send + Sync {
     /// The connection as it is now.
     fn connection(&self) -> Connection;
 
-    /// What the server did not permit so far.
+    /// Returns the permission violations the server has reported so far.
     fn violations(&self) -> Counted {
         Counted::default()
     }
@@ -118,12 +119,12 @@ pub trait Machine: Send + Sync {
 /// A tail of a stream: see [`Streams::tail`].
 #[async_trait]
 pub trait Tail: Send {
-    /// Returns how many messages are still to come of those that were there when the tail was made.
+    /// Returns the number of messages still to come of those that were stored when the tail was opened.
     fn pending(&self) -> u64;
 
-    /// Waits for a message, and takes with it what else has arrived. Returns no message where the log lost some that were
-    /// pending; [`Tail::pending`] is lower then. After an error, which a lost message is too, nothing more comes; another tail
-    /// has to be made, behind the last message that came. Nothing is lost if it is dropped.
+    /// Waits for a message, and takes with it what else has arrived. Returns an empty batch if the log lost messages that
+    /// were pending; [`Tail::pending`] is lower then. After an error, which a lost message is too, nothing more comes;
+    /// another tail has to be made, behind the last message that came. Nothing is lost if it is dropped.
     async fn next(&mut self) -> Result<Vec<Raw>, Cause>;
 }
 
@@ -143,11 +144,11 @@ pub struct Message {
     pub subject: String,
     pub headers: Headers,
     pub payload: Bytes,
-    /// What the last sequence of the subject must be, 0 for none.
+    /// The last sequence the subject must have for the write to succeed, 0 for no message.
     pub guard: Option<u64>,
     /// Within the stream's window a message with this id is stored once.
     pub id: Option<String>,
-    /// How long it is kept, in whole seconds.
+    /// The time until the message expires, in whole seconds.
     pub lifetime: Option<Duration>,
 }
 
@@ -169,15 +170,15 @@ impl Message {
     }
 }
 
-/// Where a message was stored.
+/// The acknowledgement of a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     pub sequence: u64,
-    /// It had been written before; the sequence is that of the first time.
+    /// True if the message had been stored before; the sequence is that of the first time.
     pub duplicate: bool,
 }
 
-/// Why a stream did not do what was asked.
+/// The errors of a stream operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The guard failed: the subject's last message is another one (error 10071).
@@ -204,7 +205,7 @@ pub enum StoreError {
     Unavailable(#[source] Cause),
 }
 
-/// Which server answers.
+/// The server that answers a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Whichever is next; it may lag behind the leader.
@@ -217,11 +218,11 @@ pub enum Asked {
 #[derive(Debug, Default)]
 pub struct Page {
     pub messages: Vec<Raw>,
-    /// Whether there is more behind the last message.
+    /// True if the stream has more messages after the last one of the page.
     pub more: bool,
 }
 
-/// What a stream is and how far it goes.
+/// The creation time, metadata and range of sequences of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamState {
     /// When it was made.
@@ -231,7 +232,7 @@ pub struct StreamState {
     pub last_sequence: u64,
 }
 
-/// Where a tail begins.
+/// The starting position of a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// At the first message with a sequence above this.
@@ -246,11 +247,11 @@ pub struct Delivered {
     pub raw: Raw,
     /// 1 the first time.
     pub attempt: u64,
-    /// What it is settled by.
+    /// The token that settles the delivery, see [`Streams::settle`].
     pub receipt: String,
 }
 
-/// What came of a delivery.
+/// The outcome of a delivery, as reported to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
     Done,
@@ -266,13 +267,13 @@ pub enum Settlement {
 #[derive(Clone, Debug)]
 pub struct Heard {
     pub subject: String,
-    /// Where an answer is expected.
+    /// The subject to reply to, if the sender expects an answer.
     pub reply: Option<String>,
     pub headers: Headers,
     pub payload: Bytes,
 }
 
-/// Why a request was not answered.
+/// The reasons a request got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
     #[error("nobody is there to answer")]

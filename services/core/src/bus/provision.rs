@@ -21,18 +21,18 @@ use crate::{
     vocabulary::FIRST,
 };
 
-/// Which log it is, and how many partitions it has, in the metadata of its stream.
+/// The id and the number of partitions of the log, in the metadata of its stream.
 pub const LOG_ID: &str = "kairo-log";
 const PARTITIONS: &str = "kairo-partitions";
-/// The epoch that it began in; where it is missing, the first.
+/// The epoch the log began in; the first if it is missing.
 const EPOCH: &str = "kairo-epoch";
-/// Up to where everything was carried forward that must stand when the log is trimmed ([`kairo_events::carried`]).
+/// The sequence up to which every message that must survive a trim was carried forward ([`kairo_events::carried`]).
 pub const TRIMMED: &str = "kairo-trimmed";
-/// As long as the log has a limit that trims it: what it is to have again.
+/// The original limits of the log, present as long as it has a limit that trims it.
 pub const TRIMMING: &str = "kairo-trimming";
-/// The log that is restored, on all streams as long as not all of them are filled.
+/// The id of the log being restored, on all streams until all of them are filled.
 pub const RESTORING: &str = "kairo-restoring";
-/// Which log it was before it was restored, and up to where: `<id>@<sequence>`.
+/// The id this log had before it was restored, and the sequence up to which: `<id>@<sequence>`.
 pub const LOG_BEFORE: &str = "kairo-log-before";
 
 /// A stream, or a durable consumer.
@@ -42,17 +42,17 @@ pub enum Part {
     Consumer(Consumer),
 }
 
-/// What was done to a part.
+/// The change made to a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     Made,
-    /// It takes, or is delivered, what it was not.
+    /// It now takes, or is delivered, further subjects.
     Widened,
-    /// What differed was changed, as it was asked for.
+    /// The differences were corrected, as requested.
     Mended,
 }
 
-/// How a part differs from what is wanted.
+/// A difference between a part and its wanted configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     pub part: Part,
@@ -125,10 +125,10 @@ impl Bus {
     }
 }
 
-/// What the metadata of the stream says of the log.
+/// Reads the identity of the log from the metadata of its stream.
 ///
 /// # Errors
-/// [`BusError::Refused`] where it is none of this version's, or only a part of one.
+/// [`BusError::Refused`] if the log is not of this version, or only partly restored.
 pub(super) fn identity<'m>(said: impl Fn(&str) -> Option<&'m String>) -> Result<LogIdentity, BusError> {
     if let Some(log) = said(RESTORING) {
         return Err(BusError::Refused(format!(

@@ -20,7 +20,7 @@ pub const PAGE: usize = 256;
 
 const READING: &str = "reading the log";
 
-/// Where the log begins.
+/// The start of the log, and the logs an archive may hold it under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beginning {
     /// Its first message; 1 while nothing is in it.
@@ -32,13 +32,14 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// Whether nothing was ever removed from it.
+    /// Returns true if no message was ever removed from the log.
     pub fn is_whole(&self) -> bool {
         self.first == 1 && self.trimmed == 0
     }
 
-    /// Where the log begins on every server, and will: one that was away or behind while the log was trimmed may have lost more than
-    /// the leader, and a limit that nobody has put back takes the oldest message with each new one. All before is in the archive.
+    /// Returns a sequence from which every server has the whole log, now and later: a server that was away or behind
+    /// while the log was trimmed may have lost more than the leader, and a trimming limit still in force drops the
+    /// oldest message with each new one. All earlier messages are in the archive.
     pub fn everywhere(&self) -> u64 {
         self.first.max(self.trimmed.saturating_add(1))
     }
@@ -115,7 +116,7 @@ impl Bus {
         Ok(())
     }
 
-    /// What a subject says last: one that was carried forward is as it stood.
+    /// Returns the last message of a subject. A message that was carried forward is returned in its original form.
     pub async fn last(&self, subject: &str) -> Result<Option<Raw>, BusError> {
         let last = self.port.last(EVENTS_STREAM, &self.stored(subject), Asked::Any).await;
         let last = self.opened_if_any(last.map_err(BusError::unavailable(READING))?).await?;
@@ -141,31 +142,31 @@ impl Bus {
         Ok(last.map_err(BusError::unavailable(READING))?.map_or(0, |last| last.sequence))
     }
 
-    /// Whether there is a message of a filter with a sequence above `after`, as the leader has it. The nearer that is to the end
-    /// of the log the less it costs.
+    /// Returns true if the leader has a message of a filter with a sequence above `after`. The closer `after` is to the
+    /// end of the log, the cheaper the call.
     pub async fn is_any_behind(&self, filter: &str, after: u64) -> Result<bool, BusError> {
         let next = self.port.next_at_leader(EVENTS_STREAM, &self.stored(filter), after).await;
         Ok(next.map_err(BusError::unavailable(READING))?.is_some())
     }
 
-    /// Where the log ends.
+    /// Returns the last sequence of the log.
     pub async fn end(&self) -> Result<u64, BusError> {
         let state = self.port.state(EVENTS_STREAM).await;
         Ok(state.map_err(BusError::unavailable(READING))?.last_sequence)
     }
 
-    /// Whether all stands that must: the log has its beginning, or it was trimmed, and what stood last on a subject that somebody goes
-    /// by was carried forward before. Then nothing there is nothing that ever was.
+    /// Checks that the log is complete: it has its beginning, or it was trimmed after the last message of every subject
+    /// that is still read was carried forward. A subject without messages then never had any.
     ///
     /// # Errors
-    /// [`BusError::Refused`] where messages are gone that nothing stands for.
+    /// [`BusError::Refused`] if messages are gone that were not carried forward.
     pub async fn stands(&self) -> Result<(), BusError> {
         let beginning = self.beginning().await?;
         let stands = beginning.first <= beginning.trimmed.saturating_add(1);
         if stands { Ok(()) } else { Err(BusError::Refused(past::is_gone(beginning.first))) }
     }
 
-    /// Where the log begins.
+    /// Returns the start of the log.
     pub async fn beginning(&self) -> Result<Beginning, BusError> {
         let state = self.port.state(EVENTS_STREAM).await.map_err(BusError::unavailable(READING))?;
         let trimmed = state.metadata.get(TRIMMED).and_then(|trimmed| trimmed.parse().ok()).unwrap_or(0);

@@ -1,9 +1,9 @@
-//! Dealing again with messages that were set aside, at an administrator's word.
+//! Retries of dead letters, ordered by an administrator.
 //!
-//! The word is an order beside the dead letters ([`DEAD_LETTER_RETRY`]), which the service that wrote the letter is delivered.
-//! It reads the message where it stands, and hands it to whoever deals with that consumer's messages, as one that is delivered once
-//! more: what a delivery has done already is not done twice. What came of it stands beside the letter
-//! ([`DEAD_LETTER_RETRIED`]); one that was dealt with is not dealt with again, whoever orders it.
+//! An order is stored beside the dead letters ([`DEAD_LETTER_RETRY`]) and delivered to the service that wrote the
+//! letter. The service reads the original message and hands it to the handler of that consumer as a redelivery, so that
+//! work already done is not done twice. The outcome is stored beside the letter ([`DEAD_LETTER_RETRIED`]); a letter
+//! that was handled is not handled again, whoever orders it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,12 +29,12 @@ use crate::{
 };
 
 const READING: &str = "reading the dead letters";
-/// It was delivered before, or there would be no letter.
+/// The attempt number of a retry: the message was delivered before, or there would be no letter.
 const AGAIN: u64 = 2;
 
 type Dealing = Box<dyn Fn(RawDelivery) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// Who deals with the messages of a service's consumers.
+/// The handlers of a service's consumers, by name of the consumer.
 pub struct Retries {
     bus: Bus,
     dealing: BTreeMap<&'static str, Dealing>,
@@ -45,7 +45,7 @@ impl Retries {
         Self { bus: bus.clone(), dealing: BTreeMap::new() }
     }
 
-    /// Who deals with the messages of this consumer.
+    /// Sets the handler that retries the messages of this consumer.
     #[must_use]
     pub fn by<H: Handler>(self, consumer: Consumer, handler: Arc<H>) -> Self {
         self.working(consumer, Records(handler))
@@ -67,7 +67,7 @@ impl Retries {
         self
     }
 
-    /// What comes of dealing with the message again: whether it is to be tried later, or why it failed.
+    /// Retries the message, and returns whether it is handled or to be tried later, or why it failed.
     async fn again(&self, order: &DeadLetterRetry) -> Result<Result<Settled, String>, BusError> {
         let Some(dealing) = self.dealing.get(order.consumer.as_str()) else {
             return Ok(Err(format!("this build has no consumer {}", order.consumer)));
@@ -146,7 +146,7 @@ impl Bus {
         Ok(event.envelope.id)
     }
 
-    /// What is told of a dead letter, and of this order to deal with it again.
+    /// Returns the recorded outcome of this order, or of an earlier one that handled the letter.
     async fn told_of(&self, letter: u64, order: Uuid) -> Result<Told, BusError> {
         let Ok(owner) = Name::parse(self.service.name()) else { return Ok(Told::Nothing) };
         let (filter, mut after, mut told) = (DEAD_LETTER_RETRIED.of(&owner), letter, Told::Nothing);
@@ -169,11 +169,11 @@ impl Bus {
     }
 }
 
-/// What is told of a letter.
+/// The recorded outcome of retries of a letter.
 enum Told {
     Nothing,
-    /// What came of this very order.
+    /// The outcome of this very order.
     This,
-    /// That it was dealt with, by the order of this id.
+    /// It was handled, by the order with this id.
     HandledBy(Uuid),
 }

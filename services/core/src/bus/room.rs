@@ -1,13 +1,13 @@
-//! How much room the log has left. Pure.
+//! The room left in the log. Pure.
 
 use std::fmt;
 
-/// From this share of what the log may take on it is time to look for room, in percent.
+/// The fill level from which the log needs more room soon, in percent of its limit.
 pub const FILLING: u64 = 70;
-/// From this share on it is urgent.
+/// The fill level from which it is urgent, in percent of its limit.
 pub const ALMOST_FULL: u64 = 85;
 
-/// How full the log is, in percent where that is to be said.
+/// The fill level of the log, in percent if operators should know it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Room {
     /// There is enough, or nobody knows how much it may take.
@@ -18,7 +18,7 @@ pub enum Room {
 }
 
 impl Room {
-    /// Of a log that takes so many bytes, and may take so many.
+    /// Returns the room of a log that holds `bytes` of at most `limit` bytes.
     pub fn of(bytes: u64, limit: Option<u64>) -> Self {
         let percent = limit.filter(|limit| *limit > 0).map(|limit| {
             let percent = u128::from(bytes) * 100 / u128::from(limit);
@@ -31,13 +31,13 @@ impl Room {
         }
     }
 
-    /// Whether another mark is passed than in this.
+    /// Returns true if the level is at another mark than `before`.
     pub fn is_another_mark(self, before: Self) -> bool {
         std::mem::discriminant(&self) != std::mem::discriminant(&before)
     }
 }
 
-/// What is wrong, for operators; nothing where there is enough.
+/// The warning for operators; empty if there is enough room.
 impl fmt::Display for Room {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -47,10 +47,11 @@ impl Bus {
         Ok((headers, sealed.into()))
     }
 
-    /// A message as it is to be read, with what is sealed in it opened as far as there are keys.
+    /// Returns the message with its sealed content opened as far as there are keys. An unreadable message is returned
+    /// unchanged.
     ///
     /// # Errors
-    /// Where the keys cannot be read now, or the master key is another one. What cannot be read at all stays as it is.
+    /// Returns an error if the keys cannot be read now, or the master key is another one.
     pub async fn opened(&self, raw: Raw) -> Result<Raw, BusError> {
         if !raw.is_sealed() {
             return Ok(raw);
@@ -90,10 +91,10 @@ impl Bus {
     }
 }
 
-/// A message with what is sealed in it opened as far as there are keys. What cannot be read at all stays as it is.
+/// Opens the sealed content of a message as far as there are keys. An unreadable message is returned unchanged.
 ///
 /// # Errors
-/// Where something cannot be opened with the key that is there.
+/// Returns an error if the existing key does not open some content.
 pub fn opened_with(raw: Raw, key: impl Fn(&str, u32) -> Known) -> Result<Raw, NotOpened> {
     let (Some((id, _)), Some(type_name)) = (raw.ids(), raw.header(envelope::TYPE)) else { return Ok(raw) };
     let opened = match personal::open(type_name, &raw.payload, id, key) {

@@ -28,26 +28,26 @@ use crate::{
 pub struct Timer {
     pub agent: Name,
     pub task: Uuid,
-    /// Which time of the task's, counted from 1.
+    /// The occurrence of the task, counted from 1.
     pub occurrence: u64,
     pub at: Timestamp,
-    /// Where it was decided.
+    /// The place in the log of the decision that sets the timer.
     pub decided: Place,
 }
 
 /// The server counts nanoseconds in 64 bits and takes a later time for one that has passed: 2262-01-01T00:00:00Z.
 const LATEST: Timestamp = Timestamp::constant(9_214_646_400, 0);
-/// How long a message that says what is due stays in `KAIRO_TIMERS` after the log has sourced it, which takes
-/// milliseconds unless the log has no leader. The log copies the header that says so but does not heed it, as its stream
-/// does not allow messages to expire.
+/// The time a due message stays in `KAIRO_TIMERS` after the log has sourced it, which takes milliseconds unless the log
+/// has no leader. The log copies the header with this time but does not heed it, as its stream does not allow messages
+/// to expire.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Times a timer that somebody else is setting, too, is tried before the decision is dealt with again.
 const TRIES: usize = 8;
-/// When the server is to publish what is due, where, and how long that is kept.
+/// The headers that tell the server when to publish the due message, to which subject, and how long to keep it.
 const SCHEDULE: &str = "Nats-Schedule";
 const SCHEDULE_TARGET: &str = "Nats-Schedule-Target";
 const SCHEDULE_TTL: &str = "Nats-Schedule-TTL";
-/// Where a timer was decided on, `<sequence>.<position>`.
+/// The header with the place of the decision that set a timer, `<sequence>.<position>`.
 const DECIDED: &str = "Kairo-Decided";
 
 impl Bus {
@@ -113,8 +113,8 @@ impl Bus {
     }
 }
 
-/// What the log is to say when the time has come. It begins a chain of its own, and says the same however often the timer
-/// is set.
+/// Builds the event the log receives when the timer fires. It begins a chain of its own, and is the same however often
+/// the timer is set.
 fn due(timer: &Timer, now: Timestamp) -> Outgoing {
     let id = ids::derived(timer.task, &format!("due/{}", timer.occurrence));
     let envelope =

@@ -10,13 +10,13 @@ use futures::future::try_join_all;
 use super::{Bus, BusError};
 use crate::record::Raw;
 
-/// One of the subjects.
+/// The read state of one of the subjects.
 struct Lane<'s> {
     subject: &'s str,
     /// A server that has this message has everything before it.
     proof: u64,
     read: u64,
-    /// Whether all of it is in `page` or was taken.
+    /// True if all its messages are in `page` or were taken.
     ended: bool,
     page: VecDeque<Raw>,
 }

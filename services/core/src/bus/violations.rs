@@ -1,4 +1,5 @@
-//! What NATS did not permit this replica, counted: it asks only for what it may, so each is a mistake, or a break-in.
+//! Permission violations reported by NATS, counted: a replica asks only for what it may, so each is a mistake, or a
+//! break-in.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct Violations(Arc<Mutex<Counted>>);
 
-/// How many there were, and what the server said of the last.
+/// The number of violations, and the server's message for the last one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     pub count: u64,

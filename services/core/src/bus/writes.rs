@@ -1,5 +1,4 @@
-//! Whether what is written reaches the log. While it does not, nothing that costs anything is begun: what it comes to could
-//! not be kept.
+//! The state of writes to the log. While some do not reach it, nothing costly is begun: its result could not be stored.
 
 use super::BusError;
 use crate::watch;
@@ -13,7 +12,7 @@ pub struct Writes {
 #[derive(Clone, Debug, Default)]
 struct Stalls {
     count: usize,
-    /// Why the last of them was not written.
+    /// The error of the write that stalled last.
     reason: String,
 }
 
@@ -32,7 +31,7 @@ impl Writes {
         before.unwrap_or_else(|| Stalled(self.clone()))
     }
 
-    /// Why nothing is begun at the moment.
+    /// Returns the reason nothing is begun at the moment, or `None` if writes go through.
     pub fn why_stalled(&self) -> Option<String> {
         let stalls = self.stalled.borrow();
         (stalls.count > 0).then(|| stalls.reason.clone())

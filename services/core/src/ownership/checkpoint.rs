@@ -1,4 +1,4 @@
-//! How far a partition was dealt with: where its next owner goes on.
+//! Checkpoints: the position in a partition from which its next owner resumes.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -22,13 +22,13 @@ pub struct Checkpoint {
     pub busy: Vec<Name>,
 }
 
-/// What a service keeps of what it read, for itself: replicas of other builds keep it otherwise, and must neither overwrite
-/// nor rely on it.
+/// The format of the state a service keeps for itself: replicas of other builds keep it in another form, and must
+/// neither overwrite nor rely on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Of what is kept.
+    /// Version of the kept state.
     pub version: u32,
-    /// What was understood of what was read: [`crate::vocabulary::READER`] of the build.
+    /// The reader version that read the log: [`crate::vocabulary::READER`] of the build.
     pub reader: u32,
 }
 
@@ -44,14 +44,14 @@ impl Format {
     }
 }
 
-/// Where a partition's checkpoint is written.
+/// The key in the bucket that holds a partition's checkpoint, and its last known revision.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     bus: Bus,
     key: String,
     log: Uuid,
     revision: u64,
-    /// What was written last, or found.
+    /// The checkpoint written last, or found.
     pub last: Checkpoint,
 }
 
@@ -123,7 +123,7 @@ impl Checkpoints {
         }
     }
 
-    /// Whether writing this would change nothing.
+    /// Returns true if writing this would not advance the checkpoint.
     pub fn says(&self, through: u64, busy: &[Name]) -> bool {
         through < self.last.through || through == self.last.through && self.last.busy == busy
     }

@@ -1,4 +1,4 @@
-//! Whether a replica may still believe that it owns what it took.
+//! The lease that tells a replica if it may still act as the owner of the partitions it took.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use crate::watch;
 
-/// Of the expiry after which others may take what this replica owns, so much may have passed since its last beat when
-/// something costly is begun, in tenths.
+/// The lifetime of the lease, in tenths of the expiry after which others may take this replica's partitions: nothing
+/// costly begins later than that after the last beat.
 const TENTHS: u32 = 7;
 
 /// Renewed at every beat that reached the server and showed that nothing was taken.
@@ -18,7 +18,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// One that was never renewed.
+    /// Creates a lease that was never renewed.
     pub fn new(expiry: Duration) -> Self {
         Self { renewed: watch::Sender::new(None), lifetime: expiry * TENTHS / 10 }
     }

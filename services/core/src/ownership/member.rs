@@ -21,7 +21,7 @@ use crate::{
     vocabulary::{FIRST, READER},
 };
 
-/// What a service does with a partition that it owns.
+/// The work of a service on a partition it owns.
 pub trait Work: Send + Sync + 'static {
     /// Works until it is told to release the partition and has finished, or has lost it. Cancelled where it is, at the
     /// latest, when the time for handing over is up.
@@ -56,7 +56,7 @@ impl Tenure {
     }
 }
 
-/// What the buckets hold, as JSON.
+/// The value of a member in the bucket, as JSON.
 #[derive(Serialize, Deserialize)]
 struct MemberValue {
     beat: u64,

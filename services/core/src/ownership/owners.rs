@@ -1,5 +1,5 @@
-//! Who owns which partition, as the bucket says. They are many and change seldom, so they are read again only when one was
-//! written since.
+//! The partition owners, read from the bucket. They are many and change seldom, so they are read again only after one
+//! of them was written.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     subjects::OWNERS_BUCKET,
 };
 
-/// What the bucket holds, as JSON.
+/// The value of an owner in the bucket, as JSON.
 #[derive(Serialize, Deserialize)]
 pub struct OwnerValue {
     pub owner: Option<String>,
@@ -24,7 +24,7 @@ pub struct OwnerValue {
 /// The owners of a group's partitions.
 #[derive(Debug, Default)]
 pub struct Owners {
-    /// What was written last when they were read; none if that is not known.
+    /// The newest entry at the time they were read; `None` if unknown.
     newest: Option<Mark>,
     by_partition: BTreeMap<u32, Owner>,
 }

@@ -1,12 +1,12 @@
-//! Who is there, who owns which partition, and what a replica does about it at each beat. Pure: a beat is told what the
-//! buckets said and what time it is by this replica's own clock, as what has passed since some beginning of its own.
+//! The live members of the group, the partition owners, and the actions of a replica at each beat. Pure: each beat
+//! receives the contents of the buckets and the time since an arbitrary start on this replica's own clock.
 //!
 //! The rules are those of a lease without a coordinator. A replica watches for one expiry before it announces itself,
-//! so that it knows who is alive; a member whose value did not change for one expiry, by the observer's clock, has
-//! lapsed. What a lapsed member owned may be taken, by compare-and-set on the partition's key; what a live one owns is
-//! only ever given. What takes a newer reader than a member is (a partition in which it met something unknown) it
-//! gives to one that is there and understands it, and owns only as long as there is none. Ownership saves work. That
-//! nothing is decided twice rests on the guard of the decision subject alone.
+//! so that it knows who is alive. A member whose value did not change for one expiry, by the observer's clock, has
+//! lapsed. The partitions of a lapsed member may be taken, by compare-and-set on the partition's key; those of a live
+//! member change owner only when it releases them. A partition in which a member met something unknown needs a newer
+//! reader than it has: the member hands it over to a live member that understands it, and keeps it only as long as
+//! there is none. Ownership saves work. The guard on the decision subject alone ensures that nothing is decided twice.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -20,7 +20,7 @@ const ALONE_BEATS: u32 = 3;
 /// that of a bucket that was made again.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// What the bucket says of a partition.
+/// The entry of a partition in the bucket of owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub revision: u64,
@@ -30,16 +30,17 @@ pub struct Owner {
     pub reader: u32,
 }
 
-/// What the bucket says of a member.
+/// The entry of a member in the bucket of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
     pub number: u64,
     pub reader: u32,
-    /// It gives away what it has, and counts no longer. Until it has given it, it is its own as long as it is alive.
+    /// True once it hands over its partitions and no longer counts as a member. It owns each until it has handed it
+    /// over, as long as it is alive.
     pub leaving: bool,
 }
 
-/// What a replica does after a beat.
+/// An action of a replica after a beat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnershipChange {
     /// Somebody else owns it: stop at once.
@@ -64,7 +65,7 @@ struct Held {
     reader: u32,
 }
 
-/// What one replica knows of its group.
+/// The view one replica has of its group.
 #[derive(Debug)]
 pub struct Roster {
     me: String,
@@ -77,7 +78,7 @@ pub struct Roster {
     beats: u64,
     /// The last value of every member seen, and when it was first seen.
     members: BTreeMap<String, (Beat, Duration)>,
-    /// For how many beats a partition had no key.
+    /// The number of beats in which a partition had no key.
     absent: BTreeMap<u32, u32>,
     held: BTreeMap<u32, Held>,
 }
@@ -99,7 +100,7 @@ impl Roster {
         }
     }
 
-    /// From here on it gives away what it has, and takes nothing.
+    /// Starts leaving: the replica hands over its partitions and takes no more.
     pub fn close(&mut self) {
         self.closing = true;
     }
@@ -112,12 +113,12 @@ impl Roster {
         self.joined.then_some(Beat { number: self.beats, reader: self.reader, leaving: self.closing })
     }
 
-    /// Whether it owns nothing any more and may leave.
+    /// Returns true if the replica is closing and owns no partition any more.
     pub fn may_leave(&self) -> bool {
         self.closing && self.held.is_empty()
     }
 
-    /// It was taken, or its key was written again.
+    /// Records that a partition was taken, or its key was written again.
     pub fn took(&mut self, partition: u32, revision: u64, now: Duration) {
         let new = Held { revision, since: now, releasing: false, reader: FIRST };
         let held = self.held.entry(partition).or_insert(new);
@@ -133,12 +134,14 @@ impl Roster {
         }
     }
 
-    /// It was handed over or lost; the revision it was held with, and the version of reader that it takes.
+    /// Records that a partition was handed over or lost, and returns the revision it was held with and the reader
+    /// version it needs.
     pub fn gave(&mut self, partition: u32) -> Option<(u64, u32)> {
         self.held.remove(&partition).map(|held| (held.revision, held.reader))
     }
 
-    /// What to do, seeing this. [`OwnershipChange::Drop`] comes first: only then may the lease be renewed.
+    /// Returns the actions that follow from the members and owners seen. [`OwnershipChange::Drop`] comes first: only
+    /// then may the lease be renewed.
     pub fn observe(
         &mut self,
         now: Duration,
@@ -178,7 +181,7 @@ impl Roster {
         }
     }
 
-    /// Whether a member's value has changed within one expiry.
+    /// Returns true if a member's value has changed within one expiry.
     fn is_fresh(&self, name: &str, now: Duration) -> bool {
         self.members.get(name).is_some_and(|(_, seen)| now.saturating_sub(*seen) < self.expiry)
     }
@@ -194,14 +197,14 @@ impl Roster {
         Alive(alive)
     }
 
-    /// How many partitions that take this version of reader a member owns at most, all its others included. Those that
-    /// not everybody understands are shared by fewer.
+    /// Returns this replica's fair share for partitions that need this version of reader, counting all its other
+    /// partitions. Partitions that not every member understands are shared among fewer.
     fn share(&self, alive: &Alive, reader: u32) -> usize {
         let is_one = !self.closing && self.joined;
         if is_one { share(self.partitions, alive.sharing(reader)) } else { 0 }
     }
 
-    /// What became of what it holds.
+    /// Compares the held partitions with the bucket, and returns those to drop or to write again.
     fn look_after(&mut self, now: Duration, owners: &BTreeMap<u32, Owner>) -> Vec<OwnershipChange> {
         let mut changes = Vec::new();
         for (&partition, held) in &mut self.held {
@@ -225,7 +228,7 @@ impl Roster {
         changes
     }
 
-    /// What it does not understand, and somebody does who is there.
+    /// Releases the partitions that need a newer reader than this replica has, if a live member has it.
     fn beyond(&mut self, alive: &Alive) -> Vec<OwnershipChange> {
         let reader = self.reader;
         let beyond = |held: &Held| !held.releasing && held.reader > reader && alive.able(held.reader) > 0;
@@ -237,7 +240,8 @@ impl Roster {
         beyond.map(release).collect()
     }
 
-    /// What is more than its share: first what most understand, from the highest number down.
+    /// Releases the partitions beyond the fair share: first those most members understand, from the highest number
+    /// down.
     fn surplus(&mut self, alive: &Alive) -> Vec<OwnershipChange> {
         let mut kept: Vec<(u32, u32)> =
             self.held.iter().filter(|(_, held)| !held.releasing).map(|(at, held)| (held.reader, *at)).collect();
@@ -256,8 +260,8 @@ impl Roster {
         changes
     }
 
-    /// What was released without the server hearing of it, and is not taken again: as long as this replica is alive,
-    /// nobody else would take it.
+    /// Disowns partitions whose key still names this replica although it has released them, and which it does not take
+    /// again: as long as this replica is alive, no other member would take them.
     fn forgotten(&self, owners: &BTreeMap<u32, Owner>, changes: &[OwnershipChange]) -> Vec<OwnershipChange> {
         let taken = |wanted: u32| {
             changes
@@ -270,8 +274,8 @@ impl Roster {
             .collect()
     }
 
-    /// What it may take of what nobody alive owns: first what few understand, then beginning at a place of its own, so
-    /// that not all try the same first.
+    /// Takes partitions without a live owner, up to the fair share: first those few members understand, then from an
+    /// offset that differs by member, so that not all try the same first.
     fn wanted(&self, owners: &BTreeMap<u32, Owner>, alive: &Alive, now: Duration) -> Vec<OwnershipChange> {
         let first = crate::partition::hash(&self.me) % self.partitions.max(1);
         let order = (first..self.partitions).chain(0..first).filter(|partition| !self.held.contains_key(partition));
@@ -314,12 +318,12 @@ impl Roster {
 struct Alive(BTreeMap<String, u32>);
 
 impl Alive {
-    /// How many understand what takes this version of reader.
+    /// Returns the number of live members that have at least this version of reader.
     fn able(&self, reader: u32) -> usize {
         self.0.values().filter(|theirs| **theirs >= reader).count()
     }
 
-    /// How many share what takes it: all, where nobody understands it.
+    /// Returns the number of members that share such partitions: all of them if none has the reader.
     fn sharing(&self, reader: u32) -> usize {
         match self.able(reader) {
             0 => self.0.len(),
@@ -328,7 +332,7 @@ impl Alive {
     }
 }
 
-/// How many partitions each of so many members owns at most.
+/// Returns the most partitions each of `members` members may own.
 fn share(partitions: u32, members: usize) -> usize {
     usize::try_from(partitions).unwrap_or(usize::MAX).div_ceil(members.max(1))
 }

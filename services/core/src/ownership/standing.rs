@@ -1,4 +1,4 @@
-//! What a replica says of the partitions that it owns, for whoever asks how things stand.
+//! The progress of a replica in the partitions it owns, for status and metrics.
 
 use std::{
     collections::BTreeMap,
@@ -15,12 +15,12 @@ use crate::metrics::{
     table::{INPUTS_WAITING, PARTITIONS, PARTITIONS_HANDED_OVER, PARTITIONS_OWNED, PARTITIONS_TAKEN},
 };
 
-/// How far a partition is.
+/// The progress in a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartitionStanding {
     /// Sequence of the last of its messages that was read.
     pub read: u64,
-    /// What was read and is not dealt with yet.
+    /// Messages read but not handled yet.
     pub waiting: u64,
 }
 

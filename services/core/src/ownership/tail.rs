@@ -1,6 +1,6 @@
-//! Reading one partition of the log in order, as it grows.
+//! Reads one partition of the log in order, as it grows.
 //!
-//! What was read is known here, and whatever breaks is begun again behind it.
+//! It keeps the position of the last message read, and resumes from there after every error.
 
 use tokio::sync::mpsc;
 
@@ -13,7 +13,7 @@ use crate::{
     record::Raw,
 };
 
-/// What a tail brings.
+/// An item of a tail.
 #[derive(Debug)]
 pub enum Tailed {
     /// Reading began, or began again, or the log lost messages that were pending: so many are still to come.

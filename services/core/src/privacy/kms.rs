@@ -59,7 +59,7 @@ impl Default for KmsConfig {
     }
 }
 
-/// Why a master key could not be wrapped or unwrapped.
+/// The errors of wrapping or unwrapping a master key.
 #[derive(Debug, thiserror::Error)]
 pub enum KmsError {
     /// It may succeed later.
@@ -85,7 +85,7 @@ pub trait KeyManagement: Send + Sync {
 
 impl KmsConfig {
     /// # Errors
-    /// Where the configuration names none, or what it names cannot be read.
+    /// Returns an error if the configuration names no service, or a file it names cannot be read.
     pub fn open(&self) -> Result<Box<dyn KeyManagement>, KmsError> {
         match self.kind.as_str() {
             "vault" => Ok(Box::new(Vault::new(self)?)),
@@ -106,7 +106,7 @@ impl KmsConfig {
         client.build().map_err(|error| KmsError::Config(error.to_string()))
     }
 
-    /// Where it answers: `otherwise` unless `url` says it.
+    /// Returns the address of the service: `url`, or `otherwise` if `url` is empty.
     pub(super) fn address(&self, otherwise: &str) -> Result<Url, KmsError> {
         let given = if self.url.is_empty() { otherwise } else { &self.url };
         let url = given.parse::<Url>().ok().filter(|url| ["http", "https"].contains(&url.scheme()));
@@ -115,7 +115,7 @@ impl KmsConfig {
         })
     }
 
-    /// What is missing or wrong, where a key is wrapped or anything of it is configured.
+    /// Returns the missing or wrong settings, if a key is wrapped or any setting is present.
     pub(super) fn mistakes(&self, is_needed: bool) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         let mut needs = |field: &'static str, is_given: bool, help: &'static str| {

@@ -36,7 +36,7 @@ impl Vault {
         })
     }
 
-    /// What it answers as `data`.
+    /// Sends a request to the transit engine, and returns the `data` of the answer.
     async fn transit(&self, operation: &str, body: &Value) -> Result<Value, KmsError> {
         let mut url = self.url.clone();
         if let Ok(mut path) = url.path_segments_mut() {

@@ -44,17 +44,17 @@ impl Validate for HealthConfig {
     }
 }
 
-/// Whether the service takes work right now.
+/// The readiness of the service for work, and its notes for operators.
 #[derive(Clone, Default)]
 pub struct Readiness {
-    /// Whether nobody waits for its line.
+    /// True for a service that runs within another program: it prints no line once it is ready.
     is_silent: bool,
     ready: Arc<watch::Sender<bool>>,
-    /// What it needs to start and has not yet.
+    /// The dependency the service still waits for before it starts.
     waits: Arc<watch::Sender<Option<String>>>,
     url: Arc<OnceLock<String>>,
     bus: Arc<OnceLock<Bus>>,
-    /// By what they are about.
+    /// Notes for operators, by topic.
     notes: Arc<Mutex<BTreeMap<&'static str, Vec<String>>>>,
     /// The MCP servers and tool workers that it calls.
     pub tool_servers: Teller<ToolServerRow>,
@@ -74,7 +74,7 @@ impl Readiness {
         self.why_not().is_none()
     }
 
-    /// Why it takes no work.
+    /// Returns the reason the service takes no work, or `None` if it is ready.
     pub fn why_not(&self) -> Option<String> {
         if !*self.ready.borrow() {
             let waits = self.waits.borrow().clone();
@@ -103,7 +103,7 @@ impl Readiness {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(about, texts);
     }
 
-    /// What was noted.
+    /// Returns all notes.
     pub fn notes(&self) -> Vec<String> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).values().flatten().cloned().collect()
     }
@@ -129,7 +129,7 @@ impl Readiness {
         }
     }
 
-    /// Where health is served.
+    /// Returns the URL of the health endpoints.
     pub fn url(&self) -> &str {
         self.url.get().map(String::as_str).unwrap_or_default()
     }

@@ -1,19 +1,19 @@
-//! What a replica tells of itself in the status besides what all of them tell: asked for when it is told, so it is never old.
+//! Details a replica adds to the common status, read at the time of the request, so they are never stale.
 
 use std::sync::{Arc, OnceLock};
 
 type Tell<T> = Box<dyn Fn() -> Vec<T> + Send + Sync>;
 
-/// Where somebody may say how something is told. Nothing is told until then.
+/// A slot for the function that supplies rows of the status. Empty until it is set.
 pub struct Teller<T>(Arc<OnceLock<Tell<T>>>);
 
 impl<T> Teller<T> {
-    /// Says how it is told. Only the first word on it counts.
+    /// Sets the function that supplies the rows. Only the first call counts.
     pub fn set(&self, tell: impl Fn() -> Vec<T> + Send + Sync + 'static) {
         let _ = self.0.set(Box::new(tell));
     }
 
-    /// What there is to tell now.
+    /// Returns the current rows.
     pub fn tell(&self) -> Vec<T> {
         self.0.get().map(|tell| tell()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What every replica says of itself to whoever watches.
+//! The metrics every replica exports about itself.
 
 use super::Readiness;
 use crate::{

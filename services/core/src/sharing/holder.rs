@@ -1,4 +1,4 @@
-//! Whose places, requests and messages are counted together.
+//! The holders by which places, requests and messages are counted.
 
 use std::sync::Arc;
 

@@ -21,16 +21,16 @@ pub struct Places(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Told when the last place was given back.
+    /// Notified when the last place was given back.
     empty: Notify,
 }
 
-/// Why there is no place.
+/// The reasons there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPlace {
     /// All are taken.
     All,
-    /// Whoever asks holds as many as they may.
+    /// The requester holds as many as it may.
     Own,
 }
 
@@ -147,7 +147,7 @@ impl Permit {
         }
     }
 
-    /// What is cancelled when the place is taken back.
+    /// Returns the token that is cancelled when the place is revoked.
     pub fn revocation(&self) -> CancellationToken {
         self.place.revoked().cloned().unwrap_or_default()
     }

@@ -11,10 +11,10 @@ use super::{Holder, part};
 
 /// Holders after which those that have used nothing are forgotten.
 const MANY: usize = 10_000;
-/// What one request takes, in parts: rates that do not divide a second leave no remainder that matters.
+/// The cost of one request, in parts: rates that do not divide a second leave no remainder that matters.
 const ONE: u64 = 1_000_000;
 
-/// What every holder may have.
+/// The rate and burst of every holder.
 #[derive(Clone, Copy, Debug)]
 struct Quota {
     per_second: u32,
@@ -28,11 +28,11 @@ pub struct Rates {
     groups: Mutex<HashMap<Arc<str>, Used>>,
 }
 
-/// What a group has used, in parts, by member.
+/// The usage of a group, in parts, by member.
 #[derive(Debug)]
 struct Used {
     by: HashMap<Option<Arc<str>>, u64>,
-    /// When it was last given back.
+    /// The last time usage was given back.
     at: Instant,
 }
 
@@ -79,13 +79,13 @@ impl Quota {
         u64::from(self.burst) * ONE
     }
 
-    /// What is given back within a time.
+    /// Returns the parts given back within a time.
     fn within(self, time: Duration) -> u64 {
         let parts = time.as_micros().saturating_mul(u128::from(self.per_second)) * u128::from(ONE) / 1_000_000;
         u64::try_from(parts).unwrap_or(u64::MAX)
     }
 
-    /// How long it takes until so much is given back.
+    /// Returns the time until so many parts are given back.
     fn until(self, parts: u64) -> Duration {
         let micros = u128::from(parts) * 1_000_000 / (u128::from(self.per_second) * u128::from(ONE));
         Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX).saturating_add(1))

@@ -23,7 +23,7 @@ use super::{
     sampler::TraceSampler,
 };
 
-/// What tells this replica from others, the same for traces and metrics.
+/// Returns the resource that identifies this replica, the same for traces and metrics.
 pub(super) fn resource(service: &'static str, config: &TelemetryConfig) -> Resource {
     let instance = config.instance_id.clone();
     let instance = instance.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
@@ -37,7 +37,7 @@ pub(super) fn resource(service: &'static str, config: &TelemetryConfig) -> Resou
         .build()
 }
 
-/// Where exports go.
+/// The collector that receives exports.
 pub(super) struct Collector<'c> {
     config: &'c TelemetryConfig,
     endpoint: &'c str,
@@ -88,7 +88,7 @@ impl<'c> Collector<'c> {
     }
 }
 
-/// Whom an encrypted endpoint must be vouched for by.
+/// Returns the TLS settings with the authorities an encrypted endpoint is verified against.
 fn tls(ca: &str) -> Result<ClientTlsConfig, TelemetryError> {
     crate::tls::use_ring();
     if ca.is_empty() {
@@ -98,7 +98,7 @@ fn tls(ca: &str) -> Result<ClientTlsConfig, TelemetryError> {
     Ok(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)))
 }
 
-/// What makes spans: they are sent to the collector or, where there is none, have ids for the log.
+/// Builds the provider of spans: they are sent to the collector or, without one, only provide ids for the log.
 pub(super) fn tracer_provider(
     collector: Option<&Collector<'_>>,
     resource: Resource,

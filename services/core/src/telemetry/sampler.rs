@@ -1,4 +1,4 @@
-//! Which traces are exported.
+//! The sampling of exported traces.
 
 use opentelemetry::{
     Context, KeyValue,
@@ -24,7 +24,7 @@ impl TraceSampler {
         Self { share: Sampler::TraceIdRatioBased(share) }
     }
 
-    /// Whether the trace of a message is exported.
+    /// Returns true if the trace of a message is exported.
     pub(crate) fn keeps(&self, traceparent: Traceparent) -> bool {
         let id = TraceId::from(traceparent.trace_id());
         let result = self.share.should_sample(None, id, "", &SpanKind::Internal, &[], &[]);

@@ -168,7 +168,7 @@ fn a_trace_that_is_not_sampled_is_passed_on_as_such() {
     }
 }
 
-/// What is logged.
+/// The logged lines.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 

@@ -7,10 +7,10 @@ use std::{
 
 use uuid::Uuid;
 
-/// Where an event stands in its trace: the `traceparent` header.
+/// The position of an event in its trace: the `traceparent` header.
 ///
-/// Ids come from event ids, which are UUIDs already: no random numbers are needed, and an event
-/// that is published twice stands at the same place.
+/// Ids derive from event ids, which are UUIDs already: no random numbers are needed, and an event that is published
+/// twice has the same position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Traceparent {
     trace_id: u128,
@@ -62,7 +62,7 @@ impl Traceparent {
         self.span_id
     }
 
-    /// Whether the trace may be exported.
+    /// Returns true if the trace may be exported.
     #[must_use]
     pub const fn is_sampled(self) -> bool {
         self.sampled

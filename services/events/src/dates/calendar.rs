@@ -8,10 +8,10 @@ use jiff::{Span, ToSpan as _, Zoned};
 
 use super::grammar::{Edge, Find, Period, Shift, Unit, What, Which};
 
-/// How far ahead a date without a year is looked for: 29 February may be eight years away.
+/// Years to look ahead for a date without a year: 29 February may be eight years away.
 const MAX_YEARS_AHEAD: i16 = 8;
 
-/// What is wrong with a request that the grammar understood.
+/// The fault of a request that the grammar understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CalendarError {
     #[error("the date lies outside the years -9999 to 9999")]

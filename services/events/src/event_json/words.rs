@@ -1,4 +1,4 @@
-//! What events say to people, in a line.
+//! Texts of events for people, one line each.
 
 use kairo_proto::words::{OfferAction, TaskKind};
 use kairo_proto::{
@@ -17,7 +17,7 @@ use kairo_proto::{
 
 use crate::media;
 
-/// What a message says; nothing where its form says it already.
+/// Returns the text of a message; empty where its form says it already.
 pub fn of(body: &Body) -> String {
     match body.about() {
         About::User(user) => of_user(user),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What stands at the sequence of its place, counted from 1.
+/// The message at the sequence of its place, counted from 1.
 #[derive(Clone, Debug)]
 enum Message {
     Another(Content),
@@ -103,7 +103,7 @@ fn written(steps: &[Step], epoch: usize) -> (Vec<Message>, Vec<u64>) {
     (log, links)
 }
 
-/// Where the links are of which a reader comes to the same digest.
+/// Returns the sequences of the links at which a reader comes to the same digest.
 fn fitting(log: &[Message]) -> Vec<u64> {
     let (mut chain, mut fitting) = (HashChain::default(), Vec::new());
     for (at, message) in (1..).zip(log) {

@@ -16,7 +16,7 @@ fn keys(users: &[(&str, u8)]) -> BTreeMap<String, DataKey> {
     users.iter().map(|(user, byte)| ((*user).to_owned(), key(*byte))).collect()
 }
 
-/// What is read with the keys of these users.
+/// Opens a message with the keys of these users.
 fn read(body: &Body, sealed: &[u8], users: &[(&str, u8)]) -> Opened {
     let keys = keys(users);
     let known = |user: &str, generation: u32| match keys.get(user).filter(|key| key.generation == generation) {

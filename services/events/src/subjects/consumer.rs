@@ -1,9 +1,9 @@
-//! Who reads what of the table.
+//! The readers of the table's subjects.
 
 use super::{DLQ_STREAM, EVENTS_STREAM, HOOKS_BUCKET, HOOKS_STREAM, OUTSIDE_EVENTS, Route, Service, TABLE};
 
-/// Who reads a subject of `KAIRO_EVENTS`: a durable consumer that all replicas of a service share, or each partition's
-/// owner. [`Consumer::RouterHooks`] reads a bucket.
+/// A reader of a subject of `KAIRO_EVENTS`: a durable consumer that all replicas of a service share, or each
+/// partition's owner. [`Consumer::RouterHooks`] reads a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Consumer {
     Router,
@@ -58,7 +58,7 @@ impl Consumer {
         Consumer::ProcessSupervisor,
     ];
 
-    /// Whose messages can be dealt with again: the consumer that a dead letter names.
+    /// Returns the consumer that a dead letter names, if its messages can be retried.
     pub fn set_aside_by(name: &str) -> Option<Self> {
         Self::SETTING_ASIDE.into_iter().find(|consumer| consumer.name() == name)
     }
@@ -80,7 +80,7 @@ impl Consumer {
         }
     }
 
-    /// Whose replicas read it.
+    /// Returns the service whose replicas read it.
     pub const fn service(self) -> Service {
         match self {
             Consumer::Router | Consumer::RouterEvents | Consumer::RouterHooks | Consumer::RouterRetries => {
@@ -94,7 +94,7 @@ impl Consumer {
         }
     }
 
-    /// Whether it reads orders to deal with a message again.
+    /// Returns true if it reads orders to retry a message.
     const fn is_of_retries(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! What asking models costs: each call is paid for before it is made.
+//! The account for model calls: each call is paid for before it is made.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,11 +21,11 @@ pub struct Account {
     pub most: Option<u64>,
 }
 
-/// What is left does not suffice.
+/// The budget that is left does not suffice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMoney;
 
-/// What a call may cost at most, held for it. One that nobody waits for any more is paid with all of that.
+/// The highest cost of a call, held for it. A call that nobody waits for any more is charged in full.
 pub struct Held<'a> {
     account: &'a Account,
     at_most: Cost,
@@ -37,12 +37,12 @@ impl Account {
         Self { budget: Mutex::new(Budget::new(most)), ended: Notify::new(), most }
     }
 
-    /// What was spent up to now, and how many calls were made.
+    /// Returns the budget, with the amount spent and the number of calls up to now.
     pub fn budget(&self) -> MutexGuard<'_, Budget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why a call is not made.
+    /// Returns the reason for which a call is not made.
     pub fn no_money(&self) -> String {
         let wanting =
             self.budget().wanting().map(|cost| format!(": the next call may cost {cost}")).unwrap_or_default();
@@ -84,13 +84,15 @@ impl Drop for Held<'_> {
     }
 }
 
-/// What a call costs at most: its request, as it is counted here, and the longest answer. None where the price is not known.
+/// Returns the highest cost of a call: its request, as it is counted here, and the longest answer. None if the price
+/// is not known.
 pub fn at_most(model: &ModelConfig, request: &ModelRequest) -> Option<Cost> {
     let input = model.own_tokens(tokens::of_request(request));
     model.price.map(|price| price.cost(input, model.max_output_tokens.into()))
 }
 
-/// What a call cost, as the endpoint says. Where it does not, the most it may be: an answer that did not arrive is charged as well.
+/// Returns the cost of a call, as the endpoint reports it. Without a report, it is `at_most`: an answer that did not
+/// arrive is charged as well.
 pub fn cost(price: Price, completion: &Completion, at_most: Cost) -> Cost {
     let &Completion { input_tokens, cached_tokens, output_tokens, .. } = completion;
     let said = input_tokens > 0 || output_tokens > 0;

@@ -1,4 +1,4 @@
-//! Who is asked what the log of a fork has no answer to.
+//! The models that answer requests to which the log of a fork has no answer.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use crate::Asks;
 /// The models of a fork, and what asking them costs.
 pub struct Forking {
     models: Models,
-    /// Who is asked first in each tier, with what that costs.
+    /// The model asked first in each tier, with its price.
     lane: Lane,
-    /// Who is asked in its place.
+    /// The models asked in its place.
     fallbacks: Vec<ModelConfig>,
     account: Account,
     currency: String,
 }
 
-/// What a fork has asked models.
+/// The calls of a fork to models, and their cost.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Spent {
     pub calls: u64,
@@ -39,24 +39,24 @@ pub struct Spent {
     pub ended: Ended,
 }
 
-/// Which models are asked, and what that may cost.
+/// The models to ask, and the bound on their cost.
 #[derive(Clone, Debug)]
 pub struct Terms<'t> {
     pub models: &'t ModelsConfig,
     pub prices: &'t Prices,
-    /// What prices are in.
+    /// The currency of the prices.
     pub currency: String,
-    /// What may be spent, in units of [`Cost`]; none without a bound.
+    /// The most that may be spent, in units of [`Cost`]; none without a bound.
     pub most: Option<u64>,
     /// Longest answer, in tokens, of a model whose configuration leaves that to the endpoint.
     pub max_output: u32,
-    /// What may be held of images, audio and video, in bytes.
+    /// The most memory for images, audio and video, in bytes.
     pub room: u64,
 }
 
 impl Forking {
     /// # Errors
-    /// Where a budget is to be kept, and a model has no price.
+    /// If there is a budget, and a model has no price.
     pub fn new(terms: &Terms<'_>, parts: Arc<dyn Parts>) -> Result<Self, Unpriced> {
         if terms.most.is_none() {
             return Ok(Self::unbounded(terms, parts));
@@ -78,7 +78,7 @@ impl Forking {
         Self { models, lane, fallbacks, account, currency: terms.currency.clone() }
     }
 
-    /// What was asked up to now.
+    /// Returns the calls made up to now, and their cost.
     pub fn spent(&self) -> Spent {
         let budget = self.account.budget();
         let is_priced = self.lane.priced().is_ok() && self.fallbacks.iter().all(|model| model.price.is_some());
@@ -91,7 +91,7 @@ impl Forking {
         }
     }
 
-    /// What is paid for an answer.
+    /// Returns the cost of an answer.
     fn cost(&self, first: &ModelConfig, completion: &Completion, at_most: Cost) -> Cost {
         let instead = || self.fallbacks.iter().find(|model| model.model == completion.model);
         let model = if completion.model == first.model { first } else { instead().unwrap_or(first) };

@@ -66,7 +66,7 @@ impl Lane {
         self.tiers.iter().map(|(tier, model)| ((*tier).to_owned(), model.model.clone())).collect()
     }
 
-    /// What a call costs if it is answered as it was; none where the price is not known.
+    /// Returns the cost of a call if it is answered as it was; none if the price is not known.
     fn price(&self, call: &Expected) -> Option<Cost> {
         let model = self.model(call.tier)?;
         let counted = usize::try_from(call.input_tokens).unwrap_or(usize::MAX);
@@ -74,7 +74,7 @@ impl Lane {
         Some(model.price?.cost(input, call.output_tokens))
     }
 
-    /// What these calls come to if they are answered as they were; no cost where a price is not known.
+    /// Returns the number and cost of these calls if they are answered as they were; no cost if a price is not known.
     pub fn sum<'c>(&self, calls: impl Iterator<Item = &'c Expected>) -> (u64, Option<Cost>) {
         calls.fold((0, Some(Cost::default())), |(calls, sum), call| {
             (calls + 1, sum.zip(self.price(call)).map(|(sum, cost)| sum.plus(cost)))
@@ -97,7 +97,7 @@ impl Lane {
     }
 
     /// # Errors
-    /// Where a model has no price, which one.
+    /// If a model has no price; the error names it.
     pub fn priced(&self) -> Result<(), Unpriced> {
         let unpriced: BTreeSet<&str> =
             self.tiers.values().filter(|model| model.price.is_none()).map(|model| model.model.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What is wrong with a chain before it runs: unknown tools, references to nothing or to what comes later, thinking
+//! Checks of a chain before it runs: unknown tools, references to nothing or to later steps, thinking
 //! about another thread.
 
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ const GUESSED_CHARS: usize = 64;
 /// Events that are listed where one is referred to that does not exist.
 const LISTED: usize = 10;
 
-/// How the names of events begin that take steps to be done later.
+/// Prefix of the events that take steps to be run later.
 const TASK: &str = "task.";
 
 /// The mistakes, each naming its step, for the model to mend. `known` says whether there is such a tool.
@@ -39,7 +39,7 @@ pub fn mistakes(steps: &[Step], known: impl Fn(&str) -> bool, thread_id: &str) -
     few(mistakes)
 }
 
-/// Where in a chain its events are.
+/// Index of a chain's steps by event.
 struct Occurrences<'s> {
     steps: &'s [Step],
     /// Groups of the steps of an event, in their order.
@@ -55,7 +55,7 @@ impl<'s> Occurrences<'s> {
         Self { steps, groups }
     }
 
-    /// What is wrong with a reference of this step.
+    /// Returns the mistake in a reference of this step, if any.
     fn mistake(&self, step: &Step, reference: &Use, thread_id: &str, briefly: bool) -> Option<String> {
         let mistake = match &reference.of {
             Of::Step { event, nth } => self.misplaced(step, event, *nth)?,
@@ -67,7 +67,7 @@ impl<'s> Occurrences<'s> {
         Some(format!("{} {mistake}", reference.written))
     }
 
-    /// What is wrong with referring to the step of this event, which must run before this one.
+    /// Returns the mistake in referring to the step of this event, if any: it must run before this one.
     fn misplaced(&self, step: &Step, event: &str, nth: Option<usize>) -> Option<String> {
         let groups = self.groups.get(event).map(Vec::as_slice).unwrap_or_default();
         let group = match nth {

@@ -12,7 +12,7 @@ use super::{Step, THINK};
 const ANSWER_BYTES: usize = 512 * 1024;
 /// Most that the parameters of all steps of a chain take, in bytes of JSON.
 pub const CHAIN_BYTES: usize = 64 * 1024;
-/// How deep the parameters of a step may be nested.
+/// Deepest nesting of a step's parameters.
 pub const PARAMS_DEPTH: usize = 32;
 /// Longest name of an event, in characters.
 const NAME_CHARS: usize = 64;
@@ -78,7 +78,7 @@ pub fn ending_in_think(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// Whether a value has more levels of lists and objects than this.
+/// Returns true if a value has more levels of lists and objects than this.
 pub(super) fn deeper_than(value: &Value, levels: usize) -> bool {
     let inner = |value| levels == 0 || deeper_than(value, levels - 1);
     match value {
@@ -125,7 +125,7 @@ fn outermost(mut text: &str) -> Option<Result<Value, String>> {
     step.map(Ok)
 }
 
-/// Whether this is how a list of steps or an object begins, unlike brackets among words.
+/// Returns true if the text begins like a list of steps or an object, unlike brackets among words.
 fn begins(text: &str) -> bool {
     let mut chars = text.chars();
     let first = chars.next();
@@ -150,9 +150,9 @@ struct Reader {
     steps: Vec<Step>,
     mistakes: Vec<String>,
     group: u32,
-    /// How many steps were read, with those that are wrong.
+    /// Number of steps read, including wrong ones.
     count: usize,
-    /// What their parameters take.
+    /// Size of the steps' parameters.
     bytes: usize,
 }
 
@@ -246,7 +246,7 @@ fn read_params(params: Option<&Value>) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// What is to be decided on first stands beside the parameters or, as seed 000 writes it, among them.
+/// Reads `decide`, which stands beside the parameters or, as seed 000 writes it, among them.
 fn read_decide(beside: Option<&Value>, among: Option<Value>) -> Result<Option<String>, String> {
     let text = |value: Option<&Value>| match value {
         None | Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! What is wrong with a chain, as whoever wrote it is told.
+//! Mistakes in a chain, as told to its author.
 
 /// Mistakes that are told at once; more do not help whoever is to mend them.
 pub const MISTAKES: usize = 20;

@@ -1,13 +1,13 @@
 //! `{tools.now.result}` in parameters.
 //!
-//! * `{tools.now.result}` is what the last step of that event came to, `{tools.now.result.date}` or `{tools.now.date}`
-//!   a field of it, `{team.members[0].result}` what the first came to, `{calendar.check.events[0].title}` a field of an
-//!   entry
+//! * `{tools.now.result}` is the result of the last step of that event, `{tools.now.result.date}` or `{tools.now.date}`
+//!   a field of it, `{team.members[0].result}` the result of the first step, `{calendar.check.events[0].title}` a field
+//!   of an entry
 //! * `{thread.analysis}` and `{thread.summary}` are of the thread, which may be named: `{thread.<id>.analysis}`
-//! * `{event.sender}` is of what triggered the chain
+//! * `{event.sender}` is a field of the event that triggered the chain
 //!
-//! What is filled in is data: braces in it refer to nothing. The steps of a task, `action`, are a chain of their own,
-//! to be filled when it runs: what they say of each other and of what triggers them is left as it is.
+//! Values filled in are data: braces in them refer to nothing. The steps of a task, `action`, are a chain of their own,
+//! filled when it runs: their references to each other and to their trigger are left as they are.
 
 mod later;
 mod target;
@@ -28,14 +28,14 @@ use super::format::deeper_than;
 const REFERENCES: usize = 256;
 /// Most that the parameters of a step take when they are filled, in bytes.
 const FILLED_BYTES: usize = 256 * 1024;
-/// How deep parameters may be nested when they are filled: less than JSON parsers read.
+/// Deepest nesting of parameters that are filled: less than JSON parsers read.
 const FILLED_DEPTH: usize = 100;
 
-/// What a step came to.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
     pub event: &'a str,
-    /// None while it has none.
+    /// `None` while the step has no result.
     pub result: Option<&'a Value>,
 }
 
@@ -44,29 +44,29 @@ pub struct Scope<'a> {
     /// Of the steps of the chain, in their order.
     pub outcomes: &'a [Outcome<'a>],
     pub thread_id: &'a str,
-    /// What the thread's last analysis said.
+    /// The text of the thread's last analysis.
     pub analysis: &'a str,
     pub summary: &'a str,
-    /// What triggered the chain.
+    /// The event that triggered the chain.
     pub event: &'a Value,
 }
 
 /// A reference as far as it can be known before its chain runs.
 #[derive(Debug, PartialEq)]
 pub struct Use {
-    /// With its braces.
+    /// The reference as written, with its braces.
     pub written: String,
     pub of: Of,
 }
 
-/// What a reference is to.
+/// The kind of thing a reference is to.
 #[derive(Debug, PartialEq)]
 pub enum Of {
     /// The step of this event with this number, else the last that has a result.
     Step { event: String, nth: Option<usize> },
     /// A text of a thread; of the own one when it is not named.
     Thread(Option<String>),
-    /// What triggered the chain.
+    /// The event that triggered the chain.
     Event,
     /// No step of the chain.
     NoStep,
@@ -82,15 +82,15 @@ pub fn fill(params: &Map<String, Value>, scope: &Scope<'_>) -> Result<Map<String
     if too_deep { Err(too_nested()) } else { Ok(filled) }
 }
 
-/// What the references of a step are to; `known` says whether the chain has steps of an event. An error when there are
-/// too many.
+/// Returns the references of a step; `known` says whether the chain has steps of an event. Fails if there are too many.
 pub fn uses(params: &Map<String, Value>, known: &dyn Fn(&str) -> bool) -> Result<Vec<Use>, String> {
     let mut looking = Looking { known, uses: Vec::new() };
     looking.fields(params, &Later::default(), FILLED_DEPTH);
     if looking.uses.len() > REFERENCES { Err(too_many()) } else { Ok(looking.uses) }
 }
 
-/// What is wrong with a reference, its place in the chain aside; `thread_id` is of the own thread.
+/// Returns the mistake in a reference, if any, not considering its place in the chain; `thread_id` names the chain's
+/// own thread.
 pub fn mistake(of: &Of, thread_id: &str) -> Option<&'static str> {
     match of {
         Of::NoStep => Some(NO_STEP),
@@ -203,7 +203,7 @@ impl<'a> Filling<'_, 'a> {
         Ok(Value::String(filled))
     }
 
-    /// What a reference within a text becomes; none for one that is left as it is.
+    /// Returns the text that replaces a reference within a text; `None` if it is left as it is.
     fn referred(&mut self, braced: &Braced<'_>, later: &Later<'_>) -> Result<Option<String>, String> {
         if !braced.is_reference() {
             return Ok(None);
@@ -216,7 +216,7 @@ impl<'a> Filling<'_, 'a> {
         Ok(Some(if later.is_empty() { text } else { escape(&text).into_owned() }))
     }
 
-    /// What a reference is to; none for one that is left for later.
+    /// Resolves a reference; `None` for one that is left for later.
     fn refer(&mut self, braced: &Braced<'_>, later: &Later<'_>) -> Result<Option<Cow<'a, Value>>, String> {
         self.references += 1;
         if self.references > REFERENCES {

@@ -1,4 +1,4 @@
-//! How a chain goes on, and the chains of seed 000.
+//! Tests of a chain's progress, and the chains of seed 000.
 
 mod seed_000;
 

@@ -69,7 +69,7 @@ pub fn converted(value: &Value, deep: usize) -> Cel {
     }
 }
 
-/// How much data the condition may be evaluated on; none if it is too deep or would take too long on any.
+/// Returns the most data the condition may be evaluated on; `None` if it is too deep or too slow on any data.
 fn bounds(condition: &str) -> Option<usize> {
     let code = without_texts(condition);
     let (mut depth, mut row) = (0_usize, 0_usize);

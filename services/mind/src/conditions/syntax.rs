@@ -5,7 +5,7 @@ mod words;
 use self::words::{Token, tokens};
 use super::DEEPEST;
 
-/// What a condition says.
+/// A parsed condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     All(Vec<Expression>),
@@ -35,7 +35,7 @@ pub enum Operator {
     In,
 }
 
-/// What a field is compared with.
+/// The value a field is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     Text(String),

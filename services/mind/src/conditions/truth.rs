@@ -1,4 +1,4 @@
-//! What a condition in the syntax of seed 000 says of data.
+//! Evaluation of conditions in the syntax of seed 000.
 
 use jiff::Timestamp;
 use regex::RegexBuilder;
@@ -18,7 +18,7 @@ pub enum Truth {
 const REGEX_BYTES: usize = 256 * 1024;
 /// Text that a regular expression looks at, in bytes.
 const SEARCHED_BYTES: usize = 1024 * 1024;
-/// How deep lists and objects are looked into.
+/// Deepest level of lists and objects that is searched.
 const DEEPEST: usize = 8;
 
 impl Truth {
@@ -35,7 +35,7 @@ impl Truth {
     }
 }
 
-/// What the expression says of the data.
+/// Evaluates the expression on the data.
 pub fn of(expression: &Expression, data: &Value) -> Truth {
     let parts = |parts: &[Expression], settles: Truth| {
         let mut whole = settles.not();

@@ -1,4 +1,4 @@
-//! What a deliberation has asked, and what the answers are for.
+//! Questions that a deliberation has asked, and the purposes of their answers.
 
 use uuid::Uuid;
 
@@ -18,61 +18,61 @@ pub(super) struct Asked {
     pub(super) course: Course,
 }
 
-/// What came of the tries of a question so far.
+/// The tries of a question so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Course {
     /// Tries that found the endpoint away, overloaded or busy.
     pub(super) outages: u32,
-    /// Other tries of which nothing came.
+    /// Other tries that failed.
     pub(super) mistakes: u32,
     /// Of those, answers that were empty.
     pub(super) empty_answers: u32,
-    /// How often the request was shortened.
+    /// Times that the request was shortened.
     pub(super) shortenings: u32,
     /// Words of an answer that was cut, with which the model was asked to go on.
     pub(super) words: String,
-    /// How often it was asked to go on.
+    /// Times that the model was asked to go on.
     pub(super) continuations: u32,
 }
 
-/// What an answer is for.
+/// The purpose of an answer.
 #[derive(Clone, Debug)]
 pub(super) enum Purpose {
-    /// Where the message belongs.
+    /// The thread that the message belongs to.
     Match,
-    /// What to do; the step of the chain that asks, if one does.
+    /// The turn's next move; `step` is the step of the chain that asks, if one does.
     Think {
         step: Option<usize>,
     },
     Plan(Planning),
-    /// What the message is after.
+    /// The goal of the message.
     Goal,
-    /// Whether what is about to be said answers it.
+    /// A review of the draft: whether it answers the message.
     Reflect {
         draft: String,
     },
-    /// Whether what is about to be said promises work that nothing was queued for.
+    /// A check of the words that are about to be said: whether they promise work that nothing was queued for.
     Promise {
         words: String,
     },
-    /// What a step lacks.
+    /// A decision on a step that lacks something, with the missing parameters.
     Decide(Deciding),
-    /// Whether the condition of a hook holds.
+    /// A verdict on whether the condition of a hook holds.
     Judge(firing::Judging),
-    /// What an intrinsic asked.
+    /// The answer to a question of an intrinsic.
     Complete(Completing),
-    /// What the thread is about by now.
+    /// The thread's current title and summary.
     Summarize {
         thread_id: String,
     },
     /// The keywords of these memories.
     Keywords(Vec<String>),
-    /// What was oldest of a thread, in short.
+    /// A summary of the oldest entries of a thread.
     Compact(Compacting),
-    /// What is to be learned from a thread of work, which is then over.
+    /// The lessons of a thread of work, which is then over.
     Learn {
         thread_id: String,
     },
-    /// What a submodule says.
+    /// The words of a submodule.
     Voice(Voice),
 }

@@ -1,4 +1,4 @@
-//! What an agent may have open at once, and what becomes of more.
+//! Bounds on what an agent may have open at once, and the handling of anything beyond them.
 
 use kairo_proto::{
     v1::Say,
@@ -21,7 +21,7 @@ const CHAINS: usize = 64;
 const RUNS: usize = 8;
 /// Chains that one decision begins, so that tasks which run tasks come to an end.
 const BEGUN: u32 = 128;
-/// What all chains may hold when another one begins, in bytes: parameters, results and what triggered them.
+/// Most bytes that all chains may hold when another one begins: parameters, results and the data that triggered them.
 const CHAIN_BYTES: usize = 512 * 1024;
 /// Actions that wait for a human's consent at once; another one is not done.
 const CONSENTS: usize = 32;
@@ -33,17 +33,17 @@ const OFFERS: usize = 4;
 const ALL_OFFERS: usize = 32;
 /// Turns that wait for something; beyond that no message begins another one.
 const TURNS: usize = 1_000;
-/// What people are told where the mind has no room for another chain.
+/// Told to people where the mind has no room for another chain.
 const TOO_MUCH_UNDER_WAY: &str = "too much is under way already";
 
-/// Why no chain begins: in full, for operators, and as people are told.
+/// The reason why no chain begins: in full, for operators, and in the words for people.
 pub(super) struct NoRoom {
     reason: String,
     for_people: String,
 }
 
 impl NoRoom {
-    /// Which bound of the mind it is means nothing to people.
+    /// Hides the bound of the mind from people, to whom it means nothing.
     fn of_the_mind(reason: String) -> Self {
         Self { reason, for_people: TOO_MUCH_UNDER_WAY.to_owned() }
     }
@@ -54,7 +54,7 @@ impl NoRoom {
 }
 
 impl Deliberation<'_> {
-    /// Why this turn may begin no chain.
+    /// Returns the reason why this turn may begin no chain, if there is one.
     pub(super) fn no_room_for_a_chain(&self, turn_id: Uuid) -> Option<NoRoom> {
         // What a model begins is bounded by its steps, and by the calls that the message may take.
         let is_bounded = self.limits.memory_rules == 0 || self.turn(turn_id).and_then(Turn::task).is_some();
@@ -88,7 +88,7 @@ impl Deliberation<'_> {
         self.conclude_failed(turn_id, &text, "too_many_chains");
     }
 
-    /// Why nobody can be asked about this call.
+    /// Returns the reason why no human can be asked to consent to this call, if there is one.
     pub(super) fn no_room_for_consent(&self, arguments: &str) -> Option<String> {
         if arguments.len() > CONSENT_BYTES {
             let (found, most) = (arguments.len(), CONSENT_BYTES / 1024);
@@ -126,7 +126,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// Why a message cannot be dealt with at all.
+    /// Returns the reason why a message cannot be dealt with at all, if there is one.
     pub(super) fn too_busy(&self) -> Option<String> {
         let waiting = self.mind.turns.values().filter(|turn| turn.due.is_none()).count();
         (waiting >= TURNS).then(|| format!("{waiting} things are not finished yet"))

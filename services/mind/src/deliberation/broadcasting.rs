@@ -28,7 +28,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// What one makes of it: a thought for next time. What it changed of the inner state was done already.
+    /// Records a submodule's thought on the decision, for next time. Its changes to the inner state are made already.
     pub(super) fn heard_of(&mut self, turn_id: Uuid, voice: &Voice, (thread_id, through): (&str, u64), said: Heard) {
         if let Some(event) = voice.event(&said, true) {
             self.add_to(turn_id, thread_id, self.shown_chain(thread_id, through), event);

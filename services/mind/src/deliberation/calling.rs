@@ -15,7 +15,7 @@ use crate::{
     thread::Entry,
 };
 
-/// What goes back to the model server with a call.
+/// Data that goes back to the model server with a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Back {
     /// The id by which the model knows the call; empty where no model made it.
@@ -85,7 +85,8 @@ impl Deliberation<'_> {
         self.start_chain_of(turn_id, Origin::Calls, "", None, &steps, &backs);
     }
 
-    /// Whether nothing but a tool-runner is needed for a call.
+    /// Returns true if a call can be made without a chain: it needs no consent, stops no other agent's work and has no
+    /// hook before it.
     fn is_plain(&self, turn_id: Uuid, made: &Calls, call: &AskedCall) -> bool {
         let user = self.turn(turn_id).map(|turn| turn.user.as_str()).unwrap_or_default();
         let asked = self.passed_on(turn_id, &call.tool, &call.arguments);
@@ -138,7 +139,7 @@ impl Deliberation<'_> {
         calls.flatten().filter(|id| !id.is_empty()).collect()
     }
 
-    /// What belongs to the call of a step of a turn's chain.
+    /// Returns the data that goes back with the call of a step of the turn's chain.
     pub(super) fn back_of_step(&self, turn_id: Uuid, step: usize) -> Back {
         self.mind.back_of_step(turn_id, position(step)).unwrap_or_default()
     }

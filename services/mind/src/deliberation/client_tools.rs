@@ -1,4 +1,5 @@
-//! What a chat client wants of an answer: by its instructions, with tools that it carries out itself, in a form that it names.
+//! A chat client's wishes for an answer: its instructions, tools that it carries out itself, and the form of the
+//! answer.
 
 use kairo_events::ids;
 use kairo_proto::v1::{AgentAction, Completion, CompletionToolCall, Say, agent_action::Action, decided_event::Event};
@@ -81,12 +82,12 @@ impl Chat {
         (!is_word).then_some(self.tool_choice.as_str())
     }
 
-    /// Whether the answer has to be a call of one of the client's tools.
+    /// Returns true if the answer must be a call of one of the client's tools.
     fn must_call(&self) -> bool {
         !self.has_results && (self.tool_choice == REQUIRED || self.named_tool().is_some())
     }
 
-    /// What the agent is told of the client's wishes; the same as long as the client sends the same.
+    /// Puts the client's wishes into words for the agent; the words stay the same as long as the client sends the same.
     fn in_words(&self) -> Option<String> {
         let instructions = (!self.instructions.is_empty())
             .then(|| format!("{}\n{}", prompts::CLIENT_INSTRUCTIONS, defuse(&self.instructions)));
@@ -108,7 +109,7 @@ impl Chat {
         Some(format.get("json_schema")?.get("schema")?.to_string())
     }
 
-    /// What is wrong with an answer that was to be JSON, or the JSON in it.
+    /// Returns the JSON object in an answer that must be JSON, or an error that says what is wrong with it.
     fn read_json(&self, text: &str) -> Result<String, String> {
         let value = json_in(text)?;
         let Value::Object(object) = &value else { return Err("a JSON object is expected".to_owned()) };
@@ -242,7 +243,7 @@ impl Deliberation<'_> {
 }
 
 impl Turn {
-    /// Whether it is no turn of a conversation.
+    /// Returns true if the turn belongs to no conversation.
     pub(crate) fn is_aside(&self) -> bool {
         self.chat.as_ref().is_some_and(|chat| chat.is_aside)
     }

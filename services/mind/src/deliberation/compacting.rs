@@ -7,25 +7,25 @@ use uuid::Uuid;
 use super::{Deliberation, Failure, Purpose};
 use crate::{intrinsics::threads, prompts, request::ModelRequest, secrets, thread::cut_to, tokens};
 
-/// What is kept of a summary, in bytes.
+/// Longest summary that is kept, in bytes.
 const SUMMARY_BYTES: usize = 16 * 1024;
 /// Of an entry, so much is shown to be summed up, in bytes.
 const ENTRY_BYTES: usize = 4 * 1024;
 /// Bytes that a token is at least, in the languages that have most of them.
 const TOKEN_BYTES: usize = 2;
 
-/// What was to be thought about, and is once its thread is summed up.
+/// A thought that waits until its thread is summed up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compacting {
     pub(super) entries: usize,
     pub(super) tokens: usize,
     pub(super) step: Option<usize>,
-    /// Which part of what is summed up; none where it is one, as builds before epoch 10 had it.
+    /// Index of the part that is summed up; none if there are no parts, as in builds before epoch 10.
     pub(super) part: Option<usize>,
 }
 
 impl Deliberation<'_> {
-    /// Whether what a turn can do without is not asked of the models of a tier, since they failed lately.
+    /// Returns true if the models of a tier failed lately and are not asked for anything that a turn can do without.
     pub(super) fn rests(&self, tier: &str) -> bool {
         let failing = self.mind.models.failing().get(tier);
         self.limits.memory_rules > 0 && failing.is_some_and(|failing| failing.pause > 0)

@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Deliberation<'_> {
-    /// What is asked of a member in place of a call; none where the agent makes the call itself, or why nobody can be asked.
+    /// Returns the request to a member that takes the place of a call; none where the agent makes the call itself, and
+    /// an error with the reason where nobody can be asked.
     pub(super) fn passed_on(&self, turn_id: Uuid, tool: &str, arguments: &str) -> Option<Result<Ask, String>> {
         let member = self.mind.profile.as_ref()?.member_with(tool)?;
         let turn = self.turn(turn_id)?;
@@ -33,7 +34,7 @@ impl Deliberation<'_> {
         }))
     }
 
-    /// Whether a member makes the calls of a tool.
+    /// Returns true if a member makes the calls of a tool.
     pub(super) fn is_of_member(&self, tool: &str) -> bool {
         self.mind.profile.as_ref().is_some_and(|profile| profile.member_with(tool).is_some())
     }
@@ -175,7 +176,7 @@ impl Deliberation<'_> {
     }
 }
 
-/// What a step that called no tool came to.
+/// Returns the outcome of a step that called no tool.
 fn outcome_of(state: &StepState) -> Outcome {
     match state {
         StepState::Done { result } => Outcome { result: result.to_string(), error: None },

@@ -48,7 +48,8 @@ impl Deliberation<'_> {
         now.checked_add(SignedDuration::from_secs(i64::from(seconds))).unwrap_or(now).to_string()
     }
 
-    /// Whether a turn asked others, none of whom did it, and no tool did anything either: whatever is said of it, it is not done.
+    /// Returns true if a turn asked other agents, none of them did it, and no tool did anything either: whatever the
+    /// turn says, nothing is done.
     pub(super) fn all_requests_failed(&self, turn_id: Uuid) -> bool {
         let thread = self.turn(turn_id).and_then(|turn| self.mind.threads.get(&turn.thread_id));
         let Some(thread) = thread.filter(|_| self.limits.memory_rules > 0) else { return false };
@@ -71,12 +72,12 @@ impl Deliberation<'_> {
     }
 }
 
-/// Whether a tool has another agent do something.
+/// Returns true if a tool has another agent do something.
 pub(super) fn is_request(tool: &str) -> bool {
     matches!(tool, team::DELEGATE | members::ASK)
 }
 
-/// Whether a result, as a model is told it, tells of a failure.
+/// Returns true if a result, in the form that a model is told, reports a failure.
 fn tells_of_failure(result: &str) -> bool {
     let result: Value = serde_json::from_str(result).unwrap_or_default();
     ["error", "failed", "stopped", "skipped"].into_iter().any(|name| result.get(name).is_some())

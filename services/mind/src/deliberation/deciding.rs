@@ -17,7 +17,7 @@ use crate::{
     thread::{Entry, cut_to},
 };
 
-/// What is shown of each earlier result, in bytes.
+/// Longest excerpt of each earlier result that is shown, in bytes.
 const RESULT_BYTES: usize = 4_096;
 /// Earlier results shown, the last ones.
 const RESULTS: usize = 8;
@@ -103,7 +103,7 @@ pub(super) fn read(text: &str) -> Result<Decided, Failure> {
     serde_json::from_value(value).map_err(|error| Failure::malformed(format!("expected an action: {error}")))
 }
 
-/// What the steps before came to.
+/// Returns the last results of the earlier steps, oldest first.
 fn results(chain: &Chain) -> Vec<Value> {
     let with_result = |run: &StepRun| {
         let text = run.state.result()?.to_string();

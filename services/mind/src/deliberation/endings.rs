@@ -1,5 +1,5 @@
-//! How an answer ended, and what follows: one that was cut is gone on with, one that was refused or filtered is told as that, and
-//! one that is empty ends a turn that has done something.
+//! The ending of an answer, and what follows: a cut answer is continued, a refused or filtered one is reported as such,
+//! and an empty one ends a turn that has done something.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     thread::{Call, cut_to},
 };
 
-/// How often a model is asked to go on with an answer that was cut.
+/// Most times that a model is asked to go on with an answer that was cut.
 const CONTINUATIONS: u32 = 2;
 /// Words that the end of one piece and the beginning of the next must have in common, in bytes, to be taken for the same ones.
 const COMMON_BYTES: std::ops::RangeInclusive<usize> = 16..=512;
@@ -24,7 +24,7 @@ const COMMON_BYTES: std::ops::RangeInclusive<usize> = 16..=512;
 const CALLS: usize = 8;
 const RESULT_BYTES: usize = 200;
 
-/// What a thinking model's answer comes to.
+/// The result of reading a thinking model's answer.
 pub(super) enum Heard {
     /// It means this; with how it ended, where that is told.
     Answer(Answer, Option<AnswerEnding>),
@@ -32,7 +32,8 @@ pub(super) enum Heard {
     GoesOn,
 }
 
-/// Whether an answer that the mind reads itself is whole: a part of JSON is none. Of words a part is better than nothing.
+/// Fails unless an answer that the mind reads itself is whole: a part of JSON cannot be read. Where the answer is
+/// words, a part is better than nothing.
 pub(super) fn usable(purpose: &Purpose, completion: &Completion) -> Result<(), Failure> {
     let is_words = matches!(purpose, Purpose::Goal | Purpose::Compact(_) | Purpose::Summarize { .. });
     match completion.ending_word() {
@@ -49,7 +50,7 @@ pub(super) fn usable(purpose: &Purpose, completion: &Completion) -> Result<(), F
 }
 
 impl Deliberation<'_> {
-    /// What a thinking model's answer comes to, by how it ended.
+    /// Reads a thinking model's answer by its ending.
     pub(super) fn heard(&mut self, asked: &Asked, completion: &Completion) -> Result<Heard, Failure> {
         let words = || joined(&asked.course.words, &completion.text).trim().to_owned();
         let says = |text: String, ending| Ok(Heard::Answer(Answer::Say(text), Some(ending)));
@@ -136,7 +137,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// What a turn has done, in a sentence for people; none where it has done nothing.
+    /// Lists the last calls of a turn, in words for people; none where it has made none.
     fn what_was_done(&self, turn_id: Uuid) -> Option<String> {
         let thread = self.mind.threads.get(&self.turn(turn_id)?.thread_id)?;
         let calls: Vec<&Call> = thread.calls_of(turn_id).collect();

@@ -27,24 +27,24 @@ const REFUSED: &str = "model_refused";
 const PASSING: [&str; 4] = ["model_rate_limited", "model_overloaded", UNAVAILABLE, "model_timeout"];
 /// Kinds that somebody else must mend: the same is not asked again, whatever a reader of answers says.
 const LASTING: [&str; 4] = ["model_unauthorized", "model_out_of_credit", "model_not_found", "model_filtered"];
-/// How often one request is shortened.
+/// Most times that one request is shortened.
 const SHORTENINGS: u32 = 32;
 /// Answers that may be empty before the turn ends.
 const EMPTY_ANSWERS: u32 = 2;
 
-/// Why an answer cannot be used.
+/// The reason why an answer cannot be used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failure {
     /// As in `AgentFailed.kind`.
     pub(super) kind: String,
     pub(super) message: String,
-    /// Whether the same question may have a better answer.
+    /// True if the same question may get a better answer.
     pub(super) mendable: bool,
-    /// How long the endpoint asks to wait, in milliseconds; 0 where it does not say.
+    /// The wait that the endpoint asks for, in milliseconds; 0 where it does not say.
     pub(super) retry_after_ms: u64,
-    /// How many tokens the model takes, as the endpoint says; 0 where it does not say.
+    /// The tokens that the model takes, as the endpoint says; 0 where it does not say.
     pub(super) context_tokens: u64,
-    /// Whether there is no answer at all.
+    /// True if there is no answer at all.
     pub(super) is_empty: bool,
 }
 
@@ -69,7 +69,7 @@ impl Failure {
         Self { is_empty: true, ..Self::malformed("the answer is empty") }
     }
 
-    /// What a model's endpoint says went wrong.
+    /// Converts the error of a model's endpoint.
     pub(super) fn of(error: &CompletionError) -> Self {
         let CompletionError { kind, message, transient, retry_after_ms, context_tokens, .. } = error;
         let (retry_after_ms, context_tokens) = (*retry_after_ms, *context_tokens);
@@ -117,7 +117,7 @@ impl Deliberation<'_> {
         asked.question.attempt < self.limits.tries && mendable
     }
 
-    /// Whether a question is asked again, for which its request is shortened where it was too long.
+    /// Returns true if a question is asked again, and counts the try. A request that was too long is shortened for it.
     fn is_asked_again(&self, asked: &mut Asked, failure: &Failure) -> bool {
         if failure.kind == TOO_MUCH {
             return self.is_shortened(asked, failure);
@@ -204,7 +204,7 @@ impl Deliberation<'_> {
         self.put(asked);
     }
 
-    /// What follows when there is no usable answer.
+    /// Goes on without a usable answer, by the purpose of the question.
     pub(super) fn give_up(&mut self, asked: Asked, failure: &Failure) {
         let Failure { kind, message, .. } = failure;
         match &asked.purpose {
@@ -254,7 +254,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// What people are told of a failure.
+    /// Describes a failure to people.
     fn in_words(&self, asked: &Asked, failure: &Failure) -> String {
         if failure.kind != TOO_MUCH {
             return telling::in_words(failure);
@@ -265,7 +265,7 @@ impl Deliberation<'_> {
     }
 }
 
-/// Whether the model may have refused images or audio, which words can stand for.
+/// Returns true if the model may have refused images or audio, which words can stand for.
 fn may_be_told_in_words(asked: &Asked, failure: &Failure) -> bool {
     failure.kind == REFUSED && asked.question.request.parts().next().is_some()
 }

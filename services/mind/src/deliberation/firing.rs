@@ -22,7 +22,7 @@ use crate::{
 
 /// Threads written to memory at the end of one day, those with the most to tell first; the others the day after.
 const THREADS_A_DAY: usize = 48;
-/// What may stand in the action of a hook before a step besides what goes on by itself.
+/// Steps in the action of a hook before a step that act on that step; all others go on by themselves.
 const STOP: &str = "step.stop";
 const CHANGE: &str = "step.change";
 
@@ -42,7 +42,7 @@ enum Before {
 }
 
 impl Deliberation<'_> {
-    /// What happened at this input that tasks wait for.
+    /// Fires the tasks that wait for what happened at this input, and asks a model where a hook's condition is unclear.
     pub(super) fn fire_triggered(&mut self) {
         for (task, trigger) in self.triggered() {
             if trigger.lineage.contains(&task.id) || trigger.lineage.len() >= LINEAGE {
@@ -250,7 +250,7 @@ impl Deliberation<'_> {
         self.ask(turn_id, Purpose::Judge(judging), request.answered_as(answer_forms::judging()));
     }
 
-    /// What a model says of a condition.
+    /// Acts on a model's verdict on a hook's condition: fires the hook, or goes on with the step that it precedes.
     pub(super) fn judged(&mut self, turn_id: Uuid, judging: &Judging, text: &str) -> Result<(), Failure> {
         let holds = match deciding::read(text)?.action.as_str() {
             "continue" => true,
@@ -314,7 +314,7 @@ fn step(group: u32, event: &str, params: Value) -> Step {
     Step { group, event: event.to_owned(), params, decide: None }
 }
 
-/// Whether a task is due at the times at which another would be.
+/// Returns true if the kept task is due at the same times as the wanted one would be.
 fn is_scheduled_as(kept: &Task, wanted: &kairo_proto::v1::Task) -> bool {
     let mut tasks = Tasks::default();
     tasks.schedule(kept.created, wanted);

@@ -11,13 +11,14 @@ use crate::{
     tokens,
 };
 
-/// What is left of a text that is cut for a request, at least, in tokens.
+/// Shortest length to which a text is cut for a request, in tokens.
 const LEAST_TOKENS: usize = 32;
 /// Rounds of cutting: what a text takes in tokens is known only once it is cut.
 const ROUNDS: usize = 6;
 
-/// What a request may take where its endpoint says that its model takes so many tokens: a model's own counts differ, and its answer
-/// takes some. Where what is never left out takes nearly all, half of the rest.
+/// Returns the tokens that a request may take if its endpoint says that the model takes `told`: three quarters, since a
+/// model's own counts differ and its answer takes some. Where `fixed`, which is never left out, takes nearly all, the
+/// request may take `fixed` and half of the rest.
 fn margin(told: usize, fixed: usize) -> usize {
     (told / 4 * 3).max(fixed + told.saturating_sub(fixed) / 2)
 }
@@ -41,7 +42,7 @@ pub(super) fn fit(request: &mut ModelRequest, most: usize) -> bool {
     fit_by(request, most, Cut::AsLittleAsNeeded)
 }
 
-/// How much of the oldest is left out.
+/// The amount of the oldest messages to leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     AsLittleAsNeeded,
@@ -96,7 +97,7 @@ impl Deliberation<'_> {
     }
 }
 
-/// How many messages the system prompt is.
+/// Returns the number of messages in the system prompt: 0 or 1.
 fn system(request: &ModelRequest) -> usize {
     usize::from(matches!(request.messages.first(), Some(Message::System { .. })))
 }

@@ -1,4 +1,4 @@
-//! What decisions rest on that is configured: it is in the log, too.
+//! The configuration that decisions rest on; it is in the log, too.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +22,9 @@ pub struct Limits {
     pub chain_steps: usize,
     /// Key under which secrets are sealed.
     pub secret_key: Option<[u8; 32]>,
-    /// What the models cost that may be asked.
+    /// Prices of the models that may be asked.
     pub prices: PriceList,
-    /// What the models of each tier take at once, in tokens; nothing is summed up for the sake of those that are missing.
+    /// Tokens that the models of each tier take at once; nothing is summed up for the sake of tiers that are missing.
     pub context_tokens: BTreeMap<String, usize>,
     /// From how many tools on a request lists a few of them.
     pub listing: Listing,
@@ -40,8 +40,8 @@ impl Limits {
         Self { outage_tries: 0, listing: Listing::ALL, memory_rules: 0, ..Self::default() }
     }
 
-    /// Whether decisions are made as builds before epoch 10 made them, in whose logs no tries for outages are said: made again,
-    /// theirs must come to the same.
+    /// Returns true if decisions are made as builds before epoch 10 made them, whose logs do not record `outage_tries`:
+    /// a replay must come to the same decisions.
     pub fn is_of_old_build(&self) -> bool {
         self.outage_tries == 0
     }

@@ -1,4 +1,4 @@
-//! Which thread a message belongs to: `thread.match`.
+//! Finds the thread that a message belongs to: `thread.match`.
 
 use kairo_events::ids;
 use kairo_proto::v1::{AgentJoined, ThreadCreated, ThreadMatched, ThreadSuggested, decided_event::Event};
@@ -19,9 +19,9 @@ use crate::{
 
 /// Threads a model chooses from, those used last.
 const CANDIDATES: usize = 30;
-/// What it is shown of each summary, in bytes.
+/// Longest excerpt of each summary that the model is shown, in bytes.
 const SUMMARY_BYTES: usize = 500;
-/// What is kept of a reason, in bytes.
+/// Longest reason that is kept, in bytes.
 const REASON_BYTES: usize = 1_000;
 
 #[derive(Deserialize)]
@@ -65,7 +65,7 @@ impl Deliberation<'_> {
         self.ask(turn_id, Purpose::Match, request.answered_as(answer_forms::matching()));
     }
 
-    /// What the model said.
+    /// Acts on the model's choice of a thread for the message.
     pub(super) fn matched(&mut self, turn_id: Uuid, text: &str) -> Result<(), Failure> {
         let found: Match = serde_json::from_value(json_in(text).map_err(Failure::malformed)?)
             .map_err(|error| Failure::malformed(format!("expected an action and a thread_id: {error}")))?;
@@ -207,7 +207,7 @@ fn new_thread(turn_id: Uuid) -> String {
     ids::derived(turn_id, "thread").to_string()
 }
 
-/// What a thread is about: its summary or, before it has one, the words it began with.
+/// Returns the subject of a thread: its summary or, before it has one, the words it began with.
 fn about(thread: &Thread) -> String {
     match thread.summary.is_empty() {
         false => thread.summary.clone(),

@@ -13,14 +13,15 @@ const PARTS: usize = 16;
 const TOKEN_BYTES: usize = 2;
 /// Of a part, at least so much is shown, in bytes, however little the model takes.
 const LEAST_BYTES: usize = 512;
-/// Where a text is longer than a part, the next part repeats so much of it, in bytes: a sentence that is cut is whole in one of them.
+/// Most bytes that a part repeats of the one before where a text spans both: a sentence that is cut is whole in one of
+/// them.
 const REPEATED_BYTES: usize = 512;
 /// Summaries above this are summed up once more, in bytes; and above that, none takes the place of anything.
 const SUMMARY_BYTES: usize = 16 * 1024;
 const MOST_BYTES: usize = 28 * 1024;
-/// How often summaries are summed up.
+/// Most rounds in which summaries are summed up again.
 const ROUNDS: u32 = 3;
-/// How often the parts are halved for a model that says they are too long.
+/// Most times that the parts are halved for a model that says they are too long.
 const HALVINGS: u32 = 4;
 
 /// A summary on its way.
@@ -38,7 +39,7 @@ pub(super) struct Summing {
     missing: usize,
     /// The summary of the rounds before, and how many entries it stands for.
     before: Option<(String, usize)>,
-    /// Who sums up.
+    /// The model that wrote the last summary.
     model: String,
 }
 
@@ -48,13 +49,13 @@ struct Part {
     text: String,
     /// Texts of which the end is in this part or before it.
     ends: usize,
-    /// What was said of it; none where nobody could.
+    /// The summary of the part; none where nobody could write one.
     summary: Option<String>,
 }
 
 impl Deliberation<'_> {
-    /// Has so many of the oldest entries of a thread summed up, of a conversation whose model takes so many tokens, by one that takes
-    /// `light`. Whether anything is asked.
+    /// Has the oldest entries of a thread summed up in parts. The model of the conversation takes `most` tokens, the
+    /// one that sums up takes `light`. Returns true if anything is asked.
     pub(super) fn sum_up_in_parts(&mut self, turn_id: Uuid, of: Compacting, most: usize, light: usize) -> bool {
         let Some(thread_id) = self.turn(turn_id).map(|turn| turn.thread_id.clone()) else { return false };
         let prompt = tokens::of_text(prompts::COMPACT);
@@ -156,8 +157,8 @@ impl Deliberation<'_> {
 }
 
 impl Summing {
-    /// What was said of the parts, up to the first that nobody could sum up, and how many entries it stands for. Of summaries that
-    /// could not be summed up again, those.
+    /// Returns the summaries of the parts, up to the first that nobody could sum up, and the number of entries they
+    /// stand for. If summaries could not be summed up again, returns those of the round before.
     fn summary(&self) -> Option<(String, usize)> {
         let summed: Vec<&Part> = self.parts.iter().take_while(|part| part.summary.is_some()).collect();
         let summary = || {

@@ -25,7 +25,8 @@ impl Deliberation<'_> {
         true
     }
 
-    /// Why a tool is not looked at: only what changes nothing, and takes nobody's consent, holds up no message.
+    /// Returns the reason why a turn that perceives may not call a tool, if there is one: a message waits only for
+    /// calls that change nothing and need nobody's consent.
     pub(super) fn is_no_perception(&self, turn_id: Uuid, tool: &str, arguments: &str) -> Option<&'static str> {
         if !self.mind.perceives(turn_id) {
             return None;

@@ -24,7 +24,7 @@ use crate::{
 pub(super) const WAIT_MS: u32 = 10_000;
 /// Tasks that one answer is found to promise, at most.
 const TASKS: usize = 8;
-/// What is said where a promise cannot be kept and the model has no other words.
+/// Said where a promise cannot be kept and the model has no other words.
 const NO_ROOM: &str = "I cannot take this on: it could not be put into the queue.";
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ impl Deliberation<'_> {
         true
     }
 
-    /// Whether a turn answers a user beside the work, has queued nothing and ordered nothing.
+    /// Returns true if a turn answers a user beside the work, and has queued and ordered nothing.
     fn may_promise(&self, turn_id: Uuid) -> bool {
         let Some(turn) = self.turn(turn_id) else { return false };
         let is_free = |turn: &crate::state::Turn| {
@@ -82,7 +82,7 @@ impl Deliberation<'_> {
         self.manner(turn) == Manner::Acknowledge && is_free(turn) && !thread.is_some_and(|thread| acted(thread))
     }
 
-    /// What the model made of the words.
+    /// Acts on the model's verdict on whether the words promise work.
     pub(super) fn promise_found(&mut self, turn_id: Uuid, words: &str, text: &str) {
         self.settle();
         let verdict = json_in(text).ok().and_then(|value| serde_json::from_value::<Verdict>(value).ok());
@@ -120,7 +120,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// What the user said in this turn, as a task without a title.
+    /// Returns the user's words in this turn, as a task without a title.
     fn words_asked(&self, turn_id: Uuid) -> (String, String) {
         let thread = self.turn(turn_id).and_then(|turn| self.mind.threads.get(&turn.thread_id));
         let said = thread.and_then(|thread| {

@@ -17,7 +17,7 @@ use crate::{
     thread::cut_to,
 };
 
-/// What is kept of what a review says, in bytes.
+/// Longest reason of a review that is kept, in bytes.
 const REASON_BYTES: usize = 4 * 1024;
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct Review {
 }
 
 impl Deliberation<'_> {
-    /// Has guessed what a message is after, before it is thought about. Whether it is being guessed.
+    /// Has a model guess the goal of a message before it is thought about. Returns true if one is asked.
     pub(super) fn guesses(&mut self, turn_id: Uuid) -> bool {
         let wants = self.mind.profile.as_ref().is_some_and(|profile| profile.guesses_goal);
         let Some(turn) = self.turn(turn_id).filter(|turn| wants && turn.cause == Cause::Message) else { return false };
@@ -54,7 +54,7 @@ impl Deliberation<'_> {
         Ok(())
     }
 
-    /// Whether what a turn is about to say is reviewed first.
+    /// Returns true if the words that a turn is about to say are reviewed first.
     pub(super) fn is_reviewed(&self, turn_id: Uuid) -> bool {
         let most = self.mind.profile.as_ref().map_or(0, |profile| profile.max_reflections);
         // Of a task with a time the chain is the end, and its words are a notification.
@@ -78,7 +78,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// What a review says of a draft: it is said, or thought about anew.
+    /// Acts on the review of a draft: the draft is said, or the turn thinks again.
     pub(super) fn reviewed(&mut self, turn_id: Uuid, draft: &str, text: &str) -> Result<(), Failure> {
         let value = json_in(text).map_err(Failure::malformed)?;
         let review: Review = serde_json::from_value(value)

@@ -15,7 +15,7 @@ use super::{
     calling::Back,
 };
 
-/// What ended a step, kept to the letter up to this size, in bytes.
+/// Largest result of a step that is kept, to the letter, in bytes; a larger one is left out.
 const RESULT_BYTES: usize = 128 * 1024;
 
 impl Deliberation<'_> {

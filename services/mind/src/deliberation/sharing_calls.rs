@@ -15,7 +15,7 @@ pub(super) const CALLS_REACHED: &str = "too_many_model_calls";
 const OF_CALL: u64 = 8;
 
 impl Deliberation<'_> {
-    /// Why no model may be asked any more in this turn, if that is so.
+    /// Returns the bound that forbids further model calls in this turn; none while calls are left.
     pub(super) fn used_up_calls(&self, turn_id: Uuid) -> Option<Reached> {
         let turn = self.turn(turn_id)?;
         if self.calls_left(turn)? > 0 {

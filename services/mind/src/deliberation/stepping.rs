@@ -23,7 +23,7 @@ pub(super) struct Completing {
     pub step: usize,
     event: String,
     pub(super) params: Map<String, Value>,
-    /// What the ids of what it makes are derived from.
+    /// The id from which the ids of everything it makes are derived.
     id: Uuid,
 }
 
@@ -148,7 +148,7 @@ impl Deliberation<'_> {
         )
     }
 
-    /// What is wrong with the parameters, by the event's schema.
+    /// Checks parameters against the event's schema and returns the mistakes.
     pub(super) fn problems(&self, event: &str, params: &Map<String, Value>) -> Vec<String> {
         self.tool(event).map(|tool| schema::mistakes(&tool.schema, params)).unwrap_or_default()
     }
@@ -182,7 +182,7 @@ impl Deliberation<'_> {
         self.carry_out(turn_id, chain, at, event, params);
     }
 
-    /// What the ids of whatever a step makes are derived from: no other step of the decision has the same.
+    /// Returns the id from which the ids of everything a step makes are derived: no other step of the decision has it.
     fn id_of_step(&self, chain: Uuid, at: usize) -> Uuid {
         let name = match self.limits.memory_rules {
             // Steps that waited for models at once had the same.
@@ -217,8 +217,8 @@ impl Deliberation<'_> {
         }
     }
 
-    /// Whether a human must say yes to a call: for the tool's sake, or because content from outside may have told the turn
-    /// to act outside, and the agent is not one that trusts it.
+    /// Returns true if a human must consent to a call: because the tool requires it, or because content from outside
+    /// may have told the turn to act outside and the agent does not trust such content.
     pub(super) fn needs_consent(&self, turn_id: Uuid, tool: &Tool, arguments: &str) -> bool {
         // Of a member's tool the member asks.
         if self.is_of_member(&tool.name) {
@@ -240,7 +240,7 @@ impl Deliberation<'_> {
         Ok(())
     }
 
-    /// What no model could write down of a thread is remembered as it was said. Whether it is.
+    /// Remembers a thread in its own words where no model could write it down. Returns true if it did.
     pub(super) fn writes_as_said(&mut self, turn_id: Uuid, asked: &Completing) -> bool {
         if self.limits.memory_rules == 0 || asked.event != "memory.append" {
             return false;
@@ -285,7 +285,7 @@ impl Deliberation<'_> {
         go(intrinsic, &self.context(turn_id, turn, id, &known))
     }
 
-    /// What an intrinsic knows that does something in this turn; ids of what it makes are derived from `id`.
+    /// Builds the context of an intrinsic in this turn; the ids of what it makes are derived from `id`.
     pub(super) fn context<'c>(
         &'c self,
         turn_id: Uuid,
@@ -355,7 +355,7 @@ impl Deliberation<'_> {
     }
 }
 
-/// Why a chain failed, if nobody has seen it yet.
+/// Returns the reason why a chain failed, if nobody has seen it yet.
 fn failure_of(chain: &Chain) -> Option<String> {
     chain.failure().map(|(run, reason)| format!("{}: {reason}", run.step.event))
 }

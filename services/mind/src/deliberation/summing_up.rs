@@ -19,7 +19,7 @@ impl Deliberation<'_> {
         self.ask(turn_id, Purpose::Summarize { thread_id: thread_id.to_owned() }, request);
     }
 
-    /// What a thread is about by now.
+    /// Records the title and summary that a model gave a thread.
     pub(super) fn summarized(&mut self, turn_id: Uuid, thread_id: &str, text: &str) -> Result<(), Failure> {
         let (title, summary) = threads::read_summary(text).map_err(Failure::malformed)?;
         let summarized = ThreadSummarized { thread_id: thread_id.to_owned(), title, summary };

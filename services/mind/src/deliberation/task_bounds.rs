@@ -1,4 +1,4 @@
-//! What one queued task may take over all its sessions, where the profile says so.
+//! Bounds on one queued task over all its sessions, where the profile sets them.
 
 use kairo_proto::words::{ChainOutcome, TaskStatus};
 use uuid::Uuid;
@@ -7,7 +7,7 @@ use super::Deliberation;
 use crate::{session::Session, tasks::Task};
 
 impl Deliberation<'_> {
-    /// Which bound a task has reached, over all its sessions.
+    /// Returns the bound that a task has reached over all its sessions, if any.
     pub(super) fn reached_task_bound(&self, task: &Task) -> Option<String> {
         let bounds = self.mind.profile.as_ref().map(|profile| &profile.task).filter(|bounds| !bounds.is_nothing())?;
         let with_this = |taken: &Session| taken.with(self.decision.completions.len(), self.spent_here());

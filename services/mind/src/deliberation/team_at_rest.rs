@@ -13,7 +13,7 @@ pub const TEAM_OVER_BUDGET: &str = "team_over_budget";
 /// As `AgentFailed.kind`: the team is as it was ordered to be.
 const TEAM_UNCHANGED: &str = "team_unchanged";
 
-/// Why a team begins nothing: the kind, and in words for people.
+/// The reason why a team begins nothing: its kind, and the words for people.
 pub(super) struct AtRest {
     pub(super) kind: &'static str,
     pub(super) text: String,
@@ -31,7 +31,8 @@ impl Deliberation<'_> {
         self.say_failure(turn_id, &text, kind);
     }
 
-    /// Why the team that the agent leads or works in begins nothing; none where it does, or will with this decision.
+    /// Returns the reason why the team that the agent leads or works in begins nothing; none where it does, or will
+    /// with this decision.
     pub(super) fn team_at_rest(&self) -> Option<AtRest> {
         let profile = self.mind.profile.as_ref().filter(|_| self.limits.memory_rules > 0)?;
         let name = if profile.lead.is_empty() { self.agent() } else { &profile.lead };
@@ -56,7 +57,7 @@ impl Deliberation<'_> {
         Some(AtRest { kind, text })
     }
 
-    /// What is said of a team that has spent what it may; none on a new day, on which it goes on.
+    /// Explains that a team has spent its budget; none on a new day, on which it goes on.
     fn over_budget(&self, profile: &Profile) -> Option<String> {
         let now = self.input.envelope.time;
         let spent = profile.team.as_ref()?.is_spent(self.mind.team.spent_on(profile.day_of(now)))?;

@@ -32,7 +32,7 @@ impl Deliberation<'_> {
         self.add(turn_id, Event::Action(AgentAction { action: Some(Action::Ask(ask)) }));
     }
 
-    /// Whether a call stops something that another agent does.
+    /// Returns true if a call stops something that another agent does.
     pub(super) fn is_withdrawal(&self, tool: &str, arguments: &str) -> bool {
         tool == "action.cancel" && self.withdrawn(tool, arguments, target::Reach::All).is_some()
     }
@@ -62,7 +62,7 @@ impl Deliberation<'_> {
         true
     }
 
-    /// What whoever asked for a task is told beside how it ended.
+    /// Builds the answer to the agent that asked for a task, beside the task's ending; none if no agent asked for it.
     pub(super) fn answer_for(&self, turn_id: Uuid, task: &Task) -> Option<TaskAnswer> {
         let asked = task.asked()?;
         let is_member = self.mind.profile.as_ref().is_some_and(|profile| !profile.lead.is_empty());
@@ -82,7 +82,7 @@ impl Deliberation<'_> {
         })
     }
 
-    /// What this decision took.
+    /// Returns the amount that this decision has spent so far.
     pub(super) fn spent_here(&self) -> Amount {
         self.limits.prices.bill(&self.decision.completions)
     }
@@ -93,7 +93,7 @@ impl Deliberation<'_> {
         (self.decision.cost, self.decision.unpriced_tokens) = (cost, unpriced);
     }
 
-    /// What is to be said of the decision as a whole, once it is all there.
+    /// Accounts for the decision as a whole, once it is complete: its cost, and the budget of the team.
     pub(super) fn account(&mut self) {
         let due = self.mind.due(self.input.sequence);
         let is_asked_for = due.is_some_and(|(_, turn)| turn.requested().is_some());
@@ -130,7 +130,8 @@ impl Deliberation<'_> {
         self.plan_next_run(turn_id, tomorrow);
     }
 
-    /// What was paused for the sake of what may be spent goes on, or it is said when: before it is a new day, nothing does.
+    /// Resumes a team that was paused for its budget. Fails with the time of the next day if today's budget is still
+    /// spent.
     pub(super) fn go_on_with_the_day(&mut self, turn_id: Uuid) -> Result<(), Timestamp> {
         let leads = |profile: &Profile| profile.team.is_some() && self.mind.team.over_budget;
         let Some(profile) = self.mind.profile.clone().filter(leads) else { return Ok(()) };
@@ -174,7 +175,7 @@ impl Deliberation<'_> {
         self.plan_next_run(turn_id, at);
     }
 
-    /// What a session came to is told to its owner, or it is said why not.
+    /// Tells the owner the outcome of a session, or records the reason for not telling it.
     pub(super) fn brief(&mut self, turn_id: Uuid, thread_id: &str, briefing: Briefing) {
         let Some(owner) = self.mind.profile.as_ref().map(|profile| profile.owner.clone()) else { return };
         let Briefing { told, reason, summary, text } = briefing;

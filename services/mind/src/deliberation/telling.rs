@@ -1,5 +1,5 @@
-//! What people are told of a turn that failed: in plain sentences that are true, by the kind of the failure. What an endpoint says
-//! is in them where nothing else tells what is wrong, as a short reason without markup.
+//! Tells people of a turn that failed: in plain sentences that are true, by the kind of the failure. They quote an
+//! endpoint, as a short reason without markup, where nothing else tells what is wrong.
 
 use super::{Failure, failing};
 use crate::models::TOO_MUCH;
@@ -19,7 +19,7 @@ pub(super) fn as_before(failure: &Failure) -> String {
     }
 }
 
-/// What is wrong and who can help, of every kind but [`TOO_MUCH`].
+/// Explains what is wrong and who can help, for every kind but [`TOO_MUCH`].
 pub(super) fn in_words(failure: &Failure) -> String {
     let Failure { kind, mendable, retry_after_ms, .. } = failure;
     let reason = reason(&failure.message);

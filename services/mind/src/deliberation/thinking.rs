@@ -137,8 +137,8 @@ impl Deliberation<'_> {
         false
     }
 
-    /// What a thinking step is to analyse; none if it is to answer. A reference to nothing stays as it is: the model sees
-    /// the results anyway.
+    /// Returns the prompt that a thinking step is to analyse; none if it is to answer. A reference to nothing stays as
+    /// it is: the model sees the results anyway.
     fn prompt_of(&self, turn_id: Uuid, at: usize) -> Option<String> {
         let step = &self.turn(turn_id)?.chain.as_ref()?.steps.get(at)?.step;
         let params = self.fill(turn_id, step).unwrap_or_else(|_| step.params.clone());

@@ -26,7 +26,7 @@ use crate::{
 pub const LATE: &str = "late";
 /// Answers of a submodule that may call tools, in one go; the next one must speak.
 const CALLS: u32 = 2;
-/// What is kept of why one failed, in bytes.
+/// Longest message that is kept of a submodule's failure, in bytes.
 const MESSAGE_BYTES: usize = 500;
 
 /// A submodule that is asked.
@@ -41,17 +41,17 @@ pub(super) struct Voice {
     aim: Aim,
 }
 
-/// What a submodule said, or why it said nothing.
+/// The words of a submodule, or its failure with a message.
 pub(super) type Heard = Result<String, (SubmoduleFailure, String)>;
 
-/// What it is asked for.
+/// The aim of a question to a submodule.
 #[derive(Clone, Debug)]
 pub(super) enum Aim {
-    /// What it thinks of what is new; the step of the chain that thinks, if one does.
+    /// Its thoughts on the new input; `step` is the step of the chain that thinks, if one does.
     Along { step: Option<usize> },
-    /// What it answers to a question, which is a step.
+    /// Its answer to the question that a step asks.
     Answer(Completing),
-    /// What it makes of what was decided.
+    /// Its thoughts on a decision that it is shown.
     Told { thread_id: String, through: u64 },
 }
 
@@ -66,7 +66,7 @@ impl Voice {
         }
     }
 
-    /// What it said, or why it said nothing; none where it had nothing to say.
+    /// Returns the event for its words or its failure; none where it had nothing to say.
     pub(super) fn event(&self, said: &Heard, for_next: bool) -> Option<Event> {
         let module = self.module.clone();
         match said {
@@ -103,7 +103,8 @@ impl Deliberation<'_> {
         true
     }
 
-    /// Whether a submodule is not asked by itself, since it failed lately. Whoever asks it a question does so all the same.
+    /// Returns true if a submodule failed lately and is therefore not asked by itself. Explicit questions still reach
+    /// it.
     pub(super) fn is_at_rest(&self, voice: &Submodule) -> bool {
         self.limits.memory_rules > 0 && self.mind.models.is_submodule_at_rest(&voice.name)
     }
@@ -118,7 +119,7 @@ impl Deliberation<'_> {
         self.ask(turn_id, Purpose::Voice(Voice::of(&voice, Aim::Answer(asking))), request);
     }
 
-    /// What a submodule says. Whatever it is, the agent goes on.
+    /// Takes in the completion of a submodule. Whatever it says, the agent goes on.
     pub(super) fn hear_voice(&mut self, asked: Asked, voice: Voice, completion: Completion) {
         let completion = Completion { module: voice.module.clone(), ..completion };
         self.decision.completions.push(completion.clone());
@@ -147,7 +148,7 @@ impl Deliberation<'_> {
         self.heard_voice(&asked, &voice, said);
     }
 
-    /// What follows from what a submodule said, or from why it said nothing.
+    /// Acts on the words of a submodule, or on its failure, by the aim of the question.
     pub(super) fn heard_voice(&mut self, asked: &Asked, voice: &Voice, said: Heard) {
         match &voice.aim {
             Aim::Along { step } => self.thought_along(asked, *step, voice, said),
@@ -193,7 +194,7 @@ impl Deliberation<'_> {
         self.work.push_back(turn_id);
     }
 
-    /// Whether this was the last answer that was awaited in a turn.
+    /// Counts one answer, and returns true if it was the last one that the turn waited for.
     pub(super) fn have_all_answered(&mut self, turn_id: Uuid) -> bool {
         let Some(left) = self.heard_by.get_mut(&turn_id) else { return false };
         *left = left.saturating_sub(1);
@@ -239,7 +240,7 @@ impl Deliberation<'_> {
         self.put(asked);
     }
 
-    /// What an intrinsic says to a submodule. What it does is part of the decision.
+    /// Runs an intrinsic for a submodule and returns its result as text. Its events are part of the decision.
     fn looked_up(&mut self, turn_id: Uuid, id: Uuid, voice: &mut Voice, call: &answer::AskedCall) -> String {
         let tool = call.tool.as_str();
         let params: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the heavy model is asked when a turn goes on, built from the state alone.
+//! The request to the heavy model with which a turn goes on, built from the state alone.
 
 use jiff::Timestamp;
 use kairo_events::media;
@@ -19,15 +19,15 @@ use crate::{
     words::Words,
 };
 
-/// What is shown of a capability's description, in bytes.
+/// Longest description of a capability that is shown, in bytes.
 const CAPABILITY_BYTES: usize = 400;
 
 /// Entries of a conversation that whoever looks for promises is shown, the newest.
 const PROMISE_ENTRIES: usize = 8;
-/// What is shown of the answer that may promise something, in bytes.
+/// Longest excerpt that is shown of an answer that may promise something, in bytes.
 const PROMISE_BYTES: usize = 8 * 1024;
 
-/// How a turn is thought about.
+/// The manner in which a turn is thought about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     /// It does what was asked for, and answers.
@@ -38,16 +38,16 @@ pub(super) enum Manner {
     Work,
 }
 
-/// What a turn is about to think about.
+/// The inputs for the next request of a turn.
 pub(super) struct Thinking<'a> {
     pub(super) turn_id: Uuid,
     pub(super) turn: &'a Turn,
     pub(super) manner: Manner,
-    /// Whether it may go on acting, or must answer.
+    /// True if the turn may go on acting; otherwise it must answer.
     pub(super) may_call: bool,
-    /// What to analyse, within a chain.
+    /// The prompt to analyse, within a chain.
     pub(super) prompt: Option<&'a str>,
-    /// Whether the agent plans, instead of calling tools itself.
+    /// True if the agent plans instead of calling tools itself.
     pub(super) plans: bool,
     /// The recorded time of the input.
     pub(super) now: Timestamp,
@@ -88,7 +88,7 @@ pub(super) fn think(state: &AgentState, thinking: &Thinking<'_>, catalogue: &Cat
     request
 }
 
-/// What the agent may call, by itself or in plans.
+/// Returns the tools that the agent may call, by itself or in plans.
 fn offered<'t>(state: &AgentState, thinking: &Thinking<'_>, catalogue: &'t Catalogue) -> Vec<&'t Tool> {
     let acknowledges = thinking.manner == Manner::Acknowledge;
     let is_at_hand = |tool: &str| !acknowledges || is_about_work(tool);
@@ -100,7 +100,8 @@ fn offered<'t>(state: &AgentState, thinking: &Thinking<'_>, catalogue: &'t Catal
     catalogue.tools.iter().chain(intrinsics).filter(offered).collect()
 }
 
-/// What the agent is, in words; `planned` is what it can make plans of, and `further` tells of tools that are not listed.
+/// Builds the system prompt; `planned` are the tools it can make plans of, and `further` tells of tools that are not
+/// listed.
 fn system(state: &AgentState, manner: Manner, planned: Option<&[&Tool]>, further: Option<String>) -> String {
     let manners = match manner {
         Manner::Answer => None,
@@ -112,7 +113,7 @@ fn system(state: &AgentState, manner: Manner, planned: Option<&[&Tool]>, further
     said.into_iter().flatten().chain([prompts::CONTEXT.to_owned()]).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What a model is told of the moment, each as a block behind the last words.
+/// Returns the facts of the moment that a model is told, each as a block after the last words.
 fn facts(state: &AgentState, thinking: &Thinking<'_>) -> Vec<String> {
     let Thinking { turn_id, turn, manner, may_call, prompt, now, .. } = *thinking;
     let plans = thinking.plans && manner != Manner::Acknowledge;
@@ -141,7 +142,7 @@ fn facts(state: &AgentState, thinking: &Thinking<'_>) -> Vec<String> {
     told
 }
 
-/// What submodules said, and which may be asked.
+/// Returns the names of the submodules that may be asked, then the thoughts of those that spoke.
 fn counsel<'s>(state: &'s AgentState, turn: &'s Turn) -> impl Iterator<Item = String> {
     let names: Vec<&str> = state.voices().map(|voice| voice.name.as_str()).collect();
     let there_are = (!names.is_empty()).then(|| format!("{} {}", prompts::SUBMODULES, names.join(", ")));
@@ -191,14 +192,15 @@ pub(super) fn about(state: &AgentState, turn: &Turn, question: &str, told: &[Str
     request
 }
 
-/// What an agent that plans is told it is, with names and descriptions of what there is: schemas are for those who
-/// compile its plans.
+/// Builds the prompt of an agent that plans, with the names and descriptions of its tools: schemas are for the models
+/// that compile its plans.
 fn planner(tools: &[&Tool]) -> String {
     let lines = tools.iter().map(|tool| format!("- {}: {}", tool.name, cut_to(&tool.description, CAPABILITY_BYTES)));
     format!("{}\n{}", prompts::THINK, lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// What there is at hand while a message is acknowledged: the queue, what is in progress, memory and inner state.
+/// Returns true if a tool is available while a message is acknowledged: those for the queue, for work in progress, for
+/// memory and for the inner state.
 fn is_about_work(tool: &str) -> bool {
     let is_kept = tool.starts_with("memory.") || intrinsics::inner_state::is_of_inner_state(tool);
     let is_known = matches!(tool, "team.status" | "submodule.ask" | "history.query");
@@ -214,7 +216,7 @@ fn is_about_actions(tool: &str) -> bool {
     about_processes || matches!(tool, "action.cancel" | "chain.cancel")
 }
 
-/// How a plan is handed over by models that call tools.
+/// Returns the tool with which models that call tools hand over a plan.
 fn plan_tool() -> Tool {
     Tool {
         name: PLAN.into(),
@@ -284,7 +286,7 @@ fn show_parts(calls: &[Call], conversation: &mut Conversation<'_>) {
     }
 }
 
-/// What came of a call. Models want a result behind every call; for one that still runs, that it does is the fact.
+/// Returns the result of a call. Models want a result after every call: for one that still runs, it says so.
 fn result(call: &Call) -> String {
     let running = || json!({ "status": "still running", "since": call.since.to_string() }).to_string();
     call.result.clone().unwrap_or_else(running)

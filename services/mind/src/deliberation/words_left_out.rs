@@ -1,4 +1,4 @@
-//! What becomes of a decision beside what was decided: words that are too much, and calls that nothing came of.
+//! Changes to a decision beside its events: leaves out words that are too large, and adds calls that were given up.
 
 use kairo_events::vocabulary;
 use kairo_proto::{
@@ -46,7 +46,7 @@ pub fn with_link(decision: AgentDecision, link: HashLink) -> AgentDecision {
     AgentDecision { reader: vocabulary::of_decision(&with), ..with }
 }
 
-/// Whether a completion lost its words. One that says of itself that it is empty had none, whatever tokens it cost.
+/// Returns true if a completion lost its words. One whose ending is `Empty` had none, whatever tokens it cost.
 pub fn is_without_words(completion: &Completion) -> bool {
     let Completion { text, reasoning, tool_calls, output_tokens, error, .. } = completion;
     let has_nothing = text.is_empty() && reasoning.is_empty() && tool_calls.is_empty();

@@ -31,15 +31,15 @@ const SESSIONS: u32 = 3;
 /// As `Say.failure`: a task ended without a result.
 pub(super) const TASK_FAILED: &str = "task_failed";
 
-/// With what a turn ends.
+/// The words that a turn ends with, and its status.
 pub(super) struct Conclusion<'a> {
     pub(super) text: &'a str,
     pub(super) status: &'a TaskStatus,
-    /// How the model's answer ended; empty for a complete one.
+    /// The ending of the model's answer; empty for a complete one.
     pub(super) ending: &'a str,
     /// The kind of a failure; empty for an answer.
     pub(super) failure: &'a str,
-    /// Whether another try would come to the same.
+    /// True if another try would end in the same way.
     pub(super) is_for_good: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Conclusion<'a> {
 }
 
 impl Deliberation<'_> {
-    /// How a turn is thought about.
+    /// Returns the manner in which a turn is thought about.
     pub(super) fn manner(&self, turn: &Turn) -> Manner {
         match () {
             () if self.mind.is_of_work(turn) || turn.requested().is_some() => Manner::Work,
@@ -63,7 +63,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// What is to begin by itself does.
+    /// Begins the work that is next by itself: a task of the queue, lessons, a broadcast, a summary or keywords.
     pub(super) fn begin_work(&mut self) {
         match self.mind.work.next.clone() {
             Some((Next::Task(task), _)) => self.begin_task_of_queue(task),
@@ -106,7 +106,7 @@ impl Deliberation<'_> {
         }
     }
 
-    /// What a model found out.
+    /// Records the lessons that a model found in a thread of work, and completes the thread.
     pub(super) fn learned(&mut self, turn_id: Uuid, thread_id: &str, text: &str) -> Result<(), Failure> {
         let thread = self.mind.threads.get(thread_id);
         let user = thread.map(|thread| thread.user.clone()).unwrap_or_default();
@@ -126,7 +126,7 @@ impl Deliberation<'_> {
         Ok(())
     }
 
-    /// What was to be learned nobody could say.
+    /// Completes a thread of work from which no lessons could be learned; `why` is the reason.
     pub(super) fn learned_nothing(&mut self, turn_id: Uuid, thread_id: &str, why: &str) {
         if lessons::is_briefed_on(&self.mind, thread_id) {
             let reason = format!("whether it is worth telling could not be found out: {why}");
@@ -253,7 +253,8 @@ impl Deliberation<'_> {
         }
     }
 
-    /// Whether a task that failed is tried again in another session. Whoever asked for it is told at once, and may ask again.
+    /// Returns true if a failed task is tried again in another session. One that another agent asked for is not: that
+    /// agent is told at once, and may ask again.
     fn is_tried_again(&self, task: &Task) -> bool {
         let is_told = self.limits.memory_rules > 0 && task.asked().is_some();
         !is_told && task.failed() + 1 < SESSIONS
@@ -268,14 +269,14 @@ impl Deliberation<'_> {
         self.turn(turn_id).and_then(Turn::work).and_then(|id| self.mind.tasks.get(id)).cloned()
     }
 
-    /// Which bound the session has reached.
+    /// Returns the bound that the session has reached, if any.
     fn reached_bound(&self) -> Option<String> {
         let profile = self.mind.profile.as_ref().filter(|profile| !profile.session.is_nothing())?;
         let session = self.mind.work.session.with(self.decision.completions.len(), self.spent_here());
         profile.session.reached(&session, self.input.envelope.time)
     }
 
-    /// A turn that works on a task goes no further where the session has reached a bound. Whether it has.
+    /// Stops a turn that works on a task if the task or the session has reached a bound. Returns true if one has.
     pub(super) fn is_over_bounds(&mut self, turn_id: Uuid) -> bool {
         let Some(task) = self.task_of(turn_id) else { return false };
         if let Some(reached) = self.reached_task_bound(&task) {

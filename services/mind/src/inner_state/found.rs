@@ -9,11 +9,11 @@ use super::{Entry, InnerState};
 
 /// Words of a search that count.
 const WORDS: usize = 32;
-/// What a word in a key, or in the keys it is related to, counts; one in a content counts 1.
+/// Scores of a word found in a key or in its related keys; a word in a content scores 1.
 const IN_KEY: usize = 4;
 const IN_RELATED: usize = 2;
 
-/// How a key has to do with another.
+/// The relation of a key to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// The other one names it.
@@ -24,8 +24,8 @@ pub enum Relation {
 }
 
 impl InnerState {
-    /// What a turn of this user finds by these words: what has most of them first, then what was written last. In scripts
-    /// without spaces, two letters that stand together are a word.
+    /// Finds the entries that match these words in a turn of this user: best score first, then the latest. In scripts
+    /// without spaces, two adjacent letters are a word.
     pub fn find(&self, user: &str, words: &str) -> Vec<(&str, &Entry)> {
         let wanted = tokens(words);
         let score = |key: &str, entry: &Entry| {
@@ -43,7 +43,7 @@ impl InnerState {
         found.into_iter().map(|(_, key, entry)| (key, entry)).collect()
     }
 
-    /// What a turn of this user finds to be related with a key, in one direction or the other, by key.
+    /// Returns the entries related to a key in either direction that a turn of this user sees, by key.
     pub fn related(&self, user: &str, key: &str) -> Vec<(&str, &Entry, Relation)> {
         let seen: BTreeMap<&str, &Entry> = self.seen_by(user);
         let named: BTreeSet<&str> =
@@ -62,7 +62,7 @@ impl InnerState {
     }
 }
 
-/// What is looked for.
+/// A search term.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Token {
     /// A word, or the beginning of one.
@@ -71,7 +71,7 @@ enum Token {
     Letters(String),
 }
 
-/// What a search looks for, in small letters, each once.
+/// Splits a search into its distinct terms, in lower case.
 fn tokens(words: &str) -> BTreeSet<Token> {
     let mut tokens = BTreeSet::new();
     for run in runs(&words.to_lowercase()) {

@@ -1,4 +1,4 @@
-//! Writing to inner state: what is accepted, and the events that it becomes.
+//! Writing to inner state: checks changes and turns them into events.
 
 use std::collections::BTreeSet;
 
@@ -18,19 +18,19 @@ use crate::{
     secrets::{self, Cleaned},
 };
 
-/// Who writes, on whose behalf, and on what occasion. Several changes one after the other see each other.
+/// Writes to inner state on behalf of a user. Each change sees those made before it.
 pub struct Writer<'a> {
     inner: InnerState,
     user: &'a str,
     now: Timestamp,
-    /// For ids of what is written: derived from this, they are the same when it is done again.
+    /// The base for ids of versions: derived from it, they are the same on replay.
     id: Uuid,
     secret_key: Option<&'a sealing::Key>,
     outside: Provenance,
     written: usize,
 }
 
-/// What is to be changed.
+/// An accepted change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     Write(StateWritten),
@@ -50,10 +50,10 @@ impl<'a> Writer<'a> {
         Self { inner: inner.clone(), user, now, id, secret_key, outside, written: 0 }
     }
 
-    /// What writing comes to, as it stands in the log: a key, its content, and the keys it is related to.
+    /// Builds the event for a write: a key, its content, and the related keys.
     ///
     /// # Errors
-    /// What is wrong with which of them, in words for a model.
+    /// The field at fault and the mistake in it, in words for a model.
     pub fn write(&mut self, given: &Map<String, Value>) -> Result<StateWritten, String> {
         let key = key(given)?.to_owned();
         let content = match given.get("content") {
@@ -82,10 +82,10 @@ impl<'a> Writer<'a> {
         Ok(written)
     }
 
-    /// What deleting a key comes to.
+    /// Builds the event for the deletion of a key.
     ///
     /// # Errors
-    /// When there is nothing under it that this turn may delete.
+    /// If the key has no entry that this turn may delete.
     pub fn delete(&mut self, given: &Map<String, Value>) -> Result<StateDeleted, String> {
         let key = key(given)?;
         if !self.inner.has(self.user, key) {
@@ -100,11 +100,11 @@ impl<'a> Writer<'a> {
         Ok(deleted)
     }
 
-    /// What a list of changes comes to, such as a model writes it: `[{"key": "…", "content": "…", "related_keys": ["…"]}]`, where
-    /// `null` as content deletes. The changes that were accepted, in order, and why others were not.
+    /// Applies a list of changes as a model writes it: `[{"key": "…", "content": "…", "related_keys": ["…"]}]`, where
+    /// `null` as content deletes. Returns the accepted changes, in order, and the reasons the others were refused.
     ///
     /// # Errors
-    /// When it is no list of objects.
+    /// If `list` is no list of at most `most` objects.
     pub fn apply(&mut self, list: &Value, most: usize) -> Result<(Vec<Change>, Vec<String>), String> {
         let wrong = || format!("expected a list of at most {most} objects with key and content");
         let items = list.as_array().filter(|items| items.len() <= most).ok_or_else(wrong)?;
@@ -154,7 +154,7 @@ fn related_keys(given: &Map<String, Value>, own: &str) -> Result<Vec<String>, St
     Ok(related)
 }
 
-/// Whether it may be a key: a line that is not blank, and no secret, since keys are shown as they are.
+/// Returns true for a valid key: a line that is not blank and holds no secret, since keys are shown as they are.
 fn is_key(key: &str) -> bool {
     let is_line = !key.contains(char::is_control) && key.trim() == key && !key.is_empty();
     is_line && key.len() <= KEY_BYTES && secrets::take_out(key).secrets.is_empty()

@@ -17,7 +17,7 @@ pub const FIND: &str = "tools.find";
 
 /// Tools that one search finds at most.
 const FOUND: usize = 8;
-/// What is told of a tool's description, in bytes.
+/// Longest part shown of a tool's description, in bytes.
 const DESCRIPTION_BYTES: usize = 160;
 /// Longest words that are looked for, in characters.
 const QUERY_CHARS: usize = 300;
@@ -28,7 +28,7 @@ const WORST_PART: u32 = 3;
 /// Shortest beginning by which a word is found, in bytes.
 const BEGINNING_BYTES: usize = 4;
 
-/// What a word that is looked for is worth where it is found.
+/// Scores of a search word by the place where it is found.
 const IN_NAME: u32 = 8;
 const IN_GROUP: u32 = 5;
 const IN_DESCRIPTION: u32 = 2;
@@ -103,7 +103,7 @@ impl Words {
         Self { name: words(own).collect(), group: group.collect(), description: words(&tool.description).collect() }
     }
 
-    /// What a word that is looked for is worth in a tool: most where its name has it, and half where only a beginning fits.
+    /// Returns the score of a search word in a tool: highest in its name, and half where only a beginning matches.
     fn worth(&self, word: &str) -> u32 {
         let places = [(&self.name, IN_NAME), (&self.group, IN_GROUP), (&self.description, IN_DESCRIPTION)];
         let worth = places.into_iter().map(|(words, worth)| match words {

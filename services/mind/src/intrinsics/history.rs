@@ -16,7 +16,7 @@ pub const QUERY: &str = "history.query";
 /// Entries that are shown where it is not said how many, and at most.
 const LIMIT: usize = 20;
 const MOST: usize = 50;
-/// What is shown of each, and of all of them, in bytes.
+/// Longest part shown of each entry, and of all of them, in bytes.
 const ENTRY_BYTES: usize = 1_024;
 const ALL_BYTES: usize = 16 * 1024;
 /// Longest words that are looked for, in characters.
@@ -74,8 +74,8 @@ fn query(context: &Context<'_>, params: &Map<String, Value>) -> Result<Begun, St
     Ok(Begun::Read { result: json!({ "entries": entries }), outside })
 }
 
-/// Whether a thread is of the user for whom something is done. What is worked on beside the conversations knows its own thread
-/// alone, so that what is said meanwhile changes nothing of it.
+/// Returns true if a turn may read the thread: it belongs to the turn's user. Background work sees its own thread only,
+/// so that messages said meanwhile do not affect it.
 fn is_theirs(context: &Context<'_>, id: &str, thread: &Thread) -> bool {
     let own = id == context.turn.thread_id;
     let is_work = context.state.is_of_work(context.turn);

@@ -14,12 +14,12 @@ use crate::{
 /// Entries that a search or a look at what is related brings: where it does not say, and at most.
 const FOUND: usize = 10;
 const MOST_FOUND: usize = 20;
-/// What is shown of each of them, in bytes; all of it is read by its key.
+/// Longest part shown of each entry, in bytes; reading it by its key shows all.
 const SHOWN_BYTES: usize = 1_024;
 /// Longest search, in bytes.
 const WORDS_BYTES: usize = 1_000;
 
-/// Whether it is one of these, which only agents with an inner state are offered.
+/// Returns true for the tools of inner state, which only agents with an inner state are offered.
 pub fn is_of_inner_state(tool: &str) -> bool {
     matches!(tool, "state.write" | "state.read" | "state.search" | "state.related" | "state.delete")
 }

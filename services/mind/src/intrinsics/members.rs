@@ -20,7 +20,7 @@ pub fn all() -> Vec<Intrinsic> {
     vec![intrinsic(ASK, described, properties, json!(["member", "text"]), ask)]
 }
 
-/// Whether a tool is of use only to agents that are composed of others.
+/// Returns true if a tool is of use only to agents that have members.
 pub fn is_of_composites(tool: &str) -> bool {
     tool == ASK
 }

@@ -26,7 +26,7 @@ use crate::{
     tasks::Task,
 };
 
-/// What can be remembered.
+/// The kinds of memories.
 const KINDS: &[&str] = MemoryKind::WORDS;
 /// Longest content and subject of a memory, in bytes.
 const CONTENT_BYTES: usize = 16 * 1024;
@@ -63,7 +63,7 @@ fn day(context: &Context<'_>, params: &Map<String, Value>) -> Result<Date, Strin
     }
 }
 
-/// Whether it is the end of the agent's day that is being dealt with.
+/// Returns true if the cause is the task that ends the agent's day.
 fn ends_the_day(state: &AgentState, cause: &Cause) -> bool {
     let Cause::Task(task) = cause else { return false };
     state.tasks.open.get(task).is_some_and(Task::is_of_system)

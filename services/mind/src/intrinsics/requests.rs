@@ -1,4 +1,4 @@
-//! What becomes of what another agent asks for. No model calls these: a request is one such order.
+//! Handling of requests from other agents. No model calls these: a request is one such order.
 
 use kairo_events::ids;
 use kairo_proto::{

@@ -13,7 +13,7 @@ use crate::{
     submodules::{LEAST_DEADLINE_MS, MOST, MOST_DEADLINE_MS, NAME_BYTES, PROMPT_BYTES},
 };
 
-/// What asks one of them.
+/// The tool that asks a submodule.
 pub const ASK: &str = "submodule.ask";
 pub const ADD: &str = "submodule.add";
 pub const REMOVE: &str = "submodule.remove";
@@ -22,12 +22,12 @@ const ROUNDS: u32 = 3;
 /// Longest question, in characters.
 const QUESTION_CHARS: usize = 2_000;
 
-/// Whether submodules themselves may call a tool: they look things up, and keep the inner state.
+/// Returns true if submodules themselves may call a tool: they query the history, and keep the inner state.
 pub fn is_theirs(tool: &str) -> bool {
     tool == super::history::QUERY || super::inner_state::is_of_inner_state(tool)
 }
 
-/// Whether a tool is of use only to agents with submodules, or to those that say how much of their history they are shown.
+/// Returns true if a tool is of use only to agents with submodules, or to those that limit the history they are shown.
 pub fn is_of_submodules(tool: &str) -> bool {
     matches!(tool, ASK | ADD | REMOVE | super::history::QUERY)
 }
@@ -117,8 +117,8 @@ fn named(context: &Context<'_>, name: &str) -> Result<(), String> {
     }
 }
 
-/// What is to be added. Orders come without a schema, so it is looked at here. `hears_decisions` is whether it is shown decisions
-/// where that is not said: before epoch 10 it was not.
+/// Reads the submodule to add. Orders come without a schema, so it is validated here. `hears_decisions` is the default
+/// for showing it decisions: before epoch 10 it was false.
 fn read(params: &Map<String, Value>, hears_decisions: bool) -> Result<v1::Submodule, String> {
     let (name, prompt, tier) = (text(params, "name"), text(params, "prompt"), text(params, "tier"));
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');

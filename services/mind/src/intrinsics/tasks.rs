@@ -29,11 +29,11 @@ use crate::{
     tasks::{CONDITION_CHARS, Task, What},
 };
 
-/// How much later than it was due a task counts as late, in seconds.
+/// Delay after its due time from which a task counts as late, in seconds.
 const LATE_SECONDS: i64 = 60;
-/// What puts a task into the queue.
+/// The tool that puts a task into the queue.
 pub const QUEUE: &str = "task.queue";
-/// What makes it the next one.
+/// The tool that makes a task the next in the queue.
 const FIRST: &str = "task.first";
 /// Longest title, in characters.
 pub const TITLE_CHARS: usize = 200;
@@ -69,12 +69,12 @@ pub fn all() -> Vec<Intrinsic> {
     ]
 }
 
-/// Whether a tool is of use only to agents that work in the background.
+/// Returns true if a tool is of use only to agents that work in the background.
 pub fn is_of_queue(tool: &str) -> bool {
     matches!(tool, QUEUE | FIRST)
 }
 
-/// Whether an agent that works in the background has a tool by its conduct alone.
+/// Returns true if an agent that works in the background has a tool by its conduct alone.
 pub fn is_of_conduct(tool: &str) -> bool {
     is_of_queue(tool) || matches!(tool, "task.cancel" | "task.list" | "action.cancel")
 }
@@ -202,7 +202,7 @@ fn listed() -> Value {
     })
 }
 
-/// What is decided when a task's time came, or what it waits for happened. Times that were missed collapse to one.
+/// Builds the event for a task whose time came or whose trigger happened. Missed times collapse to one.
 pub fn fired(task: &Task, occurrence: u64, event: Uuid, now: Timestamp, data: &Value) -> v1::TaskFired {
     let (due, next) = match &task.what {
         What::Hook { .. } | What::Queue { .. } => (None, None),
@@ -224,8 +224,8 @@ pub fn fired(task: &Task, occurrence: u64, event: Uuid, now: Timestamp, data: &V
     }
 }
 
-/// What ends the agent's day. A profile whose time or zone cannot be read, which the gateway refuses, has its days end
-/// just before midnight, or in UTC.
+/// Builds the task that ends the agent's day. If a profile's time or zone cannot be read, which the gateway refuses,
+/// its days end just before midnight, or in UTC.
 pub fn end_of_day(profile: &Profile, now: Timestamp, id: Uuid) -> v1::Task {
     let at: Option<Time> = profile.day_ends_at.parse().ok();
     let zone = if schedule::ask::time_zone(&profile.time_zone).is_ok() { profile.time_zone.as_str() } else { "UTC" };
@@ -246,7 +246,7 @@ pub fn end_of_day(profile: &Profile, now: Timestamp, id: Uuid) -> v1::Task {
     task
 }
 
-/// Whether the task is the user's on whose behalf it is asked for, or nobody's.
+/// Returns true if the turn may access the task: either has no user, or both have the same.
 fn is_his(context: &Context<'_>, task: &Task) -> bool {
     let user = &context.turn.user;
     task.user == *user || user.is_empty() || task.user.is_empty()

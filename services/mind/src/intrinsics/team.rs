@@ -20,10 +20,10 @@ use crate::{
     thread::cut_to,
 };
 
-/// What has a worker do something.
+/// The tool that delegates a task to a worker.
 pub const DELEGATE: &str = "team.delegate";
 const STATUS: &str = "team.status";
-/// What an agent with a mission begins with.
+/// The intrinsic that starts an agent with a mission.
 pub const START: &str = "team.start";
 /// The parameter that says in how many seconds an answer is late.
 pub const DEADLINE: &str = "deadline_s";
@@ -73,12 +73,12 @@ pub fn deadline() -> Value {
     })
 }
 
-/// Whether it is what people order of a team.
+/// Returns true for the orders that people give a team.
 pub fn is_order(tool: &str) -> bool {
     matches!(tool, PAUSE | RESUME | ARCHIVE)
 }
 
-/// Whether a tool is of use only to agents that lead others.
+/// Returns true if a tool is of use only to agents that lead others.
 pub fn is_of_leads(tool: &str) -> bool {
     matches!(tool, DELEGATE | STATUS)
 }
@@ -250,7 +250,7 @@ fn change(context: &Context<'_>, status: Status, told: RequestKind) -> Result<Be
     Ok(Done { events, result: Value::Null }.into())
 }
 
-/// How it is with the team from now on, and telling those who work in it.
+/// Builds the event of the team's new status, and the requests that tell its workers.
 pub fn changed(profile: &Profile, status: Status, told: RequestKind, reason: &str, over_budget: bool) -> Vec<Event> {
     let changed = TeamChanged { status: status.word().text(), reason: reason.to_owned(), over_budget, decided: 0 };
     let workers = profile.team.iter().flat_map(|team| &team.workers);

@@ -20,7 +20,7 @@ use crate::{
 const SHOWN_BYTES: usize = 24 * 1024;
 /// Of one entry, so much, in bytes.
 const ENTRY_BYTES: usize = 2 * 1024;
-/// What is kept of a title and of a summary, in bytes.
+/// Longest parts kept of a title and of a summary, in bytes.
 const TITLE_BYTES: usize = 200;
 const SUMMARY_BYTES: usize = 2_000;
 
@@ -90,7 +90,7 @@ fn which(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, S
     ids.into_iter().find(|id| is_his(id)).ok_or_else(|| format!("there is no thread {id:?} of this user"))
 }
 
-/// What a model is asked for the summary of a thread; none when there is nothing in it.
+/// Builds the model request for the summary of a thread; `None` if the thread is empty.
 pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
     question(state, thread_id, None).map(asked)
 }
@@ -100,7 +100,7 @@ pub fn asked(question: String) -> ModelRequest {
     ModelRequest::of("fast", prompts::SUMMARIZE, question).answered_as(answer_forms::summary())
 }
 
-/// What is to be summed up of a thread: up to the end of a turn, if one is named.
+/// Returns the text of a thread to sum up: up to the end of a turn, if one is named.
 pub fn question(state: &AgentState, thread_id: &str, until: Option<Uuid>) -> Option<String> {
     let thread = state.threads.get(thread_id)?;
     let told = transcript_until(thread, SHOWN_BYTES, until);

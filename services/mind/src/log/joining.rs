@@ -32,14 +32,14 @@ impl Log {
         last.record.clone().map(|record| Ready::Input(record.into()))
     }
 
-    /// Whether the message at this sequence would be decided on together with what is being decided on, if that began again.
+    /// Returns true if the decision in progress would also cover the message at this sequence if it were made anew.
     pub fn would_join(&self, message: u64) -> bool {
         let base = self.base.as_ref().filter(|base| !base.overtakes);
         let next = base.and_then(|base| self.next_of_thread(self.at(base.input)?));
         next.and_then(|next| self.ahead.get(next)).is_some_and(|next| next.sequence == message)
     }
 
-    /// What models have answered is of no use: the decision begins again, with what came meanwhile.
+    /// Discards the model answers: the decision starts again, with the messages that came meanwhile.
     pub fn join_anew(&mut self) {
         self.joined = None;
     }
@@ -53,7 +53,7 @@ impl Log {
         self.joined.is_none_or(|joined| sequence.is_some_and(|sequence| sequence <= joined))
     }
 
-    /// Where the next message of the same thread and user is, if only facts stand before it.
+    /// Returns the index of the next pending message of the same thread and user, if only facts stand before it.
     fn next_of_thread(&self, at: usize) -> Option<usize> {
         let front = self.ahead.get(at)?.record.as_ref()?;
         let is_message = AgentMessage::of(&front.body).is_some();
@@ -98,7 +98,7 @@ impl Log {
     }
 }
 
-/// Whether nothing of a turn is left to do but to think about what came of its calls, in a conversation.
+/// Returns true if the turn is of a conversation and has nothing left to do but think about the results of its calls.
 fn goes_on_by_thinking(turn: &Turn) -> bool {
     let is_said = matches!(turn.cause, Cause::Message | Cause::Event);
     let is_plain = turn.chat.is_none() && turn.unplaced.is_none() && turn.offer.is_none();

@@ -16,7 +16,7 @@ const IN_A_ROW: u32 = 16;
 
 /// An order of a user or, to leave what it asked for, of another agent.
 pub(super) struct Order<'r> {
-    /// Who gives it.
+    /// The source of the order: a user's name, or the id of the request that is withdrawn.
     from: (&'static str, &'r str),
     stops: bool,
 }
@@ -32,7 +32,7 @@ pub(super) fn order(body: &Body) -> Option<Order<'_>> {
 }
 
 impl Log {
-    /// Whether this order ends what the decision is about that is being made: another agent leaves what it asked for.
+    /// Returns true if this order ends the request being decided on: the agent that made it has withdrawn it.
     pub fn ends_what_is_decided_on(&self, body: &Body) -> bool {
         let withdrawn = AgentRequest::of(body).filter(|request| request.kind_word() == RequestKind::Cancel);
         let (Some(withdrawn), Some(base)) = (withdrawn, &self.base) else { return false };

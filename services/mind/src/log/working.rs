@@ -16,22 +16,22 @@ use kairo_proto::v1::AgentDecision;
 use super::{Ahead, Diverged, Input, Log, Ready};
 use crate::state::AgentState;
 
-/// What the work lane is to decide on.
+/// The next thing to do for the work lane.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReadyWork {
-    /// This wants a decision, in this state.
+    /// This input needs a decision, in this state.
     Input(Arc<AgentState>, Input),
-    /// What stands at these sequences is to be read first: see [`Log::supply`].
+    /// The records at these sequences must be read first: see [`Log::supply`].
     Missing(Vec<u64>),
 }
 
-/// Whether a record is the work lane's to decide on.
+/// Returns true if the work lane has to decide on the record.
 pub(super) fn is_left_for_work(state: &Arc<AgentState>, record: &Record) -> bool {
     state.concerns_work(record) && !observe_unless_work(&mut state.clone(), record, false)
 }
 
-/// Observes a record, unless it is then the work lane's to decide on: it stays ahead. Whether it was observed.
-/// `was_left`: it was left for the work lane before.
+/// Observes a record, unless the work lane has to decide on it: then it stays pending. Returns true if it was observed.
+/// `was_left`: the record was left for the work lane before.
 fn observe_unless_work(state: &mut Arc<AgentState>, record: &Record, was_left: bool) -> bool {
     if !was_left && !state.concerns_work(record) {
         Arc::make_mut(state).observe(record);
@@ -97,18 +97,18 @@ pub(super) fn pass(
 }
 
 impl Log {
-    /// How far everything but work is observed for good.
+    /// Returns the sequence up to which everything but work is observed for good.
     pub(super) fn standing(&self) -> u64 {
         self.base.as_ref().map_or(self.observed, |base| base.observed)
     }
 
-    /// Where the first of what is ahead stands that is not left for the work lane.
+    /// Returns the index of the first pending record that is not left for the work lane.
     pub(super) fn first_of_foreground(&self) -> usize {
         let standing = self.standing();
         self.ahead.partition_point(|ahead| ahead.sequence <= standing)
     }
 
-    /// What the work lane is to decide on, if anything.
+    /// Returns the work lane's next input, or the records it lacks; `None` if there is nothing to decide on.
     pub fn next_work(&self) -> Option<ReadyWork> {
         let standing = self.standing();
         let mut state = self.base.as_ref().map_or(&self.state, |base| &base.state).clone();

@@ -19,7 +19,7 @@ pub struct Again {
 #[derive(Clone, Debug, Default)]
 pub struct Kept(BTreeMap<String, Vec<Completion>>);
 
-/// What it takes to go on.
+/// The next step of a replayed decision.
 #[derive(Debug)]
 pub enum Step {
     /// The answers to these, in this order, behind those that were given.
@@ -37,7 +37,7 @@ impl Kept {
         kept
     }
 
-    /// Whether there is an answer to this request.
+    /// Returns true if there is an answer to this request.
     pub fn has(&self, digest: &str) -> bool {
         self.0.contains_key(digest)
     }
@@ -71,7 +71,7 @@ impl Again {
     /// from call to call, so that it can be made with any answers at any time.
     ///
     /// # Errors
-    /// Where there is nothing to decide.
+    /// Fails if there is nothing to decide.
     pub fn step(&self, kept: &Kept, answers: &[Completion]) -> Result<Step, Unmade> {
         let Making { state, input, catalogue, limits } = &self.making;
         let mut answers = answers.iter();

@@ -1,15 +1,15 @@
-//! What decisions are made again with instead of what the log says: to see which of them it would reach.
+//! Changes to the log's decisions on replay, to find those that would come out differently.
 
 use std::{borrow::Cow, sync::Arc};
 
 use crate::{deliberation::Limits, request::Tool, state::AgentState};
 
-/// Changes to what decisions rest on; none of what is not named.
+/// Changes to the basis of decisions; what is not named stays as recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// The agent's own prompt.
     pub prompt: Option<String>,
-    /// What tools there are, for decisions that had a catalogue.
+    /// The tools to use instead, for decisions that had a catalogue.
     pub tools: Option<Vec<Tool>>,
     pub limits: Vec<(Limit, u32)>,
 }
@@ -61,12 +61,12 @@ impl Limit {
 }
 
 impl Changes {
-    /// Whether nothing is changed.
+    /// Returns true if nothing is changed.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is changed, each in a word or two, such as `prompt` or `max_steps=5`.
+    /// Names each change in a word or two, such as `prompt` or `max_steps=5`.
     pub fn told(&self) -> Vec<String> {
         let named = [(self.prompt.is_some(), "prompt"), (self.tools.is_some(), "catalogue")];
         let named = named.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, name)| name.to_owned());

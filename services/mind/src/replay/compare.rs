@@ -13,17 +13,17 @@ use serde_json::Value;
 /// A place at which two decisions differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Where, such as `events.0.action.arguments`.
+    /// Path of the value, such as `events.0.action.arguments`.
     pub at: String,
     pub recorded: String,
     pub made: String,
-    /// Whether all that differs between the two is what a user or a model reads.
+    /// True if the two differ only in text that a user or a model reads.
     pub is_wording: bool,
 }
 
-/// What is shown of a value that differs, in characters.
+/// Maximum length shown of a value that differs, in characters.
 const SHOWN: usize = 200;
-/// Places that are told of two decisions, at most.
+/// Maximum number of places reported for two decisions.
 pub const PLACES: usize = 64;
 /// Fields that a model server gives each answer anew, and that say nothing of what is decided.
 const OF_SERVERS: [&str; 3] = ["call_id", "passed_back", "answer_passed_back"];

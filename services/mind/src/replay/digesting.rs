@@ -10,7 +10,7 @@ use crate::request::{ModelRequest, Tool};
 /// Lists of tools that are remembered, those offered last: agents are offered others, and so are the steps of one mind.
 const REMEMBERED: usize = 8;
 
-/// What is used again from one request to the next.
+/// Values reused from one request to the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Digesting {
     /// With their JSON, the latest first.

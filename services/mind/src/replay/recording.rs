@@ -18,9 +18,9 @@ use crate::{
 /// A request that is not the one that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
-    /// Which of the decision's completions answers it, counted from 1.
+    /// Number of the completion that answers it in the decision, counted from 1.
     pub request: usize,
-    /// What of it is another; none where the log does not say.
+    /// Parts that differ; none if the log does not say.
     pub parts: Vec<RequestPart>,
 }
 
@@ -31,7 +31,7 @@ pub enum RequestPart {
     System,
     Tools,
     History,
-    /// What is in progress.
+    /// The work in progress.
     Facts,
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 pub use kairo_proto::{CONTEXT_CLOSE as CLOSE, CONTEXT_OPEN as OPEN};
 
-/// What the name in a marker becomes in words of others.
+/// Replacement for a marker's name in text that others wrote.
 const NO_MARKER: &str = "kairo_context";
 
 /// A text of the runtime as a block.
@@ -29,7 +29,8 @@ pub fn defuse(words: &str) -> Cow<'_, str> {
     Cow::Owned(defused)
 }
 
-/// Where the blocks begin with which a text ends, and the blank line before them; the length of the text where it ends with none.
+/// Returns the offset of the blocks at the end of a text and of the blank line before them; the text's length if it
+/// ends with none.
 pub fn beginning(text: &str) -> usize {
     let mut end = text.len();
     while let Some(at) = text.get(..end).filter(|text| text.ends_with(CLOSE)).and_then(|text| text.rfind(OPEN)) {
@@ -38,12 +39,12 @@ pub fn beginning(text: &str) -> usize {
     end
 }
 
-/// What blocks of a text tell, in order.
+/// Returns the contents of the blocks in a text, in order.
 pub fn blocks(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|rest| Some(rest.split_once(CLOSE)?.0.trim_matches('\n')))
 }
 
-/// Where the first marker's name stands, in whatever case and with whatever blanks a reader may overlook.
+/// Finds the first marker's name, in whatever case and with whatever blanks a reader may overlook.
 fn marker(words: &str) -> Option<(usize, usize)> {
     let bytes = words.as_bytes();
     let mut from = 0;

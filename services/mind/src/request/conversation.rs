@@ -13,20 +13,20 @@ use super::{
 };
 use crate::{chat_completions, prompts};
 
-/// What stands for words where a user or a tool said none.
+/// Placeholder for the words of a user or a tool that said none.
 const NO_WORDS: &str = "(no words)";
-/// What stands for the answer that a model did not give because the user went on: templates of models refuse a user's message right
-/// behind a result.
+/// Placeholder for the answer that a model did not give because the user went on: templates of models refuse a user's
+/// message right behind a result.
 const NO_ANSWER: &str = "(not answered before the next message)";
-/// What stands for an answer between results and the images or audio that came with them.
+/// Placeholder for an answer between results and the images or audio that came with them.
 const PARTS_FOLLOW: &str = "(what came with the results follows)";
-/// What stands between two messages of a user that no answer stands between.
+/// Separator between two messages of a user without an answer between them.
 const NEXT: &str = "The user's next message:";
-/// What a conversation begins with whose beginning is not shown.
+/// First message of a conversation whose beginning is not shown.
 pub(super) const LEFT_OUT: &str = "What came before is left out.";
-/// What a conversation ends with that has nothing to be answered.
+/// Last message of a conversation that has nothing to be answered.
 const GO_ON: &str = "Go on from here.";
-/// What a model is shown in the place of a result where its call could not be made.
+/// Result of a call that could not be made.
 const NOT_MADE: &str = "not called";
 /// Longest id of a call that is kept as the model wrote it, in bytes: the shortest bound of any provider.
 const ID_BYTES: usize = 64;
@@ -73,7 +73,7 @@ impl<'m> Conversation<'m> {
         }
     }
 
-    /// What the runtime tells the model at this place.
+    /// Adds a text of the runtime as a block, to the last user or tool message if that stands at the end.
     pub fn context(&mut self, told: &str) {
         match self.messages.last_mut() {
             Some(Message::User { text, .. } | Message::Tool { text, .. }) => add_paragraph(text, &block(told)),
@@ -135,8 +135,8 @@ impl<'m> Conversation<'m> {
         }
     }
 
-    /// What a model answered and what is wrong with it, so that it can do better. A call is shown as the call that it is, with the
-    /// mistake in the place of its result, or in words where endpoints would refuse it.
+    /// Adds a model's answer and the mistake in it, so that the model can do better. A call stays a call, with the
+    /// mistake in place of its result, or becomes text if endpoints would refuse it.
     pub fn correction(&mut self, answer: &Completion, correction: &str) {
         let said = answer.text.trim();
         if answer.tool_calls.is_empty() {
@@ -168,7 +168,7 @@ impl<'m> Conversation<'m> {
         }
     }
 
-    /// What is said first is a user's.
+    /// Makes the conversation begin with a user's message.
     fn begin_with_user(&mut self) {
         if matches!(self.messages.last(), None | Some(Message::System { .. })) {
             self.context(LEFT_OUT);
@@ -192,7 +192,7 @@ impl<'m> Conversation<'m> {
     }
 }
 
-/// Whether a message has nothing but what came with results.
+/// Returns true if a message holds only content that came with results.
 pub(super) fn is_shown(message: &Message) -> bool {
     matches!(message, Message::User { text, parts } if !parts.is_empty() && text.starts_with(OPEN)
         && blocks(text).next().is_some_and(|told| told.starts_with(prompts::RESULT_PARTS)))
@@ -208,12 +208,12 @@ pub fn short_id(id: Uuid) -> String {
     (0..ID_LETTERS).map(letter).collect()
 }
 
-/// Whether an id of a call can stand in a request to any endpoint that may have made it.
+/// Returns true if a call's id is valid in a request to any endpoint that may have made it.
 pub fn is_call_id(id: &str) -> bool {
     (1..=ID_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte))
 }
 
-/// Whether endpoints take it as a call of an earlier answer.
+/// Returns true if endpoints accept it as a call of an earlier answer.
 fn is_call(call: &CompletionToolCall) -> bool {
     let is_object = call.arguments.trim().is_empty()
         || serde_json::from_str::<Value>(&call.arguments).is_ok_and(|arguments| arguments.is_object());
@@ -235,10 +235,10 @@ fn add_paragraph(text: &mut String, paragraph: &str) {
     text.push_str(paragraph);
 }
 
-/// Whether a conversation is as every endpoint takes it; what is wrong with it otherwise.
+/// Checks that every endpoint accepts the conversation.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// Returns the first rule that is broken.
 pub fn check(messages: &[Message]) -> Result<(), String> {
     let rest = match messages.first() {
         Some(Message::System { text }) if text.trim().is_empty() => return Err("an empty system message".to_owned()),

@@ -1,7 +1,7 @@
-//! What a model or a user asks for, made into a schedule: `at`, `delay`, `interval`, `every`, `cron`, `rrule`.
+//! Builds schedules from the arguments of a model or a user: `at`, `delay`, `interval`, `every`, `cron`, `rrule`.
 //!
-//! What is not understood, past, too far ahead or too often is refused by name: a reminder at a wrong time is worse than
-//! none.
+//! Input that is not understood, past, too far ahead or too frequent is refused by name: a reminder at a wrong time is
+//! worse than none.
 
 mod words;
 
@@ -25,7 +25,7 @@ const CLOSENESS_SEEN: usize = 70;
 /// Longest of the texts, in characters.
 const LONGEST: usize = 500;
 
-/// What was asked for, each none where it is missing or empty.
+/// The arguments as given, each none if it is missing or empty.
 #[derive(Default)]
 struct Asked {
     kind: Option<String>,

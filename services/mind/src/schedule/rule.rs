@@ -53,18 +53,18 @@ pub struct Rule {
     weekdays: Vec<(Option<i16>, Weekday)>,
     hours: Vec<i8>,
     minutes: Vec<i8>,
-    /// Which of the times of a step count, negative from the end.
+    /// Positions that count among the times of a step, negative from the end.
     positions: Vec<i16>,
     week_start: Weekday,
 }
 
 impl Rule {
-    /// Whether it says at which hour.
+    /// Returns true if the rule sets the hour.
     pub fn has_hours(&self) -> bool {
         !self.hours.is_empty()
     }
 
-    /// Whether its steps are hours or minutes.
+    /// Returns true if the rule's steps are hours or minutes.
     pub fn is_within_days(&self) -> bool {
         matches!(self.frequency, Frequency::Hourly | Frequency::Minutely)
     }
@@ -142,7 +142,7 @@ impl Rule {
         }
     }
 
-    /// Which step holds the day.
+    /// Returns the index of the step that holds the day.
     fn index(&self, start: Date, day: Date) -> i64 {
         let years = i64::from(day.year()) - i64::from(start.year());
         let days = |from: Date| from.until(day).map_or(0, |span| i64::from(span.get_days()));
@@ -213,7 +213,7 @@ impl Rule {
         hours.iter().flat_map(|hour| at(*hour).collect::<Vec<_>>()).collect()
     }
 
-    /// What the rule leaves open is as on the day it begins.
+    /// Returns true if the rule includes the day. Parts that the rule leaves open are as on the day it begins.
     fn has_day(&self, start: Date, day: Date) -> bool {
         let (open, frequency) = (self.month_days.is_empty() && self.weekdays.is_empty(), self.frequency);
         let months = has(&self.months, day.month())

@@ -1,6 +1,6 @@
 //! Schemas of tools as every endpoint takes them. The log, and whoever checks a call, keep the schema as it is.
 //!
-//! What the strictest providers refuse, each with an error for the whole request:
+//! The strictest providers refuse these, each with an error for the whole request:
 //! * OpenAI: a root that is no object, a list without `items`, `required` that is no list; Anthropic: `anyOf` at the root, names of
 //!   properties with characters other than letters, digits, `_`, `.` and `-`
 //! * Gemini: lists of types, `enum` without the type string or with empty words, `const`, `oneOf`, `allOf`, `not`, `$ref`,
@@ -41,7 +41,7 @@ pub fn for_wire(schema: &str) -> Value {
     Value::Object(writer.object(&whole, LEVELS))
 }
 
-/// What a schema says with all that it refers to: the keywords of `allOf` and `$ref` beside its own.
+/// A schema with all that it refers to: the keywords of `allOf` and `$ref` beside its own.
 #[derive(Default)]
 struct Flat<'s> {
     keywords: BTreeMap<&'s str, &'s Value>,
@@ -347,7 +347,7 @@ fn or_null() -> String {
     "or null".to_owned()
 }
 
-/// What a keyword says that is left out, where it is short.
+/// Returns the value of a keyword that is left out, if it is short.
 fn note(flat: &Flat<'_>, keyword: &str) -> Option<String> {
     let said = match flat.keywords.get(keyword)? {
         Value::String(said) => said.clone(),

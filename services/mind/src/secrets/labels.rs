@@ -14,23 +14,23 @@ struct Label {
     accepts: fn(Value<'_>) -> bool,
 }
 
-/// What follows a label.
+/// The text after a label.
 #[derive(Clone, Copy)]
 struct Value<'t> {
     text: &'t str,
     quoted: bool,
     /// By a sign such as a colon, not merely by a word such as "is".
     by_sign: bool,
-    /// Whether the clause ends behind it.
+    /// True if the clause ends after the value.
     ends: bool,
 }
 
 /// Longest value, in bytes; what is longer is prose or data.
 const LONGEST: usize = 512;
-/// How far behind a label is looked, in bytes.
+/// Maximum distance searched after a label, in bytes.
 const WINDOW: usize = LONGEST + 64;
 
-/// What may stand between the label and the sign: what it is of, or the quote of a key in JSON.
+/// Text allowed between the label and the sign: the thing that the secret belongs to, or the quote of a key in JSON.
 const BETWEEN: &str =
     r#"(?:["'`]|\s+(?:for|of|to|on|at|in|für|vom|von|der|des|zum|zur|im|am|de|del|du|pour)\s[^\n.:=：;"]{1,48}?)?"#;
 const ANNOUNCED: &str = r"(?:\s*(?P<colon>:=|=>|[:=：])\s*|\s+(?P<is>is|was|are|ist|war|lautet|est|es|é)\s+:?\s*|\s*(?P<word>是|為|为|は)\s*)";
@@ -127,7 +127,7 @@ fn value<'t>(text: &'t str, captures: &Captures<'_>) -> Option<(usize, Value<'t>
     Some((0, Value { text: kept, quoted: false, by_sign, ends }))
 }
 
-/// What no password that is said in a text goes across.
+/// Returns true for a character that ends a password in running text.
 fn is_border(c: char) -> bool {
     c.is_whitespace() || matches!(c, '，' | '。' | '；' | '！' | '？' | '、' | '」' | '”' | '»' | '<' | '>')
 }
@@ -158,7 +158,7 @@ fn is_password(value: Value<'_>) -> bool {
     }
 }
 
-/// Whether it may be a word like any other.
+/// Returns true if the text may be an ordinary word.
 fn is_plain(text: &str) -> bool {
     text.chars().all(char::is_alphabetic)
 }
@@ -168,7 +168,7 @@ fn is_pin(value: Value<'_>) -> bool {
     (3..=8).contains(&digits) && value.text.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '#' | '*'))
 }
 
-/// Whether it is as irregular as keys are.
+/// Returns true if the value is as irregular as keys are.
 fn is_key(value: Value<'_>) -> bool {
     let text = value.text;
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '_' | '.' | '=' | '-' | ':' | '~');
@@ -187,7 +187,7 @@ fn is_date(text: &str) -> bool {
     text.chars().filter(char::is_ascii_alphabetic).count() <= 2 && text.contains(['-', ':', '.'])
 }
 
-/// Whether it may be a value at all: no placeholder, no label of another one.
+/// Returns true if the text can be a value: neither a placeholder nor the label of another one.
 fn is_value(text: &str) -> bool {
     let placeholder = ["[secret", "[REDACTED", "<", "${", "$", "{", "***", "env:", "file:", "...", "…", "xxx"];
     !text.is_empty()

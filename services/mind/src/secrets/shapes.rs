@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::Found;
 
-/// What a shape is called, and its expression; the first group is the secret, or all of it where there is none.
+/// Names and expressions of the shapes; the first group is the secret, or the whole match if there is no group.
 const SHAPES: [(&str, &str); 5] = [
     (
         "private key",
@@ -69,7 +69,7 @@ fn card(digits: &str, rest: &str) -> Option<usize> {
     ends.into_iter().enumerate().map(|(at, end)| (at + 1, end)).rev().find_map(fits)
 }
 
-/// Whether cards of this length begin like this.
+/// Returns true if cards of this length begin with these digits.
 fn is_issued(number: &[u32]) -> bool {
     matches!(
         (number.len(), number),

@@ -1,4 +1,4 @@
-//! What submodules are asked, built from the state alone.
+//! Requests to submodules, built from the state alone.
 
 use std::collections::VecDeque;
 
@@ -18,10 +18,10 @@ use crate::{
 /// Of a conversation, so much is shown, in bytes: its end. Of each entry, so much.
 const SHOWN_BYTES: usize = 16 * 1024;
 const ENTRY_BYTES: usize = 2 * 1024;
-/// What is shown of the new input, in bytes.
+/// Maximum size of the new input that is shown, in bytes.
 const NEW_BYTES: usize = 8 * 1024;
 
-/// What is new, of this kind, in a turn.
+/// Builds the request that shows a submodule the new input of a turn, of this kind.
 pub fn along(
     state: &AgentState,
     turn_id: Uuid,
@@ -52,7 +52,7 @@ pub fn asked(
     request(state, voice, prompts::SUBMODULE_ASKED, shown)
 }
 
-/// What was decided in a thread, up to there.
+/// Builds the request that shows a submodule the decisions of a thread, up to `through`.
 pub fn told(state: &AgentState, voice: &Submodule, thread_id: &str, through: u64) -> ModelRequest {
     let shown = state.submodules.shown.iter().filter(|shown| shown.thread_id == thread_id && shown.at <= through);
     let acts: Vec<&str> = shown.map(|shown| shown.text.as_str()).collect();

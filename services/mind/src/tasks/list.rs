@@ -1,11 +1,11 @@
-//! Which tasks somebody wants to see.
+//! Filters for listing tasks.
 
 use jiff::Timestamp;
 use kairo_proto::words::TaskKind;
 
 use super::{Status, Task, Tasks, What};
 
-/// Which tasks are wanted.
+/// A filter for listing tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     pub status: Wanted,
@@ -35,7 +35,7 @@ pub enum Wanted {
 }
 
 impl Tasks {
-    /// What is wanted: by the time it is due, what has none last, then as it was made.
+    /// Returns the matching tasks by due time, those without one last, then in order of creation.
     pub fn list(&self, filter: &Filter) -> Vec<&Task> {
         let mut listed: Vec<&Task> = self.open.values().chain(&self.ended).filter(|task| filter.wants(task)).collect();
         listed.sort_by_key(|task| {
@@ -84,7 +84,7 @@ impl Task {
         }
     }
 
-    /// Whether it may happen more than once.
+    /// Returns true if the task may run more than once.
     pub fn repeats(&self) -> bool {
         match &self.what {
             What::Time { schedule, .. } => schedule.repeats(),

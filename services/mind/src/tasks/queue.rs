@@ -11,9 +11,9 @@ use uuid::Uuid;
 use super::{AskedBy, Done, Status, Task, Tasks, What, worked::ALL_BYTES};
 use crate::thread::cut_to;
 
-/// Users of whom is remembered when they were served; who was longer ago is served before them all.
+/// Number of users whose last service is remembered; users served longer ago come before them all.
 const SERVED: usize = 256;
-/// What is kept of a result for those who ask what came of a task, in bytes.
+/// Maximum size of a result kept for those who ask about a task, in bytes.
 const RESULT_BYTES: usize = 2 * 1024;
 
 impl What {
@@ -33,7 +33,7 @@ impl What {
 }
 
 impl Task {
-    /// What is to be done, of a queued task.
+    /// Returns the work to do for a queued task; empty for other tasks.
     pub fn text(&self) -> &str {
         match &self.what {
             What::Queue { text, .. } => text,
@@ -41,7 +41,7 @@ impl Task {
         }
     }
 
-    /// Where it is in the queue: the lower, the sooner.
+    /// Returns the place in the queue, the lower the sooner; none for a task that is not queued.
     fn place(&self) -> Option<i64> {
         match &self.what {
             What::Queue { place, .. } => Some(*place),
@@ -57,7 +57,7 @@ impl Task {
         }
     }
 
-    /// Who asked for it, where another agent did.
+    /// Returns the agent that asked for the task, if another one did.
     pub fn asked(&self) -> Option<&AskedBy> {
         match &self.what {
             What::Queue { asked, .. } => asked.as_ref(),
@@ -73,12 +73,12 @@ impl Task {
         }
     }
 
-    /// Whether it asks what to do for the mission.
+    /// Returns true if the task asks what to do for the mission.
     pub fn is_next_run(&self) -> bool {
         matches!(self.what, What::Queue { is_next_run: true, .. })
     }
 
-    /// How often a queued task has failed.
+    /// Returns the number of sessions in which a queued task failed.
     pub fn failed(&self) -> u32 {
         match &self.what {
             What::Queue { failed, .. } => *failed,
@@ -96,7 +96,7 @@ impl Task {
 }
 
 impl Tasks {
-    /// Whether a change puts a task that is being worked on back into the queue.
+    /// Returns true if a change puts a task in progress back into the queue.
     pub(crate) fn is_put_back(&self, changed: &v1::TaskChanged) -> bool {
         let task = Uuid::parse_str(&changed.task_id).ok().and_then(|id| self.open.get(&id));
         !changed.next_at.is_empty() && task.is_some_and(|task| task.status == Status::InProgress)
@@ -142,7 +142,7 @@ impl Tasks {
         }
     }
 
-    /// What is queued or worked on, in order.
+    /// Returns the tasks that are queued or in progress, in order.
     pub fn queue(&self) -> Vec<&Task> {
         let mut queue: Vec<&Task> = self.open.values().filter(|task| task.place().is_some()).collect();
         queue.sort_by_key(|task| (task.place(), task.id));
@@ -194,7 +194,7 @@ impl Tasks {
         }
     }
 
-    /// What was done for a task that goes on, and is shown from here on by its thread.
+    /// Takes the history of a task that resumes; from here on its thread shows it.
     pub(crate) fn take_done(&mut self, id: Uuid) -> Option<Done> {
         self.open.get_mut(&id)?.worked.before.take()
     }
@@ -206,7 +206,7 @@ impl Tasks {
         }
     }
 
-    /// Whether a task that was put back made this call, and has no result of it.
+    /// Returns true if a task that was put back made this call and has no result of it yet.
     pub(crate) fn wait_for_call(&self, action: Uuid) -> bool {
         self.open.values().any(|task| task.worked.has_open_call(action))
     }
@@ -216,7 +216,7 @@ impl Tasks {
         self.open.values_mut().any(|task| task.worked.end_call(action, result));
     }
 
-    /// Where nobody waits, nobody was served before others.
+    /// Clears the order of service once the queue is empty.
     fn forget_served(&mut self) {
         if !self.served.is_empty() && !self.open.values().any(|task| task.place().is_some()) {
             self.served.clear();

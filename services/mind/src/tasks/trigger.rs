@@ -1,4 +1,4 @@
-//! What happened that a task waits for.
+//! Events that tasks wait for.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{outside::Provenance, thread::cut_to};
 
-/// What is kept of an event for those who wait for it, in bytes, and of one of its fields.
+/// Maximum size of an event kept for waiting tasks, and of one of its fields, in bytes.
 const BYTES: usize = 32 * 1024;
 const FIELD_BYTES: usize = 8 * 1024;
 
@@ -18,16 +18,16 @@ pub struct Trigger {
     pub input: u64,
     /// The event that did it.
     pub event: Uuid,
-    /// Which time; 0 for a hook.
+    /// Number of the scheduled time; 0 for a hook.
     pub occurrence: u64,
-    /// What happened, a JSON object.
+    /// Data of the event, a JSON object.
     pub data: Value,
-    /// Whom it concerns: nobody (an empty name) where the agent did it by itself; none where it came from outside.
+    /// The user concerned: an empty name if the agent acted by itself, none if the event came from outside.
     pub user: Option<String>,
     /// Hooks on whose behalf it happened, so that none triggers itself.
     pub lineage: Vec<Uuid>,
     pub correlation: Uuid,
-    /// Where content in it comes from that nobody here wrote.
+    /// Sources of content in it that nobody here wrote.
     #[serde(default, skip_serializing_if = "Provenance::is_empty")]
     pub outside: Provenance,
 }

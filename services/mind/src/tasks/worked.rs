@@ -1,4 +1,4 @@
-//! What was done for a queued task, and what that took: a task that is put back goes on where it was, and never begins anew.
+//! Progress and usage of a queued task: a task that is put back resumes where it stopped and never begins anew.
 
 use jiff::{SignedDuration, Timestamp};
 use kairo_proto::v1::AgentDecision;
@@ -12,7 +12,7 @@ use crate::{
     thread::{Call, Entry, cut_to},
 };
 
-/// What is kept of what was done for one task, in bytes.
+/// Maximum size of the history kept for one task, in bytes.
 const TASK_BYTES: usize = 48 * 1024;
 /// The same for all tasks of an agent, in bytes, so that a snapshot fits one message.
 pub(super) const ALL_BYTES: usize = 192 * 1024;
@@ -23,15 +23,15 @@ const RESULT_BYTES: usize = 2 * 1024;
 /// Tools that are named of the calls that are left out.
 const NAMED: usize = 16;
 
-/// What a model is told behind what it did before.
+/// Tells a model that it resumes a task, behind the history of the task.
 const GOES_ON: &str = "You worked on this task before. What stands above, behind the task, was done then, and its effects stand. \
 Go on from there: do nothing again that was done. Work on it stopped because:";
-/// The same where nothing was done.
+/// The same for a task on which no call was made.
 const NOTHING_DONE: &str = "You worked on this task before, and no call was made. Work on it stopped because:";
-/// What stands in place of the result of a call that had none when work went on.
+/// Result of a call that had none when work resumed.
 const NO_RESULT: &str = r#"{"status":"work on the task stopped before this ended"}"#;
 
-/// How far a queued task is.
+/// The progress of a queued task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Worked {
     /// Since when it is being worked on; none while it waits.
@@ -40,22 +40,22 @@ pub struct Worked {
     /// Seconds for which it was worked on before that.
     #[serde(default)]
     seconds: i64,
-    /// What it took of models, in all sessions.
+    /// Model usage in all sessions.
     #[serde(default)]
     taken: Session,
-    /// What was done before it was put back; none while it is being worked on.
+    /// Work done before the task was put back; none while it is being worked on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<Done>,
 }
 
-/// What a turn did for a task before it was put back.
+/// The history of a turn on a task that was put back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// The turn.
     pub(crate) turn: Uuid,
-    /// Why it was put back.
+    /// The reason the task was put back.
     reason: String,
-    /// What it did, the oldest first, as it stands in a thread.
+    /// Entries of the turn, oldest first, as they stand in a thread.
     entries: Vec<Shared<Entry>>,
     /// Content from outside that it saw.
     pub(crate) outside: Provenance,
@@ -85,7 +85,7 @@ impl Worked {
         self.before = None;
     }
 
-    /// Which of these bounds it has reached, in words, with what a decision that is being made took so far.
+    /// Returns the bound that is reached, in words, with the usage of a decision in progress included.
     pub(crate) fn reached(
         &self,
         bounds: &Bounds,
@@ -139,7 +139,7 @@ impl Done {
         Self { turn, reason, entries: shorten_history(turn, entries, bytes.min(TASK_BYTES)), outside }
     }
 
-    /// What is shown when the task goes on in another turn.
+    /// Returns the entries to show when the task resumes in another turn.
     pub(crate) fn shown_in(self, turn: Uuid) -> Vec<Entry> {
         let Self { reason, entries, .. } = self;
         let was_called = entries.iter().any(|entry| matches!(**entry, Entry::Called { .. }));
@@ -149,7 +149,8 @@ impl Done {
     }
 }
 
-/// What is kept of what a turn did, the newest whole: results of earlier calls are shortened, and the oldest calls are named.
+/// Shortens a turn's history to `bytes`: the newest entry stays whole, earlier results are cut, and the oldest calls
+/// are only named.
 fn shorten_history<'e>(
     turn: Uuid,
     entries: impl DoubleEndedIterator<Item = &'e Entry>,
@@ -185,7 +186,7 @@ fn named(turn: Uuid, left_out: &[Entry]) -> Option<Entry> {
     (!lines.is_empty()).then(|| Entry::Notice { turn, text: cut_to(&lines.join("\n"), RESULT_BYTES) })
 }
 
-/// Whether it tells that a task goes on.
+/// Returns true for the notice that a task resumes.
 fn is_told_anew(entry: &Entry) -> bool {
     matches!(entry, Entry::Notice { text, .. } if text.starts_with(GOES_ON) || text.starts_with(NOTHING_DONE))
 }

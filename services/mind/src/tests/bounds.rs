@@ -1,4 +1,4 @@
-//! What is open at once has bounds, and what is one too many is told so.
+//! Bounds on open items: the one that exceeds a bound is refused with the reason.
 
 use kairo_events::subjects::{AGENT_COMMAND, TASK_DUE};
 use kairo_proto::v1::{AgentCommand, TaskDue};
@@ -16,7 +16,7 @@ impl Agent {
         self.write(&AGENT_MESSAGE, None, message)
     }
 
-    /// Whether folding the whole log again comes to the same.
+    /// Returns true if applying the whole log again gives the same state.
     pub(super) fn is_what_the_log_says(&self) -> bool {
         let mut again = Log::default();
         for record in &self.log {

@@ -1,4 +1,4 @@
-//! What an agent may spend: a reached cap ends the turn, and says what can be done.
+//! Spending caps of an agent: a reached cap ends the turn, and says what can be done.
 
 use kairo_events::prices::Price;
 use kairo_proto::v1::{BasisPrice, Caps, GivenUpCall, SessionBounds};

@@ -1,4 +1,4 @@
-//! What chat clients bring: instructions, histories, forks, tools of their own and asides.
+//! Content of chat clients: instructions, histories, forks, tools of their own and asides.
 
 use kairo_proto::v1::{ChatMessage, ChatRequest, ChatToolCall, ChatToolResult};
 use serde_json::json;

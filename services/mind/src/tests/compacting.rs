@@ -127,7 +127,7 @@ fn what_is_too_much_for_a_model_is_asked_once_more_with_less() {
     agent.is_replayed();
 }
 
-/// What a summariser says that repeats every fact it is shown, each once.
+/// Returns the answer of a summariser that repeats every fact it is shown, each once.
 fn repeats_every_fact(request: &ModelRequest) -> String {
     let Message::User { text, .. } = &request.messages[1] else { panic!("nothing to sum up") };
     let facts = text.split("<<").skip(1).filter_map(|rest| rest.split_once(">>"));

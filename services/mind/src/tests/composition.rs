@@ -45,7 +45,7 @@ fn spends(completion: Completion, tokens: u64) -> Completion {
 }
 
 impl Agent {
-    /// What a composite asks for arrives, as agent-runtime tells it.
+    /// Delivers the request of a composite, as agent-runtime does.
     fn is_given(&mut self, from: &str, asked: &(String, Ask)) -> Record {
         let (action, ask) = asked;
         let Ask { kind, user, title, text, path, outside, tool, arguments, request_id, .. } = ask.clone();

@@ -1,4 +1,4 @@
-//! What is asked of other agents ends: at its deadline, and with the calls of models that it was given.
+//! Requests to other agents end at their deadline, or with the model calls that they were given.
 
 use kairo_events::subjects::{AGENT_ANSWER, AGENT_REQUEST, TASK_DUE};
 use kairo_proto::v1::{AgentAnswer, AgentRequest, Ask, Member, TaskDue, Team, TeamWorker};

@@ -1,4 +1,4 @@
-//! How answers end, and what follows: nothing is taken for more than it is.
+//! Endings of answers, and what follows from them: nothing is taken for more than it is.
 
 use kairo_proto::v1::{DecidedEvent, Say, ToolError};
 use serde_json::json;

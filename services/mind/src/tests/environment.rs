@@ -1,4 +1,4 @@
-//! What an agent perceives before it thinks about a message: what its profile looks at, and what the user's client says.
+//! Perceptions before an agent thinks about a message: those of its profile, and the report of the user's client.
 
 use kairo_proto::v1::Perception;
 use serde_json::json;

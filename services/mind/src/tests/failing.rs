@@ -11,7 +11,7 @@ fn failed(error: CompletionError) -> Completion {
     Completion { error: Some(error), ..Default::default() }
 }
 
-/// How often a model is asked that fails like this, and what the turn ends with.
+/// Returns how often a model that fails like this is asked, and the words that the turn ends with.
 fn asked(error: &CompletionError) -> (usize, kairo_proto::v1::Say) {
     let mut agent = Agent::new();
     agent.hears("m1", "hello");

@@ -162,7 +162,7 @@ fn work_goes_on_that_waited_for_what_was_theirs() {
     folded(&agent.log_without("ann"));
 }
 
-/// What may happen next.
+/// An event that may happen next.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     Says(usize),

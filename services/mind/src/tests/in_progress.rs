@@ -1,4 +1,4 @@
-//! What the agent knows of what it has going, and what it is told when that ends.
+//! The agent's knowledge of what it has in progress, and the notices when that ends.
 
 use kairo_events::subjects::{
     PROCESS_CANCELED, PROCESS_EXITED, PROCESS_PROGRESS, PROCESS_SPAWNED, TOOL_INVOKE, TOOL_PROGRESS,

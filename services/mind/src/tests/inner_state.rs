@@ -25,7 +25,7 @@ fn steps(decided: &Record) -> Vec<ChainStepEnded> {
     decision(decided).events.iter().filter_map(of).collect()
 }
 
-/// What a call of a user's turn comes to: its result, or why it failed.
+/// Returns the outcome of a call in a user's turn: its result, or the reason it failed.
 fn comes_to(agent: &mut Agent, user: &str, tool: &str, arguments: Value) -> Result<Value, String> {
     let message = format!("m{}", agent.log.len());
     hears_of(agent, user, &message);

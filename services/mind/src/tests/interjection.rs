@@ -22,7 +22,7 @@ fn pair(message: &str, into: &str) -> (String, String) {
     (message.to_owned(), into.to_owned())
 }
 
-/// How many messages of users the model was shown last.
+/// Returns the number of user messages in the last request to the model.
 fn heard(agent: &Agent) -> usize {
     let texts = agent.asked.last().unwrap().messages.iter().map(|message| match message {
         // What stands between two messages is a block.

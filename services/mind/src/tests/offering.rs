@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{offering::Listing, tokens};
 
-/// What the tools of five servers are about, twenty of each.
+/// Nouns for the tools of five servers, twenty of each.
 const NOUNS: [&str; 10] =
     ["issue", "pull_request", "branch", "release", "label", "milestone", "comment", "workflow", "secret", "webhook"];
 
@@ -55,7 +55,7 @@ fn system(request: &ModelRequest) -> &str {
     text
 }
 
-/// What a search came to in a decision.
+/// Returns the names of the tools that searches in a decision found.
 fn found(decided: &Record) -> Vec<String> {
     let of_step = |event: &kairo_proto::v1::DecidedEvent| {
         let Some(Event::ChainStepEnded(ChainStepEnded { result, .. })) = &event.event else { return None };

@@ -1,4 +1,4 @@
-//! What users say about actions that is not words: orders and verdicts.
+//! Orders and verdicts of users: messages about actions that are not words.
 
 use kairo_events::subjects::{AGENT_APPROVAL, AGENT_CHOICE, AGENT_COMMAND};
 use kairo_proto::v1::{AgentApproval, AgentChoice, AgentCommand, ToolError};
@@ -65,7 +65,7 @@ fn an_order_to_stop_is_obeyed_without_asking_a_model() {
     assert!(agent.mind.state.in_flight.keys().all(|id| id.to_string() == action));
 }
 
-/// What was decided on, and the cursor.
+/// Returns the input that was decided on, and the cursor.
 fn place(decided: &Record) -> (u64, u64) {
     let decision = decision(decided);
     (decision.decided_on(), decision.cursor)

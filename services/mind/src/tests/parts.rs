@@ -140,7 +140,7 @@ impl Agent {
         self.write(&TOOL_RESULT, Some(&decision.envelope.clone()), result)
     }
 
-    /// What was asked last is a conversation as every endpoint takes it.
+    /// Asserts that every endpoint accepts the last request as a conversation.
     fn assert_alternates(&self) {
         let request = self.asked.last().unwrap();
         assert_eq!(check(&request.messages), Ok(()), "{:?}", request.messages);

@@ -10,7 +10,7 @@ fn listed() -> Agent {
     Agent::with(AgentProfile { conduct: "background".into(), tools, ..Default::default() })
 }
 
-/// What users ask for, and what models promise without calling anything.
+/// Requests of users, and promises of models that call nothing.
 const PROMISES: [(&str, &str); 6] = [
     ("Please book the crane at Rotterdam for Tuesday", "Sure, I will book the crane."),
     ("帮我订厦门港周二的吊车", "好的，我来订。"),

@@ -15,7 +15,7 @@ impl Agent {
     }
 }
 
-/// What each answer with calls is sent back with.
+/// Returns the reasoning details sent back with each answer that has calls.
 fn sent_back(request: &ModelRequest) -> Vec<&str> {
     let details = request.messages.iter().filter_map(|message| match message {
         Message::Assistant { calls, reasoning_details, .. } if !calls.is_empty() => Some(reasoning_details.as_str()),

@@ -1,4 +1,4 @@
-//! What a message is after, and reviews of what is about to be said.
+//! Guessed goals of messages, and reviews of drafts.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What is written to memory is there, whatever models make of it, and its keywords are found later.
+//! Memories are kept whatever models make of them, and their keywords are found later.
 
 use std::collections::BTreeSet;
 

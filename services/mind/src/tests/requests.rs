@@ -14,7 +14,7 @@ use crate::{
 /// Turns of the conversation that is measured.
 const TURNS: usize = 20;
 
-/// What is sent of a request, in the order in which models read it: the tools first, then each message.
+/// Returns the parts of a request as sent, in the order in which models read it: the tools first, then each message.
 fn sent(request: &ModelRequest) -> Vec<String> {
     let tools = to_raw_value(&chat_completions::tools(&request.tools)).unwrap();
     let settings = Settings { model: "m", stream: true, max_output_tokens: 0, takes: Takes::default() };
@@ -23,7 +23,7 @@ fn sent(request: &ModelRequest) -> Vec<String> {
     std::iter::once(body["tools"].to_string()).chain(messages.map(serde_json::Value::to_string)).collect()
 }
 
-/// How much of a request stands at the beginning of an earlier one, and how much it is, in tokens.
+/// Returns the tokens of a request that stand at the beginning of an earlier one, and all its tokens.
 fn cached(request: &str, earlier: &[String]) -> (usize, usize) {
     let common = |one: &String| {
         let same = one.bytes().zip(request.bytes()).take_while(|(one, other)| one == other).count();

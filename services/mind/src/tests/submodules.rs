@@ -204,7 +204,7 @@ fn submodules_are_added_and_removed_with_a_humans_consent() {
     agent.is_replayed();
 }
 
-/// What one user has it add would think along with the others.
+/// A submodule that one user adds would think along in the turns of the others.
 #[test]
 fn users_change_submodules_only_where_the_profile_names_the_tools_for_it() {
     for tools in [vec![], vec!["*".to_owned()], vec!["tools.*".to_owned()]] {
@@ -224,7 +224,7 @@ fn users_change_submodules_only_where_the_profile_names_the_tools_for_it() {
     }
 }
 
-/// Whether it was told that it made a call that it cannot make.
+/// Returns true if the agent was told that it cannot make the call it made.
 fn agent_was_refused(request: &ModelRequest) -> bool {
     format!("{:?}", request.messages).contains("could not be used")
 }

@@ -76,7 +76,7 @@ fn a_summary_that_fails_is_not_asked_for_again_until_as_many_answers_later() {
     agent.is_replayed();
 }
 
-/// What the work lane would ask now.
+/// Returns the digests of the requests that the work lane would make now.
 fn asks(agent: &mut Agent) -> Vec<String> {
     let (state, input) = agent.next_work().unwrap();
     match Deliberation::begin(&state, &input, &catalogue(), &limits()) {

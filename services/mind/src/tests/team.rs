@@ -43,13 +43,13 @@ fn told(worth: bool, summary: &str) -> Completion {
     says(&json!({ "memories": [], "briefing": briefing }).to_string())
 }
 
-/// What was asked of others, by action.
+/// Returns the requests to other agents, by action.
 fn asks(record: &Record) -> Vec<(String, Ask)> {
     let ask = |event: &kairo_proto::v1::DecidedEvent| Some((event.event_id.clone(), event.ask()?.clone()));
     decision(record).events.iter().filter_map(ask).collect()
 }
 
-/// What whoever asked is told.
+/// Returns the answers to those who asked for tasks.
 fn answers(record: &Record) -> Vec<TaskAnswer> {
     let answer = |event: &kairo_proto::v1::DecidedEvent| {
         let Some(Event::TaskEnded(ended)) = &event.event else { return None };

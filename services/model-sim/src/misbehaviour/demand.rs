@@ -1,6 +1,6 @@
-//! What providers demand of a request, and refuse it for. Pure.
+//! Demands that providers make of a request, and refuse it for. Pure.
 //!
-//! Each is a rule that a real provider or a widespread chat template has, of which its users report that agents break it.
+//! Each is a rule of a real provider or a widespread chat template; its users report that agents break it.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::json::at;
 
 /// The longest id of a call that OpenAI takes, in bytes.
 const CALL_ID: usize = 64;
-/// What Mistral wants of an id of a call, in characters.
+/// Length of a call's id that Mistral wants, in characters.
 const MISTRAL_ID: usize = 9;
 
 /// A demand by the name that scenarios know it by.
@@ -26,9 +26,9 @@ pub enum Demand {
     ReasoningDetails,
     /// The first call of a message holds the signature that came with it (Gemini 3).
     ThoughtSignature,
-    /// Where messages hold calls, `tools` is there (Anthropic and Bedrock behind LiteLLM).
+    /// If messages hold calls, `tools` is there (Anthropic and Bedrock behind LiteLLM).
     ToolsWithCalls,
-    /// What OpenAI checks: names, schemas and ids.
+    /// The checks of OpenAI: names, schemas and ids.
     OpenAi,
     /// No schema has a list of types, an `enum` without a type or an array without items (Gemini, strict validators).
     PlainSchemas,
@@ -43,7 +43,7 @@ pub enum Demand {
 }
 
 impl Demand {
-    /// What of the request it refuses, in words; none if it takes it.
+    /// Returns why it refuses the request, in words; none if it takes it.
     #[must_use]
     pub fn violation(self, request: &Value) -> Option<String> {
         match self {

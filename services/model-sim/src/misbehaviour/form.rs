@@ -101,7 +101,7 @@ impl Form {
         Self::Empty,
     ];
 
-    /// Whether no answer comes of it: the client has to ask again.
+    /// Returns true if no answer comes of it: the client has to retry.
     #[must_use]
     pub fn fails(self) -> bool {
         matches!(

@@ -15,15 +15,15 @@ const PRESETS: &str = include_str!("../../scenarios/presets.yaml");
 pub struct Preset {
     /// Lower-case letters and digits.
     pub name: String,
-    /// Who does this, and what.
+    /// The endpoint that does this, and what it does.
     pub what: String,
-    /// What a client that copes makes of it.
+    /// The result that a client gets that copes.
     pub expect: Expect,
     /// As in a scenario, without names.
     pub rules: Vec<Value>,
 }
 
-/// What is right. What is absent is not looked at.
+/// The right result. Absent fields are not checked.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
@@ -47,7 +47,7 @@ pub struct Expect {
     pub counted_tokens: Option<u64>,
     /// Long messages that are sent before, so that there is something to shorten.
     pub long_messages: usize,
-    /// Whether a fallback answers where there is one.
+    /// True if a fallback answers where there is one.
     pub fallback: bool,
 }
 

@@ -24,9 +24,9 @@ pub struct RawReply {
     /// A text that is sent as it is, or anything else as JSON. Excludes `chunks`.
     pub body: Option<Value>,
     pub chunks: Vec<Chunk>,
-    /// What lines of chunks end in. Default a newline.
+    /// The line ending within chunks. Default a newline.
     pub line_end: Option<String>,
-    /// Whether each byte is written by itself.
+    /// True if each byte is written by itself.
     pub split: bool,
 }
 
@@ -81,7 +81,7 @@ impl RawReply {
     /// Reads what a scenario says.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If it is wrong: the mistake in it.
     pub fn read(value: Value) -> Result<Self, String> {
         let reply: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
         if reply.body.is_some() && !reply.chunks.is_empty() {
@@ -93,7 +93,7 @@ impl RawReply {
         reply.frames().map(|_| reply)
     }
 
-    /// What is sent.
+    /// Returns the bytes to send.
     ///
     /// # Errors
     /// If digits are no bytes, or it is too long.

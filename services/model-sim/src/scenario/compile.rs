@@ -63,8 +63,8 @@ impl Compiler {
         result.map_err(|mistake| self.mistakes.push(mistake)).ok()
     }
 
-    /// What could be read of a section, and whether that is all of it: if not, what seems to be
-    /// missing may just be misspelt.
+    /// Returns what could be read of a section, and whether that is all of it: if not, what seems to be missing may
+    /// just be misspelt.
     fn section<T>(&mut self, path: &str, section: Value) -> (T, bool)
     where
         T: serde::de::DeserializeOwned + Default,
@@ -242,7 +242,8 @@ impl Compiler {
         Some(AnswerPlan { pace, fault: file.fault, forms, content })
     }
 
-    /// What is written out: read once before its templates are rendered, for the mistakes in it.
+    /// Compiles an answer that is written out: it is read once before its templates are rendered, for the mistakes in
+    /// it.
     fn raw(&mut self, path: &str, value: Value) -> Option<Argument> {
         let path = format!("{path}.raw");
         let read = RawReply::read(value.clone()).map_err(|mistake| format!("{path}: {mistake}"));

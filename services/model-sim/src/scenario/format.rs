@@ -34,7 +34,7 @@ pub(super) struct RuleFile {
     pub turn: Option<Vec<Value>>,
 }
 
-/// What a rule's `times` is counted for.
+/// The scope for which a rule's `times` is counted.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum TimesPer {
@@ -84,7 +84,7 @@ pub(super) struct ResultFile {
     pub matches: Option<String>,
 }
 
-/// Whether a tool result reports success; how that is told is in the README.
+/// The success or failure that a tool result reports; the README says how that is told.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultStatus {
@@ -113,7 +113,7 @@ pub(super) struct AnswerFile {
     pub chunk_ends: Option<Vec<usize>>,
 }
 
-/// How reasoning goes over the wire: endpoints differ.
+/// The form of reasoning on the wire: endpoints differ.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningForm {

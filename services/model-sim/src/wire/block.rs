@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// What a block begins and ends with.
+/// Markers at the beginning and the end of a block.
 pub const OPEN: &str = "<kairo:context>";
 pub const CLOSE: &str = "</kairo:context>";
 
@@ -42,7 +42,7 @@ pub fn messages(text: Cow<'_, str>) -> Vec<(Cow<'_, str>, Vec<String>)> {
     all
 }
 
-/// Where words begin again behind a block that stands behind words.
+/// Returns the position where words begin again behind a block that stands behind words.
 fn next_message(text: &str) -> Option<usize> {
     let first = text.find(OPEN)?;
     if text.get(..first)?.trim().is_empty() {

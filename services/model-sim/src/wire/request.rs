@@ -1,4 +1,4 @@
-//! What a client sends, as far as the simulator looks at it; all else is accepted and ignored.
+//! The request of a client, as far as the simulator looks at it; all else is accepted and ignored.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub struct ChatRequest<'a> {
     pub stream: Option<bool>,
     #[serde(default)]
     pub stream_options: Option<StreamOptions>,
-    /// Who the request is for: names the conversation if it is there.
+    /// The user the request is for: names the conversation if it is there.
     #[serde(default)]
     pub user: Option<String>,
 }
@@ -40,7 +40,7 @@ pub struct RequestMessage<'a> {
     pub role: Cow<'a, str>,
     /// Of a user or a tool without the blocks in it.
     pub content: MessageText<'a>,
-    /// What the blocks in it say.
+    /// The contents of the blocks in it.
     pub told: Vec<String>,
     pub tool_calls: Option<Vec<PastCall<'a>>>,
     pub tool_call_id: Option<String>,
@@ -90,7 +90,7 @@ impl<'a> WireMessage<'a> {
 }
 
 impl RequestMessage<'_> {
-    /// Whether a user or a tool says something in it.
+    /// Returns true if a user or a tool says something in it.
     pub fn has_words(&self) -> bool {
         self.told.is_empty() || !self.content.0.is_empty() || !self.content.1.is_empty()
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, ErrorReply, Message, ToolCall};
 use crate::scenario::{Fault, ReasoningForm};
 
-/// What makes an answer's ids unlike any other's.
+/// The parts that make an answer's ids unlike any other's.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp {
     /// Differs between two runs of the server.
@@ -18,7 +18,7 @@ pub struct Stamp {
     pub created: u64,
 }
 
-/// How the client wants its answer.
+/// The delivery that the client wants of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     Whole,
@@ -45,7 +45,7 @@ pub struct Sent {
     /// Names and values, beside the content type.
     pub headers: Vec<(String, String)>,
     pub frames: Vec<Frame>,
-    /// Whether each frame is written by itself: where the bytes are cut matters.
+    /// True if each frame is written by itself: it matters where the bytes are cut.
     pub is_apart: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which files a program may open, and which TCP ports it may use, as far as the kernel enforces it (Landlock).
+//! Restricts the files a program may open and the TCP ports it may use, as far as the kernel enforces it (Landlock).
 
 use std::path::Path;
 

@@ -99,12 +99,12 @@ impl Reports {
         self.waiting.is_empty()
     }
 
-    /// Whether the supervisor keeps up well enough to be given more output.
+    /// Returns true if the supervisor keeps up well enough to be given more output.
     pub(super) fn has_room(&self) -> bool {
         self.waiting.len() < MAX_WAITING_BYTES
     }
 
-    /// Writes once, as much as the pipe, when it polls as writable, surely takes.
+    /// Writes once, no more than a pipe that polls as writable is sure to take.
     ///
     /// # Errors
     /// When the supervisor has closed its end.
@@ -127,7 +127,7 @@ impl AsFd for Reports {
     }
 }
 
-/// Whether reading would not wait.
+/// Returns true if a read would not block.
 pub(super) fn is_readable(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)

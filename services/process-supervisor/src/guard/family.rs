@@ -1,4 +1,4 @@
-//! Which processes there are, and whose children they are.
+//! The processes of the machine, and the children of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -10,8 +10,7 @@ use nix::poll::PollFlags;
 
 use crate::protocol::Report;
 
-/// What was to be written and the program has no room for yet. Its size is bounded by the
-/// supervisor, which counts.
+/// Input that the program has no room for yet. The supervisor counts it and bounds its size.
 pub(super) struct Input {
     /// While it can be written to.
     pipe: Option<PipeWriter>,
@@ -42,14 +41,14 @@ impl Input {
         }
     }
 
-    /// What to poll, and for what: without anything to write, that the program has closed its end
-    /// still shows.
+    /// Returns the pipe to poll and the events to wait for. With nothing to write, polling still shows that the program
+    /// has closed its end.
     pub(super) fn pipe(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let wanted = if self.waiting.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
         self.pipe.as_ref().map(|pipe| (pipe.as_fd(), wanted))
     }
 
-    /// Writes once, when the pipe polls as ready, and says what became of it.
+    /// Writes once, when the pipe polls as ready, and reports the result.
     pub(super) fn write(&mut self) -> Option<Report> {
         let pipe = self.pipe.as_mut()?;
         let (head, _) = self.waiting.as_slices();

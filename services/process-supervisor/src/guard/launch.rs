@@ -23,11 +23,11 @@ use super::{
 };
 use crate::protocol::{Bounds, MAX_LINE_BYTES, Sockets, Spec};
 
-/// What the guard sends to open the gate.
+/// The word from the guard that opens the gate.
 pub(super) const GO: &str = "go\n";
 
-/// Where the guard puts what shall be the program's standard input, which itself is the gate here.
-/// The guard has this file open too, so that nothing that starting a process needs gets its number.
+/// The descriptor of the program's future standard input, while standard input itself is the gate. The guard has this
+/// number open too, so that no file opened to start a process gets it.
 pub(super) const INPUT_FD: RawFd = 3;
 
 /// Reads the [`Spec`] from standard input, waits there for the word to go, and becomes the

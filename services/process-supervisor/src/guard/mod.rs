@@ -6,18 +6,17 @@
 //! supervisor stops renewing its lease. When to do what is decided in [`crate::watch`]; this is
 //! one loop around `poll`, without threads, that never waits for anything else.
 //!
-//! All of them may stand still together, and for so long that others would write the process off. Where
-//! that is because each was stopped by a signal, the kernel wakes the guard when the lease is over
-//! ([`crate::clock::Alarm`]), which then kills what is still stopped; nobody has written it off by then.
-//! Where the machine sleeps, or a whole container is frozen, nobody can be woken. Whatever the guard is
-//! doing when it comes to, the lease is the first thing that it looks at, and the program dies before a
-//! command is obeyed or its output passed on. It cannot do more: the program may run for the moment
-//! until the guard does.
+//! All of them may stand still together, and for so long that others would write the process off. If each was stopped
+//! by a signal, the kernel wakes the guard when the lease is over ([`crate::clock::Alarm`]), and the guard kills
+//! whatever is still stopped; nobody has written it off by then. If the machine sleeps, or a whole container is frozen,
+//! nobody can be woken. Whatever the guard is doing when it resumes, it checks the lease first, and the program dies
+//! before a command is obeyed or its output passed on. It cannot do more: the program may run for the moment until the
+//! guard does.
 //!
 //! In a PID namespace ([`namespace`]) a program cannot reach its guard, and the kernel ends all of it with the guard.
-//! Where the machine allows none, a program that kills its guard (they may share a user) dies with it; a daemon which
-//! that program made in a session of its own does not, and falls to the supervisor ([`crate::guarded`]). What the guard
-//! cannot do then: outlast a program that kills it and the supervisor, unless Landlock keeps the program from both.
+//! On a machine that allows none, a program that kills its guard (they may share a user) dies with it; a daemon that
+//! the program started in a session of its own survives, and is left to the supervisor ([`crate::guarded`]). The guard
+//! cannot outlast a program that kills both it and the supervisor, unless Landlock protects both.
 
 mod access;
 mod channel;
@@ -55,7 +54,7 @@ use crate::watch::{Cause, Effect, Input, Watch};
 /// it ended.
 const FLUSH_TIMEOUT: u16 = 10_000;
 
-/// Why a guard gave up. Nothing of its process is left then, as far as the kernel allows.
+/// The reason why a guard gave up. Nothing of its process is left then, as far as the kernel allows.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     #[error("the first command must be `prepare`; let the supervisor start its guards")]
@@ -110,7 +109,7 @@ struct Guard {
     released: Option<Instant>,
 }
 
-/// What `poll` says is ready.
+/// A source that `poll` reports as ready.
 #[derive(Clone, Copy)]
 enum Source {
     Clock,

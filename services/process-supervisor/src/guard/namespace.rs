@@ -128,7 +128,7 @@ pub fn init() -> io::Result<()> {
     }
 }
 
-/// Whether a guard can make a namespace here: does so, and has a program in it say whether it could go on.
+/// Tries to make a namespace, and has a program in it check that it could go on.
 ///
 /// # Errors
 /// When it cannot.
@@ -140,7 +140,7 @@ pub fn probe() -> io::Result<()> {
     }
 }
 
-/// The part of [`probe`] that a program plays.
+/// Runs the program's part of [`probe`].
 ///
 /// # Errors
 /// When it cannot go on.
@@ -148,7 +148,7 @@ pub fn probe_inside() -> io::Result<()> {
     Ok(own_proc()?)
 }
 
-/// Whether a guard can also make a network that nobody else is in.
+/// Tries to make a network that nobody else is in as well.
 ///
 /// # Errors
 /// When it cannot.
@@ -160,7 +160,7 @@ pub fn probe_network() -> io::Result<()> {
     }
 }
 
-/// The part of [`probe_network`] that a program plays.
+/// Runs the program's part of [`probe_network`].
 ///
 /// # Errors
 /// When it cannot go on.

@@ -1,4 +1,4 @@
-//! What a process that a guard starts does not keep: files that were handed down, and what root may do.
+//! Drops what a process must not inherit from its guard: open files, and the capabilities of root.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -19,8 +19,8 @@ pub(super) fn close_inherited(last: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// What root may do and others may not, such as looking into every process and passing over the permissions of files.
-/// A program of a supervisor that runs as root has only that user's id: without new privileges, `exec` gives none back.
+/// Drops the capabilities of root, such as inspecting every process and bypassing file permissions. A program of a
+/// supervisor that runs as root keeps only that user's id: without new privileges, `exec` gives none back.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     let none = CapabilitySet::empty();
     clear_ambient_capability_set()?;

@@ -28,7 +28,7 @@ pub(super) struct Process {
     /// Until the program has replaced the launcher.
     gate: Option<UnixStream>,
     pub(super) input: Input,
-    /// What the launcher said about not becoming the program.
+    /// The launcher's reason for not becoming the program; empty if it did.
     failure: String,
     status: Option<ExitStatus>,
 }
@@ -131,7 +131,7 @@ impl Process {
         }
     }
 
-    /// Whether the process has ended. If so, its group is killed before the id becomes free.
+    /// Returns true if the process has ended. If so, its group is killed before the id becomes free.
     pub(super) fn has_ended(&mut self) -> io::Result<bool> {
         if self.status.is_none() {
             let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
@@ -144,7 +144,7 @@ impl Process {
         Ok(true)
     }
 
-    /// Takes in those orphans of the tree that have died, so that no zombies pile up.
+    /// Reaps orphans of the tree that have died, so that no zombies pile up.
     pub(super) fn reap_orphans(&self) {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         while let Ok(status) = waitid(Id::All, flags) {
@@ -158,7 +158,7 @@ impl Process {
         }
     }
 
-    /// How it ended, when all is over for this `cause`.
+    /// Returns the outcome, once the process is over for this `cause`.
     pub(super) fn outcome(&self, cause: Cause) -> Outcome {
         match cause {
             Cause::TimedOut => Outcome::TimedOut,

@@ -1,8 +1,9 @@
-//! Which system calls a program may make, as far as the kernel filters them (seccomp).
+//! Filters the system calls that a program may make, as far as the kernel can (seccomp).
 //!
-//! Landlock sees TCP connections that are made the usual way. What goes past it is refused here: other families and protocols of
-//! sockets, such as multipath TCP, and data that is sent with the request to connect. So is what gives a program power over the kernel
-//! that none of an agent needs: user namespaces, io_uring, which a filter does not see into, and keyrings.
+//! Landlock checks TCP connections that are made the usual way. The filter refuses ways around it: other families and
+//! protocols of sockets, such as multipath TCP, and data that is sent with the request to connect. It also refuses
+//! calls that give a program power over the kernel and that no agent needs: user namespaces, io_uring, which a filter
+//! does not see into, and keyrings.
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +45,7 @@ const TYPE: u64 = 0xf;
 /// From here on x86-64 numbers the calls of its x32 programs, which a filter takes for others.
 const X32: u32 = 0x4000_0000;
 
-/// Why a program's system calls could not be restricted.
+/// The reason why a program's system calls could not be restricted.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
     #[error("the filter could not be made: {0}")]
@@ -99,7 +100,7 @@ fn refusal(error: i32) -> rustix::io::Errno {
     rustix::io::Errno::from_raw_os_error(error)
 }
 
-/// What refuses these calls with `error` and lets all others be.
+/// Builds a filter that fails these calls with `error` and allows all others.
 fn program(refused: BTreeMap<i64, Vec<Rule>>, error: Errno) -> Result<BpfProgram, BackendError> {
     let errno = |error: Errno| SeccompAction::Errno(error as u32);
     let filter = SeccompFilter::new(refused, SeccompAction::Allow, errno(error), TargetArch::try_from(ARCH)?)?;
@@ -107,7 +108,7 @@ fn program(refused: BTreeMap<i64, Vec<Rule>>, error: Errno) -> Result<BpfProgram
     Ok(if cfg!(target_arch = "x86_64") { without_x32().into_iter().chain(program).collect() } else { program })
 }
 
-/// Says of every call of x32 that there is none.
+/// Builds the instructions that fail every x32 call as if it did not exist.
 fn without_x32() -> [sock_filter; 3] {
     let instruction = |code: u32, jf, k| sock_filter { code: code as u16, jt: 0, jf, k };
     [

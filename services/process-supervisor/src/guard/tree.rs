@@ -17,11 +17,10 @@ use nix::unistd::Pid;
 
 use super::family::Family;
 
-/// How long a killed process may take to die before it is given up. Only the kernel can keep one
-/// that long.
+/// The longest time for a killed process to die before it is given up. Only the kernel can keep one that long.
 pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Milliseconds without news of a death: look again for what there is to kill.
+/// Milliseconds without a death after which the guard looks again for processes to kill.
 pub(crate) const RESCAN: u16 = 200;
 
 /// Kills all descendants and waits until they are dead. Returns how many would not die.

@@ -1,7 +1,7 @@
-//! What of a process's standard input is on its way: counted here, so that whoever writes is told at once whether
-//! there is room, even while the guard waits for its reports to be read.
+//! Standard input on its way to a process: counted here, so that the writer learns at once whether there is room, even
+//! while the guard waits for its reports to be read.
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     #[error("its standard input is not open; only a process that was started with one can be written to")]

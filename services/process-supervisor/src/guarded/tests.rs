@@ -17,7 +17,7 @@ use crate::{
 struct Staged {
     pipe: Mutex<Option<DuplexStream>>,
     now: AtomicU64,
-    /// What the clearing up was told, once it was done.
+    /// The argument of the clean-up, once that is done.
     cleared_up: watch::Sender<Option<Option<u32>>>,
 }
 

@@ -1,8 +1,8 @@
-//! What a killed guard leaves behind.
+//! Handles the processes that a killed guard leaves behind.
 //!
-//! All that comes from a program falls to its guard, and when a program has killed its guard (they may share a user), to
-//! the process that has adopted orphans above it. If that is the supervisor, every child of it that is not a guard
-//! was left by one.
+//! All descendants of a program fall to its guard. If a program has killed its guard (they may share a user), they fall
+//! to the process above that adopts orphans. If that is the supervisor, every child of it that is not a guard was left
+//! by one.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -10,7 +10,7 @@ use kairo_core::ids::Name;
 use nix::unistd::geteuid;
 use tokio::fs;
 
-/// Why there is no folder to start in.
+/// The reason why there is no working directory.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkplaceError {
     #[error("the working directory {path} cannot be made: {source}")]

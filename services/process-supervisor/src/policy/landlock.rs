@@ -1,4 +1,5 @@
-//! What a process may reach, beyond what its user may not anyway: enforced by Landlock, a part of the kernel.
+//! The files and ports that a process may reach, within the rights of its user: enforced by Landlock, a part of the
+//! kernel.
 
 use std::path::PathBuf;
 
@@ -6,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::Access;
 
-/// What an ordinary program reads: its libraries, its settings, and what the system tells everybody. Of the processes
-/// in `/proc` only itself, and not even its children: the rest shows what others run.
+/// Files that an ordinary program reads: its libraries, its settings, and public facts about the system. In `/proc` it
+/// sees only itself, not even its children: the rest shows what others run.
 const READ: [&str; 14] = [
     "/usr",
     "/bin",
@@ -72,7 +73,7 @@ impl Default for Landlock {
 }
 
 impl Landlock {
-    /// What a guard is told.
+    /// Returns the access rules for the guard; none if Landlock is off.
     pub(super) fn access(&self) -> Option<Access> {
         let required = match self.mode {
             Mode::Off => return None,

@@ -43,15 +43,15 @@ pub struct StepBegun {
     pub at: Time,
 }
 
-/// How a step ended.
+/// The end of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepEnd {
     pub sequence: i64,
-    /// Where in its decision the event stands that ended it; none of the end of a tool.
+    /// The position in its decision of the event that ended it; none if a tool ended it.
     pub position: Option<i32>,
     pub at: Time,
     pub outcome: &'static str,
-    /// What it ran with, where no tool was called for it.
+    /// The content it ran with, if no tool was called for it.
     pub filled: Option<Json>,
     pub result: Option<Text>,
     pub reason: Option<Text>,

@@ -41,7 +41,7 @@ pub struct Offer {
     pub offered_at: Time,
 }
 
-/// What a user chose.
+/// A user's choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     pub sequence: i64,

@@ -1,4 +1,4 @@
-//! What agents keep in their inner state.
+//! Changes of agents' inner state.
 
 use kairo_read_model::stored::{Json, Key, Text, Time};
 use uuid::Uuid;

@@ -1,9 +1,9 @@
-//! What agents remember.
+//! Changes of agents' memories.
 
 use kairo_read_model::stored::{Json, Key, Text, Time};
 use uuid::Uuid;
 
-/// What a memory said at one time.
+/// One version of a memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryVersion {
     pub agent: Key,

@@ -38,7 +38,7 @@ pub struct Firing {
     pub trigger_event_id: Option<Uuid>,
 }
 
-/// What the last of several events about a task says of its state.
+/// The state of a task after the last of several events about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskState {
     pub sequence: i64,
@@ -48,8 +48,8 @@ pub struct TaskState {
     pub reason: Option<Text>,
     pub next_at: Option<Time>,
     pub occurrence: Option<i64>,
-    /// What came of it, in which thread it is worked on, and that it is the next one from this message on: of a queued task;
-    /// none where it stays as it was.
+    /// For a queued task: its result, the thread it is worked on in, and the message from which on it is the next one;
+    /// none if unchanged.
     pub result: Option<Text>,
     pub work_thread_id: Option<Key>,
     pub put_first: Option<i64>,

@@ -2,7 +2,7 @@
 
 use kairo_read_model::stored::{Key, Text, Time};
 
-/// How it is with the team that an agent leads or works in.
+/// The state of the team that an agent leads or works in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TeamState {
     pub sequence: i64,
@@ -12,7 +12,7 @@ pub struct TeamState {
     pub over_budget: bool,
 }
 
-/// Whether an owner is told what came of a session of work.
+/// The report of a session of work to its owner, sent or withheld.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Briefing {
     pub sequence: i64,

@@ -19,7 +19,7 @@ pub struct ModelCall {
     pub input_tokens: i64,
     pub output_tokens: i64,
     pub latency_ms: i64,
-    /// How it failed, if it did.
+    /// The kind of failure, if it failed.
     pub failed: Option<Key>,
     pub cached_tokens: i64,
     pub is_estimate: bool,

@@ -71,7 +71,7 @@ fn action(fact: &Fact, event: &DecidedEvent, tool: &str, arguments: &str) -> Act
     }
 }
 
-/// What another agent does is begun as soon as it is asked for.
+/// Begins an action of another agent as soon as it is requested, or notes the request to cancel it.
 fn asked(fact: &Fact, event: &DecidedEvent, ask: &Ask, changes: &mut Changes) {
     let Ok(action_id) = Uuid::parse_str(&event.event_id) else { return };
     match ask.kind_word() {

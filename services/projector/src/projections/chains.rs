@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Fact, beginning, decided, some_text, turn};
 use crate::changes::{Chain, ChainEnd, Changes, Step, StepAsked, StepBegun, StepEnd};
 
-/// What is kept of a step's result and of a chain's plan, in bytes; the whole is in the event.
+/// Bytes kept of a step's result and of a chain's plan; the event has the whole.
 const SHOWN_BYTES: usize = 8 * 1024;
 
 pub fn project(fact: &Fact, changes: &mut Changes) {

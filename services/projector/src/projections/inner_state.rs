@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{Fact, decided, definition};
 use crate::changes::{Changes, StateChange};
 
-/// What has a column.
+/// Fields that have a column.
 const COLUMNS: [&str; 4] = ["key", "content", "user", "updated_at"];
 
 pub fn project(fact: &Fact, changes: &mut Changes) {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Fact, definition};
 use crate::changes::{Changes, Memory, MemoryVersion};
 
-/// What is asked or searched for by more than the memory's id.
+/// Fields that are queried or searched beside the memory's id.
 const COLUMNS: [&str; 7] = ["memory_id", "kind", "subject", "content", "day", "user", "lacks_keywords"];
 /// Subject and keywords that a memory is found by when a word is misspelt, in bytes.
 const NAMED_BYTES: usize = 8 * 1024;

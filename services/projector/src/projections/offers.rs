@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Fact, decided, definition, turn};
 use crate::changes::{Changes, Choice, Offer, Settled};
 
-/// What is asked for by more than the offer's id.
+/// Fields that are queried beside the offer's id.
 const COLUMNS: [&str; 2] = ["user", "thread_id"];
 const OPTIONS: [&str; 2] = ["accept", "decline"];
 

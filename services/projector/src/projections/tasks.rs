@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Fact, decided, definition, number, some_text, turn};
 use crate::changes::{Changes, Firing, Task, TaskState};
 
-/// What is asked or searched for by more than the task's id.
+/// Fields that are queried or searched beside the task's id.
 const COLUMNS: [&str; 10] =
     ["task_id", "kind", "title", "user", "thread_id", "next_at", "occurrence", "trigger", "condition", "action"];
 
@@ -81,8 +81,8 @@ fn fire(fact: &Fact, position: i32, event: &DecidedEvent, fired: &TaskFired, cha
     }
 }
 
-/// What a task is once it has fired, as the statement has it for one whose state is in the table: one that is not due
-/// again is over. Only hooks fire without having been due.
+/// Returns the status of a task after it has fired, by the same rule as the statement for a task already in the table:
+/// one that is not due again is over. Only hooks fire without having been due.
 fn after_firing(status: Key, fired: &TaskFired) -> Key {
     let hook = fired.due_at.is_empty() && fired.occurrence == 0;
     let after = match TaskStatus::from(status.as_str()) {
@@ -123,7 +123,7 @@ fn end(fact: &Fact, ended: &TaskEnded, changes: &mut Changes) {
     set(task_id, TaskState { status, reason, result, ..unchanged(fact) }, changes);
 }
 
-/// What an event says of a task of whose state it says nothing.
+/// Returns the state for an event that leaves the state of its task unchanged.
 fn unchanged(fact: &Fact) -> TaskState {
     TaskState {
         sequence: fact.sequence,
@@ -138,7 +138,7 @@ fn unchanged(fact: &Fact) -> TaskState {
     }
 }
 
-/// What an earlier event of the batch says and this one leaves as it is stays.
+/// Sets the state of a task. Fields that this event leaves unset keep the values of an earlier event of the batch.
 fn set(task_id: Uuid, state: TaskState, changes: &mut Changes) {
     let before = changes.task_states.remove(&task_id);
     let (result, work_thread_id, put_first) =

@@ -1,4 +1,4 @@
-//! What agents' model calls took: every completion of a decision, answered or failed, and every call that was given up.
+//! Usage of models by agents: every completion of a decision, answered or failed, and every call that was given up.
 
 use kairo_proto::{
     About, Body, Decided,
@@ -22,7 +22,7 @@ pub fn project(fact: &Fact, changes: &mut Changes) {
     }
 }
 
-/// What a user sends with an API key.
+/// Notes the API key that a user's message was sent with.
 fn enter(fact: &Fact, changes: &mut Changes) {
     let envelope = &fact.record.envelope;
     let is_sent = matches!(fact.record.body.about(), About::User(_)) && envelope.id == envelope.correlation_id;

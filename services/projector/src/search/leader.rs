@@ -1,4 +1,4 @@
-//! Who keeps the search index: whoever holds a lock that Postgres keeps for a session.
+//! Elects the replica that keeps the search index: the one that holds a Postgres session lock.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -53,7 +53,7 @@ async fn within<T>(patience: Duration, asked: impl Future<Output = sqlx::Result<
     Ok(timeout(patience, asked).await.map_err(|_| Trouble::Silent(patience))??)
 }
 
-/// Whether the wait for the lock was cut short by the session's own limits.
+/// Returns true if the session's own limits cut the wait for the lock short.
 fn is_timeout(error: &Trouble) -> bool {
     let Trouble::Database(error) = error else { return false };
     let code = error.as_database_error().and_then(|error| error.code());

@@ -1,4 +1,4 @@
-//! What the registry says of the generations of the documents, and what is changed there.
+//! Reads and updates the generations of documents in the registry.
 
 use kairo_read_model::{
     GENERATIONS_CHANNEL, POSITION_CHANNEL, READ_MODEL, REQUEST_REBUILD, SEARCH, search::document::Document,

@@ -1,4 +1,4 @@
-//! Which documents are sent at once.
+//! Groups documents into requests.
 
 use kairo_read_model::search::document::Document;
 

@@ -115,8 +115,8 @@ pub async fn resolve(connection: &mut PgConnection, rows: &[Verdict]) -> sqlx::R
         AND actions.verdict IS NULL")
 }
 
-/// What late answers say of actions in doubt. Verdicts from before are written first, and those from after do not get here.
-/// When it ended stays: its place among the messages of its thread.
+/// Applies late answers to actions in doubt. Earlier verdicts are written first, and later ones do not get here. The
+/// end time stays as it was, and with it the place among the messages of the thread.
 pub async fn settle(connection: &mut PgConnection, rows: &BTreeMap<Uuid, Ended>) -> sqlx::Result<()> {
     update_rows!(connection, rows, "actions", |(id, row)| {
         key "action_id": "uuid" = *id,

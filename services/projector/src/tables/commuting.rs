@@ -60,7 +60,7 @@ fn ended(sequence: u64, action: &DecidedEvent, ok: bool) -> Record {
     record(sequence, "kairo.tool.bob.result", body)
 }
 
-/// How a call of another agent's ended: in doubt, or what came late.
+/// Builds the result of a call by agent `eve`: in doubt, or the late result.
 fn ended_of_eve(sequence: u64, action: &str, late: bool) -> Record {
     let error = (!late).then(|| ToolError { kind: "in_doubt".into(), message: "who knows".into() });
     let (action_id, result) = (action.to_owned(), "{\"paid\":7}".to_owned());
@@ -71,7 +71,7 @@ fn ended_of_eve(sequence: u64, action: &str, late: bool) -> Record {
     )
 }
 
-/// Two users and two agents; what may be told twice is.
+/// Builds a history of two users and two agents; events that may be delivered twice are.
 fn history() -> Vec<Record> {
     let call = of_turn(1, decided("t", "call"));
     let (id, process_id) = (call.event_id.clone(), Uuid::from_u128(7).to_string());

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::changes::{Changes, Delivery, Message, Placed};
 
-/// What is told of one message.
+/// The changes that affect one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Told<'c> {
     message: Option<&'c Message>,
@@ -34,7 +34,7 @@ fn told(changes: &Changes) -> BTreeMap<Uuid, Told<'_>> {
     rows
 }
 
-/// What is told of messages.
+/// Writes the rows of messages.
 pub async fn tell(connection: &mut PgConnection, changes: &Changes) -> sqlx::Result<()> {
     let rows = told(changes);
     upsert_rows!(connection, rows, "messages", |(event, row)| {

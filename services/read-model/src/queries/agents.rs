@@ -9,7 +9,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// How many, which is always told here.
+/// A count that is never null here.
 #[derive(sqlx::Type)]
 #[sqlx(transparent)]
 struct Count(i64);
@@ -30,8 +30,8 @@ impl From<Profile> for Option<AgentProfile> {
     }
 }
 
-/// What is queued by index `tasks_in_queue`, what was worked on last by index `threads_completed`. The next run is no work
-/// while it waits for its time.
+/// Selects agents with their queue, by index `tasks_in_queue`, and the work they ended last, by index
+/// `threads_completed`. The next run does not count as work while it waits for its time.
 macro_rules! agents {
     ($rest:literal $($parameters:tt)*) => {
         query_as!(

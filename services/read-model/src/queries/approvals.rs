@@ -11,7 +11,7 @@ use crate::{
     stored::{Key, U32, U64},
 };
 
-/// Which approvals; all conditions must hold.
+/// The approvals to return; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovalsQuery {
     pub agent: Option<String>,

@@ -1,4 +1,4 @@
-//! What agents told their owners unasked, or did not.
+//! The briefings that agents gave their owners unasked, or withheld.
 
 use kairo_proto::v1::BriefingRow;
 use sqlx::query_as;
@@ -11,7 +11,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// Which briefings; all conditions must hold.
+/// The briefings to return; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct BriefingsQuery {
     pub agent: Option<String>,
@@ -55,7 +55,7 @@ impl Snapshot {
         Ok(briefings!("event_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
     }
 
-    /// What a user was told by these agents, or by any, the newest first. By index `briefings_told`.
+    /// Returns the briefings that these agents, or any, gave a user, the newest first. By index `briefings_told`.
     pub async fn told(&self, user: &str, agents: Option<&[String]>, limit: u32) -> Result<Vec<BriefingRow>, ReadError> {
         let agents = agents.map(|agents| agents.iter().map(|agent| Key::from(agent.as_str())).collect::<Vec<_>>());
         let briefings = briefings!(

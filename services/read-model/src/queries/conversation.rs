@@ -1,4 +1,4 @@
-//! What users and an agent said to each other.
+//! The messages between users and an agent.
 
 use kairo_proto::v1::{MessageRow, PartRow};
 use sqlx::{query_as, types::Json};
@@ -11,7 +11,7 @@ use crate::{
     stored::{Key, U32, U64},
 };
 
-/// Which messages; all conditions must hold.
+/// The messages to return; all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct ConversationQuery {
     pub agent: String,

@@ -1,4 +1,4 @@
-//! Who speaks with whom.
+//! The conversations between users and agents.
 
 use kairo_proto::v1::ConversationRow;
 use sqlx::query_as;
@@ -10,7 +10,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// Which conversations; all conditions must hold.
+/// The conversations to return; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationsQuery {
     pub agent: Option<String>,

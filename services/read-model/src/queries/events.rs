@@ -11,13 +11,13 @@ use crate::{
     stored::{Key, Time, U32, U64},
 };
 
-/// Which events; all conditions must hold.
+/// The events to return; all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct EventsQuery {
     /// Those that concern this agent, what is addressed to it included.
     pub agent: Option<String>,
     pub thread: Option<String>,
-    /// What answers the event of this id: all of that correlation.
+    /// The correlation of the events: all that answer the event of this id.
     pub correlation: Option<Uuid>,
     /// Those behind this place; `(n, u32::MAX)` is behind the whole message `n`.
     pub after: Option<Place>,

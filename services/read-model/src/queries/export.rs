@@ -1,7 +1,7 @@
-//! What is held of a user, section by section, with where each piece came from.
+//! The data held on a user, section by section, with the origin of each piece.
 //!
-//! A page is found in two steps: where the next pieces came from, in the order of the log ([`sources`]), and what they say
-//! ([`content`]), by the queries that show them elsewhere.
+//! A page is found in two steps: the origins of the next pieces, in the order of the log ([`sources`]), and their
+//! content ([`content`]), by the queries that show them elsewhere.
 
 mod content;
 mod sources;
@@ -28,7 +28,7 @@ const SECTIONS: [ExportSection; 12] = [
     ExportSection::ModelCalls,
 ];
 
-/// Where a page ends: `<section>.<sequence>.<position>.<id>`.
+/// The end of a page: `<section>.<sequence>.<position>.<id>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportPlace {
     pub section: ExportSection,
@@ -43,7 +43,7 @@ pub struct ExportPlace {
 #[error("not a place in what is held of a user")]
 pub struct NoPlace;
 
-/// Whose, and which part of it.
+/// The user, and the page of their data to return.
 #[derive(Clone, Debug)]
 pub struct ExportQuery {
     pub user: String,
@@ -59,12 +59,13 @@ pub struct ExportQuery {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportPage {
     pub rows: Vec<ExportedRow>,
-    /// Where to go on; none where there is nothing more.
+    /// The place to go on from; none if there is nothing more.
     pub next: Option<ExportPlace>,
 }
 
 impl Snapshot {
-    /// What is held of a user: what names them, and what happened in their threads. What was written for all is nobody's.
+    /// Returns the data held on a user: all that names them, and all that happened in their threads. Data written for
+    /// all belongs to nobody.
     pub async fn export(&self, wanted: &ExportQuery) -> Result<ExportPage, ReadError> {
         let limit = usize::try_from(wanted.limit.clamp(1, MAX_ROWS)).unwrap_or(1);
         let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! What there is of a user, agent by agent.
+//! The amount of data held on a user, agent by agent.
 
 use kairo_proto::v1::HeldRow;
 use sqlx::query_as;
@@ -23,7 +23,8 @@ struct Held {
 }
 
 impl Snapshot {
-    /// How much each agent has of a user, by its name. It reads all of it, which takes its time.
+    /// Returns how much each agent holds on a user, by the agent's name. It reads all of that data, which takes its
+    /// time.
     pub async fn held_of(&self, user: &str) -> Result<Vec<HeldRow>, ReadError> {
         let mut connection = self.connection().await;
         let held = query_as!(

@@ -1,4 +1,4 @@
-//! What happened in a thread, as seed 000 writes it: events with their results.
+//! The history of a thread, as seed 000 writes it: events with their results.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::{
     stored::{Key, Time, U32, U64},
 };
 
-/// What stands with the call it is about, or with the user's own words, instead of by itself.
+/// Events shown with the call they are about, or with the user's own words, instead of by themselves.
 const TOLD_ELSEWHERE: &[&str] = &[
     v1::AgentMessage::TYPE,
     v1::UserMessage::TYPE,
@@ -29,7 +29,7 @@ const TOLD_ELSEWHERE: &[&str] = &[
     v1::ProcessProgress::TYPE,
 ];
 
-/// What an agent said.
+/// The type of an agent's reply.
 const REPLY: &str = "agent.reply";
 
 /// A stretch of a thread's events.
@@ -37,7 +37,7 @@ const REPLY: &str = "agent.reply";
 pub struct ThreadHistory {
     /// In the order of the log.
     pub events: Vec<ThreadEventRow>,
-    /// Whether there are older ones.
+    /// True if there are older events.
     pub more: bool,
 }
 
@@ -54,7 +54,7 @@ struct Input {
     parts: Value,
 }
 
-/// How a tool's call stands.
+/// The status and result of a tool call.
 struct Outcome {
     action_id: String,
     status: String,
@@ -202,7 +202,7 @@ fn short(type_name: &str) -> &str {
     name.rsplit_once(".v").map_or(name, |(name, _)| name)
 }
 
-/// What an event says, without what only tells one form of it from another.
+/// Returns the payload of an event without its `type`, which only tells one form of it from another.
 fn without_form(payload: &Value) -> Value {
     let Value::Object(fields) = payload else { return payload.clone() };
     let kept = fields.iter().filter(|(name, _)| name.as_str() != "type");

@@ -1,4 +1,4 @@
-//! What waits for a user's answer.
+//! The approvals and offers that wait for a user's answer.
 
 use kairo_proto::v1::{ApprovalRow, OfferRow};
 use sqlx::{query, query_as, query_scalar, types::Json};
@@ -62,7 +62,7 @@ impl Snapshot {
         Ok(offers.fetch_all(&mut **self.connection().await).await?)
     }
 
-    /// How many calls wait for consent, whoever is asked. By index `approvals_waiting`.
+    /// Returns the number of calls that wait for consent, whoever is asked. By index `approvals_waiting`.
     pub async fn waiting_consents(&self) -> Result<u64, ReadError> {
         let waiting = query_scalar!(r#"SELECT count(*) AS "count!: U64" FROM approvals WHERE status = 'waiting'"#);
         Ok(waiting.fetch_one(&mut **self.connection().await).await?.into())

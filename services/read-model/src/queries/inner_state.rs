@@ -11,14 +11,14 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// Which keys; all conditions must hold.
+/// The keys to return; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct InnerStateQuery {
     pub agent: String,
     /// Those of this user, and those for all.
     pub user: Option<String>,
     pub key: Option<String>,
-    /// What keys begin with.
+    /// The prefix of the keys.
     pub prefix: Option<String>,
     /// Those written before this message of the log.
     pub before: Option<u64>,
@@ -68,7 +68,8 @@ macro_rules! entries {
 }
 
 impl Snapshot {
-    /// What was written last first. By index `inner_state_of_agent`, whose order is the order asked for.
+    /// Returns the entries, the last written first. By index `inner_state_of_agent`, whose order is the order asked
+    /// for.
     pub async fn inner_state(&self, wanted: &InnerStateQuery) -> Result<Vec<InnerStateRow>, ReadError> {
         let entries = entries!(wanted, "inner_state WHERE NOT deleted");
         Ok(entries.fetch_all(&mut **self.connection().await).await?)
@@ -81,7 +82,7 @@ impl Snapshot {
         Ok(changes.fetch_all(&mut **self.connection().await).await?)
     }
 
-    /// What was written or deleted by these events, by the primary key.
+    /// Returns the entries written or deleted by these events, by the primary key.
     pub(super) async fn inner_state_of(&self, ids: &[Uuid]) -> Result<Vec<InnerStateRow>, ReadError> {
         let changes = changes!("inner_state_changes WHERE event_id = ANY($1)", ids);
         Ok(changes.fetch_all(&mut **self.connection().await).await?)

@@ -21,7 +21,7 @@ use crate::{
 pub use progress::TurnProgress;
 pub use steps::interaction;
 
-/// What tells of a turn how far it is, and not what it does.
+/// Events that report the progress of a turn, but not its actions.
 const ON_THE_WAY: &[&str] = &[v1::ToolInvoke::TYPE, v1::ToolProgress::TYPE, v1::ProcessProgress::TYPE];
 
 /// The events of a turn.
@@ -29,9 +29,9 @@ const ON_THE_WAY: &[&str] = &[v1::ToolInvoke::TYPE, v1::ToolProgress::TYPE, v1::
 pub struct TurnEvents {
     /// In the order of the log.
     pub events: Vec<EventJson>,
-    /// What models read and wrote for each decision, by its sequence.
+    /// Tokens that models read and wrote for each decision, by its sequence.
     pub tokens: BTreeMap<u64, (u64, u64)>,
-    /// Whether there are more than are read at once.
+    /// True if there are more events than one query reads.
     pub more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What agents remember: searched by words, or listed by day.
+//! The memories of agents: searched by words, or listed by day.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ use crate::{
 /// Words of a query that are looked for, and the letters of one.
 const WORDS: usize = 16;
 const LETTERS: usize = 64;
-/// How alike a misspelt word must be, 0 to 1, to one of the subject or the keywords.
+/// The least similarity, 0 to 1, of a misspelt word to one of the subject or the keywords.
 pub(crate) const ALIKE: f32 = 0.45;
 
-/// Which memories; all conditions must hold.
+/// The memories to return; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct MemoriesQuery {
     /// Words of which one at least must occur, or one like it in the subject or the keywords; empty for all memories.
@@ -43,7 +43,7 @@ pub struct MemoriesQuery {
     pub limit: u32,
 }
 
-/// Which versions of a memory; all conditions must hold.
+/// The versions of a memory to return; all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct MemoryHistoryQuery {
     pub agent: String,
@@ -102,7 +102,7 @@ macro_rules! memories {
     };
 }
 
-/// What memories said, from somewhere.
+/// Selects versions of memories from a given source.
 macro_rules! versions {
     ($from:literal, $($parameters:tt)*) => {
         query!(
@@ -229,7 +229,7 @@ impl Snapshot {
         Ok(versions.fetch_all(&mut **self.connection().await).await?)
     }
 
-    /// What these events say that was written for a user. By index `memories_of_user`.
+    /// Returns the memories that these events wrote for a user. By index `memories_of_user`.
     pub(super) async fn memories_of(&self, user: &str, events: &[Uuid]) -> Result<Vec<MemoryRow>, ReadError> {
         let query = MemoriesQuery { user: Some(user.to_owned()), limit: MAX_ROWS, ..MemoriesQuery::default() };
         let memories =

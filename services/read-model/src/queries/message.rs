@@ -1,4 +1,4 @@
-//! Whether a user's message is known.
+//! Looks up a user's message in the log.
 
 use sqlx::query_as;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// Where a user's message stands in the log.
+/// The position of a user's message in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentMessage {
     pub event_id: Uuid,

@@ -1,4 +1,4 @@
-//! Which images and audio events name.
+//! The images and audio that messages name.
 
 use sqlx::query_scalar;
 

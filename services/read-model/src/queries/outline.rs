@@ -1,4 +1,4 @@
-//! How many events there are, by stretches of the log.
+//! Counts of events, by stretches of the log.
 
 use jiff::Timestamp;
 
@@ -8,7 +8,7 @@ use crate::{
     stored::{Key, Time, U64},
 };
 
-/// Which events are counted; all conditions must hold.
+/// The events to count; all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct OutlineQuery {
     /// Those that concern this agent, what is addressed to it included.

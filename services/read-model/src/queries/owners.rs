@@ -1,11 +1,11 @@
-//! Whose things are: by the user they name, by who began their turn, and by whose their thread is.
+//! The owners of things: the user whom a thing names, the user who began its turn, and the owner of its thread.
 
 use sqlx::{query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{ReadError, Snapshot, stored::Key};
 
-/// What is known of whose something is.
+/// The possible owners of a thing, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owners {
     /// Of the action, process, chain and so on that was asked for; nil for one that has no such id.
@@ -19,7 +19,7 @@ pub struct Owners {
     pub of_thread: Option<String>,
 }
 
-/// What can be asked about by an id.
+/// The kinds of things whose owners can be looked up by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Action,
@@ -47,11 +47,11 @@ macro_rules! owners {
     };
 }
 
-/// Where something happened: its turn, its agent, and its thread.
+/// The place of an event: its turn, its agent, and its thread.
 pub type Happened = (Option<Uuid>, String, Option<String>);
 
 impl Snapshot {
-    /// Whose these things are; what is not known is left out. By the primary keys.
+    /// Returns the owners of these things, without those that are not known. By the primary keys.
     pub async fn owners(&self, kind: Kind, ids: &[Uuid]) -> Result<Vec<Owners>, ReadError> {
         // One statement for each kind, as each has a table of its own.
         macro_rules! of {
@@ -84,7 +84,7 @@ impl Snapshot {
         Ok(owners)
     }
 
-    /// Whose a thread is. By the primary key.
+    /// Returns the owner of a thread. By the primary key.
     pub async fn owner_of_thread(&self, agent: &str, thread: &str) -> Result<Option<String>, ReadError> {
         let user = query_scalar!(
             "SELECT user_id FROM threads WHERE agent = $1 AND thread_id = $2",
@@ -94,7 +94,8 @@ impl Snapshot {
         Ok(user.fetch_optional(&mut **self.connection().await).await?)
     }
 
-    /// Who began each of these turns, and whose each of these threads is, in the order in which they are asked for.
+    /// Returns the user who began each of these turns and the owner of each of these threads, in the order of the
+    /// request.
     pub async fn owners_where(&self, happened: &[Happened]) -> Result<Vec<Owners>, ReadError> {
         let turns: Vec<Option<Uuid>> = happened.iter().map(|(turn, ..)| *turn).collect();
         let agents: Vec<Key> = happened.iter().map(|(_, agent, _)| Key::from(agent.as_str())).collect();

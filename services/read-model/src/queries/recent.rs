@@ -12,7 +12,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// Which actions.
+/// The state of the actions to return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActionState {
     /// Those that somebody still waits for: in flight, or in doubt and not resolved.
@@ -48,7 +48,7 @@ impl ActionState {
     }
 }
 
-/// Which actions; all conditions must hold.
+/// The actions to return; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct ActionsQuery {
     pub state: ActionState,
@@ -60,12 +60,12 @@ pub struct ActionsQuery {
     pub limit: u32,
 }
 
-/// Which processes; all conditions must hold.
+/// The processes to return; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessesQuery {
     /// Those that run, or those that ended.
     pub running: Option<bool>,
-    /// How they ended.
+    /// The outcome of those that ended.
     pub outcome: Option<String>,
     pub agent: Option<String>,
     /// Those whose first event stands before this message of the log.

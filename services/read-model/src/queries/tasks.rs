@@ -24,7 +24,7 @@ pub enum TaskState {
     Open,
 }
 
-/// Which tasks; all conditions must hold.
+/// The tasks to return; all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct TasksQuery {
     pub agent: Option<String>,
@@ -35,7 +35,7 @@ pub struct TasksQuery {
     pub before: Option<u64>,
     /// At most so many, and never more than [`MAX_ROWS`]; more only if several were made at once.
     pub limit: u32,
-    /// What is queued or worked on, in its order: see [`Snapshot::queue`].
+    /// True for the queued tasks and those worked on, in the order of the queue: see [`Snapshot::queue`].
     pub queue: bool,
 }
 
@@ -121,7 +121,7 @@ impl Snapshot {
         Ok(tasks.fetch_all(&mut **self.connection().await).await?)
     }
 
-    /// What is queued or worked on, in the order in which it is: by index `tasks_in_queue`.
+    /// Returns the queued tasks and those worked on, in the order of the queue. By index `tasks_in_queue`.
     pub async fn queue(&self, agent: Option<&str>, user: Option<&str>, limit: u32) -> Result<Vec<TaskRow>, ReadError> {
         let tasks = tasks!(
             "kind = 'queued' AND status IN ('pending', 'in_progress', 'paused')

@@ -10,7 +10,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// How it is with a team, as its lead said last.
+/// The standing of a team, as its lead reported it last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TeamStanding {
     /// The lead.
@@ -22,7 +22,7 @@ pub struct TeamStanding {
     pub changed_at: Option<prost_types::Timestamp>,
 }
 
-/// What the calls of one model took that an agent made on a day.
+/// The usage of one model by an agent on a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpentOn {
     pub agent: String,
@@ -39,7 +39,7 @@ fn keys(agents: &[String]) -> Vec<Key> {
 }
 
 impl Snapshot {
-    /// How it is with the teams of these leads; of those that were always active, nothing. By the primary key.
+    /// Returns the standing of these leads' teams; none for those that were always active. By the primary key.
     pub async fn team_standings(&self, leads: &[String]) -> Result<Vec<TeamStanding>, ReadError> {
         let standings = query_as!(
             TeamStanding,
@@ -51,7 +51,7 @@ impl Snapshot {
         Ok(standings.fetch_all(&mut **self.connection().await).await?)
     }
 
-    /// What each of these agents works on, what was begun first before others. By index `tasks_at_work`.
+    /// Returns the tasks that each of these agents works on, the first begun first. By index `tasks_at_work`.
     pub async fn at_work(&self, agents: &[String]) -> Result<Vec<(String, TaskAtWorkRow)>, ReadError> {
         let tasks = query!(
             r#"
@@ -67,7 +67,7 @@ impl Snapshot {
         Ok(tasks.fetch_all(&mut **self.connection().await).await?)
     }
 
-    /// What these agents spent on this day (UTC), model by model. By index `model_calls_of_agent`.
+    /// Returns the usage of these agents on this day (UTC), model by model. By index `model_calls_of_agent`.
     pub async fn spent_on(&self, day: Date, agents: &[String]) -> Result<Vec<SpentOn>, ReadError> {
         let spent = query_as!(
             SpentOn,

@@ -1,4 +1,4 @@
-//! What agents and their submodules thought, from the events of decisions.
+//! The thoughts of agents and their submodules, from the events of decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::{
     stored::{Key, Time, U32, U64},
 };
 
-/// Whose thoughts.
+/// The thoughts to return; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct ThoughtsQuery {
     pub agent: String,
@@ -33,16 +33,17 @@ pub struct ThoughtsQuery {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thinking {
     pub events: Vec<EventJson>,
-    /// What models read and wrote for each submodule in each decision, and how long it took, by sequence and name.
+    /// Tokens that models read and wrote for each submodule in each decision, and the time taken, by sequence and
+    /// name.
     pub spent: BTreeMap<(u64, String), [u64; 3]>,
-    /// What to ask for as before to go on; none where there is no more.
+    /// The value of `before` for the next page; none if there is no more.
     pub next_before: Option<u64>,
 }
 
 /// A submodule that was added or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubmoduleChange {
-    /// Where in the log.
+    /// The position in the log.
     pub sequence: u64,
     pub change: SubmoduleChanged,
 }

@@ -1,9 +1,10 @@
-//! What was said in a thread: its events as messages, each with its number.
+//! The messages of a thread, built from its events and numbered.
 //!
-//! A message is a user's words, the words and calls of one decision, the end of a call, a task that is begun, what came of it,
-//! or what was summed up. What the agent itself carries out, such as `task.queue`, is a call and its end. They are in the order in which they came into the thread, which only ever grows at its end, so that a number
-//! once told stays: a user's message comes with its delivery if it named the thread, else with what put it there. What was said
-//! elsewhere came with the document that told of it.
+//! A message is a user's words, the words and calls of one decision, the end of a call, the start of a task, its
+//! result, or a summary. An action that the agent itself carries out, such as `task.queue`, is a call and its end.
+//! Messages are in the order in which they came into the thread, which only ever grows at its end, so that a number
+//! never changes: a user's message comes with its delivery if it named the thread, else with the event that put it
+//! there. Words from elsewhere came with the document that reported them.
 
 mod content;
 
@@ -24,9 +25,10 @@ use crate::{
 };
 use content::{Decided, End, Entry, Heard, Of, TaskText, Thread};
 
-/// What makes a message besides users' words and ends of calls. Of these, the end of a task is a message where it was worked on.
+/// Events that make a message besides users' words and ends of calls. The end of a task makes one only in the thread
+/// that worked on it.
 const TOLD: [&str; 4] = [v1::AgentAction::TYPE, v1::TaskStarted::TYPE, v1::ThreadCompacted::TYPE, v1::TaskEnded::TYPE];
-/// What messages are made of.
+/// Events that messages are built from.
 const READ: [&str; 6] = [
     v1::AgentAction::TYPE,
     v1::TaskStarted::TYPE,
@@ -36,7 +38,7 @@ const READ: [&str; 6] = [
     v1::TaskScheduled::TYPE,
 ];
 
-/// Which messages of a thread.
+/// The messages of a thread to return.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadMessagesQuery {
     pub agent: String,
@@ -49,7 +51,7 @@ pub struct ThreadMessagesQuery {
     pub limit: u32,
 }
 
-/// Where a message comes from.
+/// The events that a message comes from.
 struct Found {
     number: u64,
     sequence: u64,
@@ -150,7 +152,8 @@ impl Snapshot {
         Ok(found.into_iter().map(Entry::from).collect())
     }
 
-    /// What makes a message in a thread: in a conversation, an answer says what came of a task. By the primary key.
+    /// Returns the event types that make a message in a thread: in a conversation, an answer gives the result of a
+    /// task. By the primary key.
     async fn message_types(&self, agent: &Key, thread: &Key) -> Result<&'static [&'static str], ReadError> {
         let kind =
             query_scalar!("SELECT kind FROM threads WHERE agent = $1 AND thread_id = $2", agent as _, thread as _);
@@ -185,7 +188,7 @@ impl Snapshot {
         Ok(ends.into_iter().map(|end| (end.action_id, end)).collect())
     }
 
-    /// What was decided, by its place. By index `events_of_thread`.
+    /// Returns the decided events, by their place. By index `events_of_thread`.
     async fn decided(
         &self,
         agent: &Key,
@@ -214,7 +217,7 @@ impl Snapshot {
         Ok(decided)
     }
 
-    /// What tasks say that were begun. By the primary key.
+    /// Returns the texts of the tasks begun. By the primary key.
     async fn begun(&self, decided: &BTreeMap<(u64, u32), Decided>) -> Result<HashMap<Uuid, TaskText>, ReadError> {
         let tasks: Vec<Uuid> = decided.values().filter_map(Decided::task).collect();
         let texts = query_as!(

@@ -10,7 +10,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// How a thread is to be.
+/// The state of the threads to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadState {
     /// In use: neither put away nor over.
@@ -28,7 +28,7 @@ impl ThreadState {
     }
 }
 
-/// Which threads; all conditions must hold.
+/// The threads to return; all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct ThreadsQuery {
     pub agent: Option<String>,

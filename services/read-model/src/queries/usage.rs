@@ -1,4 +1,4 @@
-//! What models' calls took, added up.
+//! The token usage and cost of model calls, added up.
 
 use jiff::{Timestamp, civil::Date};
 use sqlx::query_as;
@@ -9,7 +9,7 @@ use crate::{
     stored::{Key, Text, Time, U64},
 };
 
-/// What is told apart; all that is not is added up.
+/// The fields to group by; calls are summed over the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageBy {
     pub day: bool,
@@ -20,7 +20,7 @@ pub struct UsageBy {
     pub module: bool,
 }
 
-/// What a sum is of: empty where it is not told apart, or where there is none.
+/// The group of a sum: a field is empty if it is not grouped by, or if the calls have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageKey {
     /// YYYY-MM-DD in UTC.
@@ -33,7 +33,7 @@ pub struct UsageKey {
     pub module: String,
 }
 
-/// Which calls, and how they are added up; all conditions must hold.
+/// The calls to sum, and their grouping; all conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct UsageQuery {
     pub by: UsageBy,
@@ -55,7 +55,7 @@ pub struct UsageQuery {
     pub limit: u32,
 }
 
-/// What the calls of one model took, of one key.
+/// The usage of one model within one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelUsage {
     pub day: String,

@@ -1,4 +1,4 @@
-//! How to reach the search engine.
+//! The configuration of the search engine.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use url::Url;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchConfig {
-    /// Where Meilisearch is, such as `http://127.0.0.1:7700`. Empty for none: Postgres then answers. Default empty.
+    /// The URL of Meilisearch, such as `http://127.0.0.1:7700`. Empty for none: Postgres then answers. Default empty.
     pub meili_url: String,
     /// Its key, where it asks for one: gateway may do with one that only searches, projector makes and fills indexes.
     /// Default empty.
     pub meili_key: Secret,
-    /// What the names of its indexes begin with, so that installations can share it. Default `kairo`.
+    /// The prefix of its indexes' names, so that installations can share it. Default `kairo`.
     pub index_prefix: String,
     /// Longest time that a question to it may take before Postgres answers, in milliseconds. Default 1000.
     pub timeout_ms: u64,
@@ -48,7 +48,7 @@ impl Default for SearchConfig {
 }
 
 impl SearchConfig {
-    /// Whether there is a search engine.
+    /// Returns true if a search engine is configured.
     pub fn is_configured(&self) -> bool {
         !self.meili_url.is_empty()
     }
@@ -97,7 +97,7 @@ impl Validate for SearchConfig {
     }
 }
 
-/// Whether paths can be put behind it.
+/// Returns true if paths can be appended to the URL.
 fn is_base(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| {
         let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();

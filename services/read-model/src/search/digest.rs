@@ -1,4 +1,4 @@
-//! Whether an index holds what the tables say: digests of both, which do not depend on any order.
+//! Digests of an index and of the tables, which are equal if both hold the same documents, in any order.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{ReadError, Snapshot};
 /// Documents that are read at once.
 const PAGE: u32 = 500;
 
-/// What there is of a kind.
+/// The digest of all documents of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Digest {
     pub documents: u64,

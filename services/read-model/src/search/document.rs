@@ -1,5 +1,5 @@
-//! What the search engine is given: a document for each thread, task, memory, message and key of inner state,
-//! which follows from its row alone.
+//! The documents of the search engine: one for each thread, task, memory, message and key of inner state. Each
+//! follows from its row alone.
 
 use kairo_proto::words::HitKind;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub const SEARCHED: [&str; 3] = ["title", "keywords", "text"];
 /// The fields that narrow a search.
 pub const FILTERED: [&str; 7] = ["kind", "agent", "user", "type", "status", "day", "sequence"];
 
-/// What there is to be found.
+/// The kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -62,7 +62,7 @@ pub struct Document {
     #[serde(rename = "type")]
     pub kind_of: String,
     pub status: Option<String>,
-    /// What it is about, or when it changed, as YYYYMMDD.
+    /// The day it is about or was changed on, as YYYYMMDD.
     pub day: i64,
     /// When it changed, in microseconds since 1970.
     pub updated: i64,

@@ -53,19 +53,21 @@ impl Folded {
     }
 }
 
-/// Whether a letter belongs to a word: also marks do, and what is not seen.
+/// Returns true if a letter belongs to a word: marks and invisible letters do, too.
 pub fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || is_joined(letter)
 }
 
-/// Whether a letter stands with the one before it. Of Hangul, vowels and finals do, which are written as letters of their own.
+/// Returns true if a letter joins the one before it. Vowels and finals of Hangul that are letters of their own do,
+/// too.
 fn is_joined(letter: char) -> bool {
     is_combining_mark(letter)
         || is_dropped(letter)
         || matches!(letter, '\u{1160}'..='\u{11ff}' | '\u{ff9e}' | '\u{ff9f}')
 }
 
-/// Whether a letter makes no difference to any word: points, tone marks, variants, the Arabic stretch, and what is not seen.
+/// Returns true if a letter makes no difference to any word: points, tone marks, variants, the Arabic stretch, and
+/// invisible letters.
 fn is_dropped(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' | '\u{5c7}'
@@ -76,7 +78,8 @@ fn is_dropped(letter: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
 }
 
-/// Whether it is an accent on a Latin or Greek letter. On letters of other scripts these make other letters, as in й.
+/// Returns true for an accent on a Latin or Greek letter. On letters of other scripts these make other letters, as in
+/// й.
 fn is_accent(letter: char, on_letter: &mut bool) -> bool {
     let is_mark = matches!(letter, '\u{300}'..='\u{36f}');
     if !is_mark {

@@ -1,4 +1,4 @@
-//! What a person is shown of a text that was found: the part where the words are, marked, as HTML.
+//! The snippet shown of a text that was found: the part with the words, marked, as HTML.
 
 use super::{
     folding::placed,
@@ -31,7 +31,7 @@ pub fn snippet(text: &str, words: &[Word]) -> String {
     shown
 }
 
-/// Where the words stand, in order and without overlap.
+/// Returns the ranges of the words, in order and without overlap.
 fn marks(text: &str, words: &[Word]) -> Vec<(usize, usize)> {
     let mut marks = Vec::new();
     for (begin, token) in tokens(text) {
@@ -50,7 +50,7 @@ fn marks(text: &str, words: &[Word]) -> Vec<(usize, usize)> {
     marks
 }
 
-/// Where words of scripts without spaces stand in a longer run, in order.
+/// Returns the ranges of words of scripts without spaces in a longer run, in order.
 fn parts(token: &str, words: &[Word]) -> Vec<(usize, usize)> {
     let unspaced: Vec<&Word> = words.iter().filter(|word| word.is_unspaced()).collect();
     if unspaced.is_empty() {

@@ -1,4 +1,4 @@
-//! How the search engine's client speaks HTTP: with the project's own HTTP client, and never without a limit of time.
+//! The HTTP transport of the search engine's client: the project's own HTTP client, never without a time limit.
 
 use std::time::Duration;
 

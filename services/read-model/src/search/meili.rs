@@ -1,6 +1,6 @@
-//! What is asked of Meilisearch, through its own client.
+//! The requests to Meilisearch, through its own client.
 //!
-//! It answers a change with a promise: that it was put in line. Whether it came to pass is what its task says, so every
+//! Meilisearch answers a change with a promise: the change was queued. Its task tells whether it succeeded, so every
 //! task is followed to its end here.
 
 use std::time::Duration;
@@ -31,7 +31,7 @@ use super::{
     http::Http,
     words::words,
 };
-/// How often a task is asked for: at first, and at last.
+/// The interval between polls of a task: the first one, and the longest one.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(500);
 /// The longest answers to a search: hits that can be counted, and values of a facet.
@@ -42,7 +42,7 @@ const SEPARATORS: [&str; 14] = ["<", ">", "=", "|", "#", "$", "^", "~", "`", "\\
 /// Words of a text that come with a hit.
 const CROPPED: usize = 80;
 
-/// Why the search engine did not do what was asked of it.
+/// The reason for which the search engine did not do what was asked of it.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// It is away, overloaded, full or wrongly configured: the same may succeed later.
@@ -81,7 +81,7 @@ pub struct Engine {
     task_timeout: Duration,
 }
 
-/// What comes with a hit.
+/// The fields that come with a hit.
 #[derive(Debug, Deserialize)]
 struct Found {
     kind: Kind,
@@ -180,7 +180,7 @@ impl Engine {
         self.follow(self.changing.index(index).set_settings(&settings).await?).await
     }
 
-    /// Whether there is the index, made by [`Engine::make`].
+    /// Returns true if the index exists, made by [`Engine::make`].
     pub async fn has(&self, index: &str) -> Result<bool, EngineError> {
         match self.changing.get_raw_index(index).await.map_err(EngineError::from) {
             Ok(found) => Ok(found.get("primaryKey").and_then(|key| key.as_str()) == Some(KEY)),

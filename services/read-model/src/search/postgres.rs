@@ -21,14 +21,14 @@ use crate::{
 
 /// The facets in the order of their bits, of which one that is 0 says that the row counts values of it.
 const FACETS: [&str; 4] = ["kind", "agent", "type", "status"];
-/// What follows a lexeme that begins a word.
+/// The suffix of a lexeme that begins a word.
 const BEGINNING: &str = ":*";
 const COUNT: &str = "SELECT count(*), NULL, 15 FROM found";
 const COUNTS: &str = "SELECT count(*), coalesce(kind, agent, type, status), grouping(kind, agent, type, status) \
                       FROM found GROUP BY GROUPING SETS ((), (kind), (agent), (type), (status))";
 
 impl Snapshot {
-    /// What fits, best first; without words, what changed last first. By indexes `…_by_word` and `…_by_likeness`.
+    /// Returns the hits, best first; without words, last changed first. By indexes `…_by_word` and `…_by_likeness`.
     pub async fn search(&self, query: &SearchQuery) -> Result<SearchResponse, ReadError> {
         let words = words(&query.words);
         let mut connection = self.connection().await;
@@ -101,7 +101,8 @@ fn found(query: &SearchQuery, words: &[Word]) -> QueryBuilder<Postgres> {
     sql
 }
 
-/// What has more of the exact words is better, and then what has them more often or in its title: 0 to 1.
+/// Adds the score of a row, 0 to 1: rows with more of the exact words rank first, then rows with more occurrences of
+/// them or with some in the title.
 fn score(words: &[Word], sql: &mut QueryBuilder<Postgres>) {
     sql.push("((");
     for word in words {

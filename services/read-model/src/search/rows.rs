@@ -87,7 +87,7 @@ pub(super) const MEMORIES: &str = concat!(
     "updated_at, sequence, NULL::text AS thread, words, search_folded(left(named, 1000) || ' ' || left(content, 10000)) AS fuzzy FROM memories"
 );
 
-/// What users said to agents, once it was delivered, and what these said to users.
+/// Messages of users to agents, once delivered, and of agents to users.
 pub(super) const MESSAGES: &str = concat!(
     "SELECT 'message' AS kind, event_id::text AS id, agent, user_id, '' AS title, left(text, 65536) AS text, ",
     "NULL::jsonb AS keywords, NULL::jsonb AS action, role AS type, NULL::text AS status, ",
@@ -173,8 +173,9 @@ impl Snapshot {
         Ok(live.fetch_one(&mut **self.connection().await).await?)
     }
 
-    /// What was changed by messages after this one, in the order of those, by index `threads_by_change`,
-    /// `tasks_by_change`, `memories_by_sequence`, `messages_by_change` or `inner_state_by_sequence`: so many, and more only where several were changed at once.
+    /// Returns the documents changed by messages after this one, in the order of those, by index `threads_by_change`,
+    /// `tasks_by_change`, `memories_by_sequence`, `messages_by_change` or `inner_state_by_sequence`: `limit` of them,
+    /// and more only if several were changed at once.
     pub async fn changed(&self, kind: Kind, after: i64, limit: u32) -> Result<Vec<Document>, ReadError> {
         let rows = match kind {
             Kind::State => format!("({STATE_AND_DELETED}) AS rows"),

@@ -16,7 +16,7 @@ const TWO_TYPOS: usize = 9;
 pub struct Word {
     /// As it is compared ([`folded`]).
     pub text: String,
-    /// Whether more may follow it: that goes for the last one, which may be still being written.
+    /// True if more letters may follow: only for the last word, which the user may still be typing.
     pub begins: bool,
 }
 
@@ -42,7 +42,7 @@ pub fn tokens(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|token| (token.as_ptr() as usize - text.as_ptr() as usize, token))
 }
 
-/// What a text has that holds a misspelling of a word: one of these at least.
+/// The traces of a word: a text with a misspelling of the word has at least one of them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces {
     /// Beginnings of words.
@@ -52,7 +52,8 @@ pub struct Traces {
 }
 
 impl Word {
-    /// How many letters of it may be wrong; the first one counts twice, as it does for Meilisearch. In scripts without spaces, none.
+    /// Returns the number of letters that may be wrong; the first one counts twice, as it does for Meilisearch. In
+    /// scripts without spaces, none.
     pub fn errors(&self) -> usize {
         match self.text.chars().count() {
             _ if self.is_unspaced() => 0,
@@ -62,12 +63,12 @@ impl Word {
         }
     }
 
-    /// Whether it is of a script without spaces, where a word is a part of a longer run.
+    /// Returns true for a script without spaces, where a word is a part of a longer run.
     pub fn is_unspaced(&self) -> bool {
         self.text.chars().any(is_unspaced)
     }
 
-    /// Whether a run of letters and digits is this word, begins with it, or is a misspelling of it.
+    /// Returns true if a run of letters and digits is this word, begins with it, or is a misspelling of it.
     pub fn fits(&self, token: &str) -> bool {
         let token: Vec<char> = folded(token).chars().take(2 * LETTERS).collect();
         let word: Vec<char> = self.text.chars().collect();
@@ -83,8 +84,8 @@ impl Word {
             || self.begins && beginnings.into_iter().any(|token| distance(&word, token) <= most)
     }
 
-    /// What misspellings of it leave as it is: of two parts one, of three parts one. Two letters that are swapped where parts meet
-    /// change both, so these are cut when they are swapped, too.
+    /// Returns the parts that misspellings leave unchanged: one of two parts, or one of three. Swapping the two
+    /// letters where parts meet changes both parts, so the word is also cut with these letters swapped.
     pub fn traces(&self) -> Traces {
         let letters: Vec<char> = self.text.chars().collect();
         let errors = self.errors();
@@ -109,7 +110,7 @@ impl Word {
     }
 }
 
-/// Whether a letter is of a script without spaces.
+/// Returns true if a letter is of a script without spaces.
 pub fn is_unspaced(letter: char) -> bool {
     matches!(letter, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
 }

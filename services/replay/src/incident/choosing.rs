@@ -1,4 +1,4 @@
-//! What goes into an incident file: which of a log's messages, and which decisions it is about.
+//! Chooses the messages of a log that go into an incident file, and the decisions that it is about.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use crate::report::Range;
 
-/// What goes into a file: which of a log's messages, up to where, and which decisions it is about.
+/// The choice of messages for a file, and the range of decisions that it is about.
 #[derive(Clone, Debug)]
 pub struct Choosing {
     agent: Name,
     /// A sequence or the id of an event; none for all of the log.
     around: Option<Around>,
-    /// Where what was asked for stands, and to which chain of events it belongs.
+    /// The position of the message asked for, and the chain of events that it belongs to.
     met: Option<(u64, String)>,
     range: Range,
     /// Versions of catalogues and digests of bases that decisions name.
@@ -31,7 +31,7 @@ pub enum Around {
     Id(String),
 }
 
-/// How a place is written.
+/// The notation of a place, for error messages.
 pub const AROUND: &str = "the sequence of a message, such as 131, or the id of an event, a UUID";
 
 impl Around {
@@ -59,7 +59,7 @@ impl Choosing {
         Self { agent, around, met: None, range: Range::default(), named: BTreeSet::new() }
     }
 
-    /// Whose messages go into the file.
+    /// The agent whose messages go into the file.
     pub fn agent(&self) -> &Name {
         &self.agent
     }
@@ -106,7 +106,7 @@ impl Choosing {
         self.range
     }
 
-    /// Whether the message goes into the file.
+    /// Returns true if the message goes into the file.
     pub fn wants(&self, message: &LogMessage) -> bool {
         if self.range.to.is_some_and(|to| message.sequence > to) {
             return false;
@@ -120,7 +120,7 @@ impl Choosing {
         route.is_some_and(|(route, owner)| subjects::is_of_agents(route) && owner == self.agent)
     }
 
-    /// What the server announced, where a decision names it.
+    /// Returns true for a server's announcement that a decision names.
     fn is_rested_on(&self, message: &LogMessage) -> bool {
         if ![CATALOGUE, BASIS].iter().any(|route| route.is(&message.subject)) {
             return false;

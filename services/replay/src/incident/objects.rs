@@ -15,20 +15,20 @@ use super::{SECTION, hex};
 pub const LARGEST: u64 = 64 * 1024 * 1024;
 /// Longest line of an object, in bytes: it is in base64, and says what it is.
 pub const LINE: u64 = encoded(LARGEST) + AROUND;
-/// What a line of an object has beside its bytes, at most, in bytes.
+/// Largest part of an object's line beside its bytes, in bytes.
 const AROUND: u64 = 1_024;
 /// Digests of missing objects that a manifest lists.
 const LISTED: usize = 1_000;
-/// How the line of an object begins.
+/// The beginning of every object's line.
 const BEGINNING: &str = "{\"object\":\"";
 
-/// What became of the objects that the messages of a file name.
+/// The objects that the messages of a file name: those stored, missing and left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objects {
-    /// How many stand in the file, and how many bytes they are, before they are in base64.
+    /// The number of objects in the file; `bytes` is their size before base64.
     pub count: u64,
     pub bytes: u64,
-    /// How many were not stored any more when it was exported, and the digests of the first of them.
+    /// The number of objects no longer stored at the export; `missing_digests` lists the first of them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub missing: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +46,7 @@ pub struct LeftOut {
     pub because: Reason,
 }
 
-/// Why objects are left out.
+/// The reason for which objects are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -72,7 +72,7 @@ impl Objects {
         Self { left_out: Some(LeftOut { count, because }).filter(|left_out| left_out.count > 0), ..Self::default() }
     }
 
-    /// Whether the messages name none.
+    /// Returns true if the messages name no objects.
     pub fn is_empty(&self) -> bool {
         self.count == 0 && self.missing == 0 && self.left_out.is_none()
     }
@@ -120,7 +120,7 @@ impl Adding {
         self.objects.sections.push(Section { objects: std::mem::take(&mut self.lines), sha256 });
     }
 
-    /// What the manifest says of all of them.
+    /// Closes the last section and returns the manifest's entry on the objects.
     pub fn end(mut self) -> Objects {
         if self.lines > 0 {
             self.close();
@@ -145,7 +145,7 @@ struct Line<'l> {
     base64: &'l str,
 }
 
-/// Why a line is not the object that it says it is.
+/// The reason for which a line does not hold the object it claims.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unlike {
     #[error("its line is cut off")]
@@ -162,7 +162,7 @@ impl Object {
     /// Reads the line of one, with its end.
     ///
     /// # Errors
-    /// Where it is none, or its bytes are not those of its digest.
+    /// If the line is no object, or its bytes do not match its digest.
     pub fn read(line: &[u8]) -> Result<Self, Unlike> {
         let unreadable = |error: &dyn std::fmt::Display| Unlike::Unreadable(error.to_string());
         if line.len() as u64 > LINE {

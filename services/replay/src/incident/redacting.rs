@@ -36,7 +36,7 @@ use self::{
     values::{Replacing, Values},
 };
 
-/// Why a log cannot be redacted. What is said of it has no value of the log.
+/// The reason for which a log cannot be redacted. The error quotes no value of the log.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("message {sequence}: this build cannot read it, so nobody knows what is in it")]
@@ -58,7 +58,7 @@ pub enum Refused {
     TooMany { values: usize },
 }
 
-/// What is to be replaced beside what is found.
+/// Words and patterns to replace in addition to the values found.
 #[derive(Clone, Debug, Default)]
 pub struct Named {
     pub words: Vec<String>,
@@ -118,7 +118,7 @@ impl Finding {
     /// Ends the first reading. Where secrets were sealed on the way, making decisions again takes their key.
     ///
     /// # Errors
-    /// Where there are too many values.
+    /// If there are too many values.
     pub fn end(self, secret_key: Option<[u8; 32]>) -> Result<Redacting, Refused> {
         let Self { agent, named, mut values, threads } = self;
         named.words.iter().for_each(|word| values.note(Kind::Word, word));
@@ -146,7 +146,7 @@ impl Redacting {
     /// The message as it goes into the file.
     ///
     /// # Errors
-    /// Where the log cannot be redacted.
+    /// If the log cannot be redacted.
     pub fn take(&mut self, message: &LogMessage) -> Result<LogMessage, Refused> {
         let sequence = message.sequence;
         let record = match log_message::understand(message) {
@@ -173,7 +173,7 @@ impl Redacting {
         Ok(self.written(message, &redacted))
     }
 
-    /// How many values of each kind were replaced.
+    /// Returns the number of values replaced, by kind.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         self.replacing.values().counts()
     }
@@ -251,7 +251,7 @@ impl Redacting {
         decision.completions.pop()
     }
 
-    /// What was not meant to be replaced must not hold a value, either.
+    /// Checks that no value is left in the texts that are not replaced either.
     fn nothing_left(&self, redacted: &Record) -> Result<(), Refused> {
         let (mut left, replacing) = (None, &self.replacing);
         bodies::walk(&redacted.body.to_json(), bodies::is_announced(&redacted.body), &mut |text, field, at| {
@@ -335,7 +335,7 @@ fn pairs(one: &Value, other: &Value, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// How a decision came out, in a word.
+/// Returns the outcome of a decision, in a word.
 fn outcome(replayed: Option<&Replayed>) -> &'static str {
     match replayed.map(|replayed| (&replayed.outcome, replayed.drifted.is_empty())) {
         None => "none",

@@ -19,7 +19,7 @@ pub struct Verifying<'m> {
     objects: VerifyingObjects<'m>,
 }
 
-/// What a line holds.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
     Message,
@@ -33,7 +33,7 @@ impl<'m> Verifying<'m> {
         Self { manifest, section: 0, sum: Sha256::default(), lines: 0, found: 0, objects }
     }
 
-    /// Whether the next line is an object, where there is one; then it may be of up to [`objects::LINE`] bytes.
+    /// Returns true if the next line, if any, is an object, which may have up to [`objects::LINE`] bytes.
     pub fn is_behind_messages(&self) -> bool {
         self.objects.expected() > 0 && self.has_all_messages()
     }
@@ -45,7 +45,7 @@ impl<'m> Verifying<'m> {
     /// Takes in the next line, with its end.
     ///
     /// # Errors
-    /// Where it ends a section that is another, is an object that is another, or stands behind the last line.
+    /// If the line ends a section with another checksum, is another object, or is behind the last line.
     pub fn take(&mut self, line: &[u8]) -> Result<Taken, Wrong> {
         let at = self.found + 2;
         if self.is_behind_messages() {
@@ -74,7 +74,7 @@ impl<'m> Verifying<'m> {
     /// The file is at its end.
     ///
     /// # Errors
-    /// Where lines are missing.
+    /// If lines are missing.
     pub fn end(&self) -> Result<(), Wrong> {
         let (found, expected) = (self.found, self.manifest.messages);
         match self.has_all_messages() {

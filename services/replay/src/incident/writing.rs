@@ -25,7 +25,7 @@ pub struct Writing<'c> {
     /// The agent's decisions are made again on the way, so that the manifest says to which state they lead.
     replaying: Replaying,
     messages: u64,
-    /// What the messages name, each once, in their order.
+    /// The objects that the messages name, each once, in their order.
     named: Vec<Part>,
     digests: HashSet<String>,
 }

@@ -1,28 +1,29 @@
-//! What asking models may cost: nothing is asked that could cost more than is left.
+//! The budget for asking models: no call is made that could cost more than is left.
 
 use kairo_events::prices::Cost;
 
-/// What may be spent, and what is.
+/// The bound on spending, and the spending so far.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     /// In units of [`Cost`]; none for as much as it takes.
     most: Option<u64>,
     spent: Cost,
-    /// What calls under way may cost at most.
+    /// The most that calls under way may cost.
     held: Cost,
     /// Calls that were begun.
     calls: u64,
-    /// What the first call may cost that was not made for want of money.
+    /// The highest cost of the first call refused for want of money.
     wanting: Option<Cost>,
 }
 
-/// Whether a call may be made.
+/// The decision on whether a call may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum May {
     Begin,
     /// Those under way may leave enough.
     Wait,
-    /// What is left does not suffice. Whoever asks from then on is told the same: what is asked last is left out, not what is dear.
+    /// The budget that is left does not suffice. Every later request gets the same answer: the budget leaves out the
+    /// last requests, not the expensive ones.
     Not,
 }
 
@@ -54,7 +55,8 @@ impl Budget {
         self.spent = self.spent.plus(cost);
     }
 
-    /// What was spent, with all that calls under way may cost: who does not wait for them pays all the same.
+    /// Returns the amount spent, including all that calls under way may cost: they are paid for even if nobody waits
+    /// for them.
     pub fn spent(&self) -> Cost {
         self.spent.plus(self.held)
     }
@@ -63,7 +65,7 @@ impl Budget {
         self.calls
     }
 
-    /// What the first call may cost that was not made for want of money; none where all were.
+    /// Returns the highest cost of the first call refused for want of money; none if none was.
     pub fn wanting(&self) -> Option<Cost> {
         self.wanting
     }

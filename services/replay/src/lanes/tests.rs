@@ -25,7 +25,7 @@ fn shadows(changes: Changes, replaced: &[&str]) -> Vec<Option<Box<Shadow>>> {
     asked_for(&log(), changes, replaced)
 }
 
-/// What models can be asked for, of each decision.
+/// Returns the samples that models can be asked for, decision by decision.
 fn asked_for(messages: &[LogMessage], changes: Changes, replaced: BTreeSet<String>) -> Vec<Option<Box<Shadow>>> {
     let mut dispatch = Dispatch::new(BTreeSet::new(), Range::default(), &changes);
     let mut share = Share::new(changes, None).asking(replaced);

@@ -1,15 +1,15 @@
-//! Whether what a change does to a decision is more than the noise of the model.
+//! Tells the effect of a change on a decision from the noise of the model.
 
 use serde::{Deserialize, Serialize};
 
-/// How often the model that was asked again did the same as recorded, of the samples that were answered.
+/// The number of answered samples, and of those among them that do the same as recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     pub same: usize,
     pub of: usize,
 }
 
-/// What the candidate's samples say beside the control's.
+/// The verdict on the candidate's samples, compared with the control's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -25,7 +25,7 @@ pub enum Verdict {
     NotAsked,
 }
 
-/// How likely a gap may be by chance that is taken for more.
+/// The highest probability of a gap by chance at which it counts as a difference.
 const BY_CHANCE: f64 = 0.05;
 /// Samples of each lane from which on it counts that all of one and none of the other do the same.
 const ENOUGH: usize = 2;
@@ -55,7 +55,7 @@ impl Verdict {
         }
     }
 
-    /// Whether nothing of it is to be looked at.
+    /// Returns true if the decision needs no review.
     pub fn is_well(self) -> bool {
         matches!(self, Self::Same | Self::Noise)
     }
@@ -73,8 +73,8 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// How likely the candidate does the same as recorded this seldom, or more seldom, if both lanes were one: Fisher's exact test,
-/// one-sided (R. A. Fisher, The Design of Experiments, 1935).
+/// Returns the probability that the candidate does the same as recorded this seldom, or more seldom, if both lanes
+/// were one: Fisher's exact test, one-sided (R. A. Fisher, The Design of Experiments, 1935).
 pub fn chance(control: Rate, candidate: Rate) -> f64 {
     let (same, of) = (control.same + candidate.same, control.of + candidate.of);
     // The ways to choose the candidate's samples among all, with so many that do the same.
@@ -85,7 +85,7 @@ pub fn chance(control: Rate, candidate: Rate) -> f64 {
     (sum(seldom) / sum(all).max(f64::MIN_POSITIVE)).min(1.0)
 }
 
-/// How many ways there are to take some of so many.
+/// Returns the number of ways to choose `take` of `of`.
 fn choose(of: usize, take: usize) -> f64 {
     if take > of {
         return 0.0;

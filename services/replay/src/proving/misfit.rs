@@ -1,4 +1,4 @@
-//! What does not fit, as far as it can be told.
+//! The misfits of a log with its hash chain, located as closely as possible.
 
 use kairo_proto::v1::HashLink;
 use serde::Serialize;
@@ -6,13 +6,13 @@ use serde::Serialize;
 /// A message that is not what was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Misfit {
-    /// Where it stands; of one that is missing, where the next one stands, unless it is known where it stood.
+    /// The position in the log; for a missing message, that of the next one, unless its own is known.
     pub sequence: u64,
     pub kind: Kind,
     /// The decision whose digest shows it.
     pub decision: u64,
     pub why: String,
-    /// Behind which message the one stood that is missing, where it is not known where.
+    /// The message behind which one is missing, if its position is not known.
     #[serde(skip)]
     behind: Option<u64>,
 }
@@ -149,7 +149,7 @@ impl Misfit {
     }
 }
 
-/// How many messages of the first are those that were covered.
+/// Returns the number of leading messages that are those the link covers.
 fn same(link: &HashLink, covered: &[(u64, u32)]) -> usize {
     covered.iter().zip(&link.marks).take_while(|((_, mark), written)| mark == *written).count()
 }
@@ -165,7 +165,7 @@ fn swapped_with(place: usize, link: &HashLink, covered: &[(u64, u32)]) -> Option
     covered.iter().skip(place).find(|(_, mark)| mark == wanted).map(|(at, _)| *at)
 }
 
-/// Whether nothing of what a decision says to rest on stands before it.
+/// Returns true if none of the messages that a decision claims to rest on is before it.
 fn is_unknown(link: &HashLink, covered: &[(u64, u32)]) -> bool {
     let is_known = |(_, mark): &(u64, u32)| link.marks.contains(mark);
     link.marks.len() > 1 && !covered.is_empty() && !covered.iter().any(is_known)

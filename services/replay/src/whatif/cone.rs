@@ -1,4 +1,4 @@
-//! What a change to a log reaches, as it is told.
+//! The report on the messages that a change to a log reaches.
 
 use kairo_mind::replay::Drift;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{deeds::Call, lanes::CameTo, report::Place, timeline::Broken};
 
-/// Which form it has. In one of the same version, fields are only added.
+/// The format of the report. Changes within one version only add fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     #[default]
@@ -14,7 +14,7 @@ pub enum Form {
     V1,
 }
 
-/// What is done to the log.
+/// A change to one message of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// The message is not there.
@@ -23,7 +23,7 @@ pub enum Change {
     Edit(Vec<u8>),
 }
 
-/// Why a change cannot be looked at.
+/// The reason for which a change cannot be examined.
 #[derive(Debug, thiserror::Error)]
 pub enum Impossible {
     #[error(transparent)]
@@ -40,7 +40,7 @@ pub enum Impossible {
     Unchanged(u64),
 }
 
-/// What becomes of a message.
+/// The effect of the change on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
@@ -54,7 +54,7 @@ pub enum Fate {
     Kept,
     /// A decision that is another one, for certain.
     Changed,
-    /// What it would be is not known.
+    /// A decision whose outcome is not known.
     Unknown,
 }
 
@@ -79,10 +79,10 @@ pub struct Reached {
     /// Requests that would be others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drifted: Vec<Drift>,
-    /// Where a decision that is changed differs: `recorded` is what it is with the log as it stands.
+    /// The places at which a changed decision differs: `recorded` is its value with the log as it stands.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Place>,
-    /// What it would be, where that is certain.
+    /// The decision that would be made, if that is certain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<Value>,
     /// Model calls that were made for it.
@@ -93,7 +93,7 @@ pub struct Reached {
     pub lost: Vec<Call>,
 }
 
-/// How many decisions behind the change stay, and how many do not.
+/// The number of decisions behind the change, by what the change does to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     pub decisions: usize,
@@ -115,7 +115,7 @@ pub struct Cone {
     /// It says of the object what it is.
     pub report: Form,
     pub counts: Counts,
-    /// What asking came to, where models were asked.
+    /// The calls and cost of asking models, if they were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<CameTo>,
     /// In the order of the log; the change itself is the first.

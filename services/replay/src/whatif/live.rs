@@ -21,7 +21,7 @@ use crate::{
     report::{Place, shown},
 };
 
-/// What is to be done with the log.
+/// The next step for the log.
 #[derive(Debug)]
 pub enum Took {
     /// To take in the next message.
@@ -35,7 +35,7 @@ pub enum Took {
 pub(super) struct Pending {
     record: Record,
     message: LogMessage,
-    /// What it is with the log as it stands, by this build.
+    /// The decision that this build makes with the log as it stands.
     stands: AgentDecision,
     again: Again,
     /// Requests that are the same either way keep their answers.
@@ -76,7 +76,7 @@ impl WhatIf {
         self.expected.as_deref().unwrap_or_default()
     }
 
-    /// What models answered to what was to be asked.
+    /// Takes in the models' answers to the questions asked last.
     pub fn answer(&mut self, answers: Vec<Completion>) -> Took {
         if let Some(pending) = &mut self.pending {
             pending.answers.extend(answers);
@@ -90,7 +90,7 @@ impl WhatIf {
         self.unanswered(*pending, reason.to_owned());
     }
 
-    /// What is to be asked next for the decision that is pending, if there is one.
+    /// Returns the questions to ask next for the pending decision, if there is one.
     pub(super) fn next(&mut self) -> Took {
         let Some(pending) = self.pending.take() else { return Took::On };
         match pending.again.step(&pending.kept, &pending.answers) {
@@ -147,7 +147,7 @@ impl WhatIf {
         self.feed(Record { body: made.into(), ..record });
     }
 
-    /// What a recorded decision has and the other has not is gone, and so is what follows from that.
+    /// Marks the events that the recorded decision has and the other lacks as gone, and with them all that follows.
     pub(super) fn lose(&mut self, record: &Record, recorded: &AgentDecision, made: &AgentDecision) {
         let still: BTreeSet<&str> = made.events.iter().map(|event| event.event_id.as_str()).collect();
         for event in recorded.events.iter().filter(|event| !still.contains(event.event_id.as_str())) {

@@ -1,4 +1,4 @@
-//! Which mails have an event, as the log knows it, and writing those that have none.
+//! Tracks which mails have an event in the log, and writes the missing events.
 //!
 //! An event's id is made from the agent and the mail's id. It is written under the guard of its subject, by somebody who
 //! has read all that stands there, so no mail has two.
@@ -41,7 +41,7 @@ impl Announced {
         Self { bus: bus.clone(), agents: BTreeMap::new() }
     }
 
-    /// Whether a mail is known to have an event; that it has none, only [`Announced::announce`] can tell.
+    /// Returns true if a mail is known to have an event; only [`Announced::announce`] can tell that it has none.
     pub fn has(&self, agent: &Name, email_id: &str) -> bool {
         self.agents.get(agent).is_some_and(|known| known.ids.contains(&event_id(agent, email_id)))
     }

@@ -1,4 +1,4 @@
-//! What an event says of a mail.
+//! Builds the event of an arrived mail.
 
 use jiff::Timestamp;
 use kairo_core::outside;
@@ -11,11 +11,11 @@ use crate::builtin::workspace::beginning;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrival {
     pub body: EmailReceived,
-    /// What is to be known of it besides: that it made no sense, or that part of it is left off.
+    /// Marks a mail that made no sense, or whose text is cut short.
     pub tags: Vec<String>,
 }
 
-/// The event of a file: of one that is no mail only that it is there. At most `max_text` bytes of the text.
+/// Builds the event of a file, with at most `max_text` bytes of the text. If the file is no mail, only its id is given.
 pub fn arrival(email_id: &str, bytes: &[u8], truncated: bool, max_text: usize) -> Arrival {
     let email_id = email_id.to_owned();
     let Some(mail) = Mail::whole(bytes) else {

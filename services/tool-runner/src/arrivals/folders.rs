@@ -22,7 +22,7 @@ pub struct Mailboxes {
     max_text_bytes: usize,
 }
 
-/// What a name in a mailbox turned out to be.
+/// The kind of entry found under a name in a mailbox.
 pub enum Found {
     Mail(Box<Arrival>),
     /// Somebody may still write to it.
@@ -51,7 +51,7 @@ impl Mailboxes {
         Ok(names.iter().filter_map(|name| Name::parse(name).ok()).collect())
     }
 
-    /// What is in an agent's `mail/new`.
+    /// Lists the entries of an agent's `mail/new`.
     pub async fn arrived(&self, agent: &Name) -> Result<Vec<Entry>, FolderError> {
         let (root, name, max) = (self.root.clone(), agent.clone(), self.max_files);
         let (entries, more) = blocking(move || match mailbox(&root, &name)? {

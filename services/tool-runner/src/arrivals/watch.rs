@@ -30,7 +30,7 @@ pub enum Change {
     Lost,
 }
 
-/// What a watched folder is.
+/// The kind of a watched folder.
 #[derive(Debug, Clone)]
 enum FolderKind {
     Root,
@@ -82,7 +82,7 @@ impl Watch {
         }
     }
 
-    /// What happened since, once something has. Can be given up at any time without losing anything.
+    /// Waits for changes and returns them. Cancel safe: no change is lost.
     pub async fn changes(&mut self) -> Vec<Change> {
         loop {
             let Some(queue) = &self.queue else { return std::future::pending().await };

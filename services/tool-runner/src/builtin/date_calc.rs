@@ -146,8 +146,8 @@ fn calculate(args: &Args, now: Timestamp, default_zone: &str) -> CallResult {
     describe(&extent).map_err(refuse)
 }
 
-/// Where the calculation starts, in the time zone it is done in: the one asked for, else the one
-/// that came with `from`, else the default.
+/// Returns the start of the calculation, in the time zone it is done in: the one asked for, else the one that came with
+/// `from`, else the default.
 fn base(args: &Args, now: Timestamp, default_zone: &str) -> Result<Zoned, ToolError> {
     let (text, own_zone) = match &args.from {
         None => (None, None),

@@ -91,7 +91,7 @@ fn folder_text() -> Value {
     json!({"enum": ["inbox", "sent"], "description": "Mail that came in (default) or that email.send sent"})
 }
 
-/// Which mail is meant.
+/// The folder to read: received or sent mail.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Which {
@@ -262,7 +262,7 @@ fn read(desk: &Desk<'_>, args: Value) -> CallResult {
     }))
 }
 
-/// Who wrote the mails of a result; nobody else did where the agent sent them.
+/// Returns the senders of the mails in a result as outside sources; none for mail that the agent sent.
 fn senders(args: &Value, result: &Value) -> Vec<String> {
     if args.get("folder").and_then(Value::as_str) == Some("sent") {
         return Vec::new();

@@ -30,18 +30,18 @@ const DEFAULT_MATCHES: u32 = 10;
 const MOST_MATCHES: u32 = 50;
 /// Days that are recent.
 const RECENT_DAYS: i32 = 14;
-/// What is returned of one memory: its content in bytes, and the events it came from.
+/// Most bytes of content, and most source events, returned of one memory.
 const CONTENT_BYTES: usize = 4_000;
 const SOURCES: usize = 20;
-/// What the rest of a result takes, in bytes.
+/// Bytes reserved for the rest of a result.
 const FRAME_BYTES: usize = 1_024;
 
-/// How memory is searched.
+/// Settings of memory search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemorySearchConfig {
-    /// How long a search waits for the read model to take account of the decision that asked for it, in milliseconds.
-    /// Default 2000.
+    /// Longest wait of a search for the read model to apply the decision that asked for it, in milliseconds. Default
+    /// 2000.
     pub wait_ms: u64,
     /// Connections to Postgres at most, instead of `postgres.max_connections`. Default 2.
     pub connections: u32,
@@ -54,7 +54,7 @@ impl Default for MemorySearchConfig {
 }
 
 impl MemorySearchConfig {
-    /// What is wrong with it, each naming its key.
+    /// Returns the mistakes in it, each with the name of its key.
     pub fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         if self.wait_ms > 60_000 {

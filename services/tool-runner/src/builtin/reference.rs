@@ -1,4 +1,4 @@
-//! What established libraries read in files made at random, for the tests that compare what is read here with it.
+//! Reads random files with established libraries, for the tests that compare their results with those of this crate.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

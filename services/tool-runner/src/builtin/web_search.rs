@@ -151,7 +151,7 @@ fn schema() -> Value {
     })
 }
 
-/// What a status that is no success means for whoever asked.
+/// Converts an unsuccessful status into an error with advice for the agent.
 fn check(status: StatusCode) -> Result<(), ToolError> {
     let advice = match status.as_u16() {
         200..=299 => return Ok(()),
@@ -174,7 +174,7 @@ fn unreachable(error: reqwest::Error) -> ToolError {
     ToolError::failed(format!("the search service cannot be reached: {cause}; try again later"))
 }
 
-/// What is wanted of an answer, in JSON already.
+/// The parts of an answer that are returned, already as JSON.
 #[derive(Debug, PartialEq)]
 struct Found {
     results: Vec<Value>,

@@ -29,12 +29,12 @@ use super::{calendar, document, mail, team};
 use crate::config::ToolsConfig;
 use crate::tool::{CallContext, CallResult, Executor, Tool, ToolError, ToolSpec};
 
-/// Where the agents' folders are, and how much of them is looked at.
+/// The root of the agents' folders, and the limits on reading them.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
     limits: WorkspaceConfig,
-    /// How much of a result lists may fill, in bytes.
+    /// Most bytes of a result that lists may fill.
     list_bytes: usize,
     zone: TimeZone,
 }
@@ -64,14 +64,14 @@ pub fn tools(config: &ToolsConfig) -> Result<Vec<Arc<dyn Tool>>, String> {
     Ok(tools.chain([Arc::new(send) as Arc<dyn Tool>]).collect())
 }
 
-/// What a tool on files is. All of them are idempotent: they only read, or what they write is keyed by the action.
+/// The definition of a file tool. All are idempotent: they only read, or key their writes by the action.
 #[derive(Clone, Copy)]
 pub struct About {
     pub name: &'static str,
     pub description: &'static str,
     pub schema: fn() -> Value,
     pub work: fn(&Desk<'_>, Value) -> CallResult,
-    /// Where content in a result comes from that nobody here wrote, by the arguments and the result.
+    /// Finds the outside sources of content in a result, by the arguments and the result.
     pub outside: fn(&Value, &Value) -> Vec<String>,
 }
 
@@ -125,13 +125,13 @@ impl Tool for FileTool {
     }
 }
 
-/// What one call works with: the agent's folder and what the call knows.
+/// The working set of one call: the agent's folder and the context of the call.
 pub struct Desk<'a> {
     folder: Folder,
     agent: Name,
     pub limits: &'a WorkspaceConfig,
     list_bytes: usize,
-    /// When the call was decided on, in the time zone of the configuration.
+    /// Time of the decision that asked for the call, in the time zone of the configuration.
     pub now: Zoned,
     pub action_id: &'a str,
     stop: &'a CancellationToken,
@@ -243,14 +243,14 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// What came of reading a folder.
+/// The files skipped in a folder, and the limits reached, when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// Files of which all or part could not be read or made no sense; that is left out.
+    /// Number of files skipped in whole or in part because they could not be read or made no sense.
     pub unreadable: usize,
-    /// The names of the first of them.
+    /// Names of the first skipped files.
     skipped: Vec<String>,
-    /// Whether a limit kept part of the folder, or of a file, from being read.
+    /// True if a limit kept part of the folder, or of a file, from being read.
     pub incomplete: bool,
 }
 
@@ -299,7 +299,7 @@ pub fn beginning(text: &str, max: usize) -> (&str, bool) {
     (text.get(..end).unwrap_or(text), end < text.len())
 }
 
-/// Whether all words of `query` occur in one of the `texts`, whatever their case.
+/// Returns true if each word of `query` occurs in one of the `texts`, ignoring case.
 pub fn matches_words<'t>(query: &str, texts: impl IntoIterator<Item = &'t str>) -> bool {
     let texts: Vec<String> = texts.into_iter().map(str::to_lowercase).collect();
     query.to_lowercase().split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))

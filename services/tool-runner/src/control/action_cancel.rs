@@ -34,10 +34,9 @@ use crate::{
     tool::{CallContext, CallResult, Executor, ToolError, ToolSpec},
 };
 
-/// How far to look for the decision that asked for an action, in pages of the log.
+/// Most pages of the log searched for the decision that asked for an action.
 const PAGES: usize = 64;
-/// How long a call may take to end after it was told to stop, beyond its grace, until it is looked at again: whoever
-/// was told may be gone.
+/// Time that a canceled call may take to end, beyond its grace, before it is checked again: its executor may be gone.
 const RECORDING: Duration = Duration::from_secs(5);
 
 pub struct ActionCancel {
@@ -57,7 +56,7 @@ struct Aim<'c> {
     asked: Asked,
 }
 
-/// Who has the call in hand.
+/// The executor that holds the call.
 enum Hands {
     /// Nobody, and nobody will.
     Nobody,
@@ -66,7 +65,7 @@ enum Hands {
     Supervisors,
 }
 
-/// What came of one try.
+/// The outcome of one attempt to cancel.
 enum Try {
     /// It has ended, or is about to: wait for its result for so long.
     Told(Duration),
@@ -255,7 +254,7 @@ impl Control {
         self.liveness.is_held(&self.bus, instance, action).await.then_some(Try::Again)
     }
 
-    /// Whether calling it again does no harm, for sure: the catalogue does not say more.
+    /// Returns true if the catalogue guarantees that calling the tool again does no harm.
     async fn is_repeatable(&self, tool: &str) -> Result<bool, BusError> {
         let Ok(owner) = Name::parse(Service::ToolRunner.name()) else { return Ok(false) };
         let last = self.bus.last(&CATALOGUE.of(&owner)).await?;
@@ -278,7 +277,7 @@ impl Control {
         self.results.report(&aim.target.agent, aim.since, &aim.decision.envelope, ended).await.map(drop)
     }
 
-    /// How the action ended, once the log says so.
+    /// Waits until the log holds the result of the action, and returns it.
     async fn ended(&self, aim: &Aim<'_>) -> ToolResult {
         let subject = TOOL_RESULT.of(&aim.target.agent);
         self.bus

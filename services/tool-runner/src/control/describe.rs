@@ -1,4 +1,4 @@
-//! What agents are told of processes and actions: pure.
+//! Describes processes and actions to agents: pure.
 
 use kairo_proto::v1::{ProcessExited, ProcessSpawned, ProcessState, ToolResult};
 use kairo_proto::words::{ProcessOutcome, StepState, ToolErrorKind};
@@ -60,7 +60,7 @@ pub fn listed_ended(exited: &ProcessExited) -> Value {
     }))
 }
 
-/// How a process ended, in words.
+/// Describes the end of a process in words.
 pub fn how(exited: &ProcessExited) -> String {
     match (exited.outcome_word(), exited.code, exited.signal) {
         (ProcessOutcome::Exited, Some(code), _) => format!("exited with code {code}"),
@@ -70,7 +70,7 @@ pub fn how(exited: &ProcessExited) -> String {
     }
 }
 
-/// How an action ended that was to be canceled. `before`: it had by the time anybody looked.
+/// Describes the end of an action that was to be canceled. `before`: it had ended by the time anybody looked.
 pub fn action(action: Uuid, result: &ToolResult, before: bool) -> Value {
     let error = result.error.as_ref();
     let status = match error.map(|error| error.kind_word()) {
@@ -97,7 +97,7 @@ fn add(told: &mut Value, more: Value) {
     }
 }
 
-/// What is not known is not mentioned.
+/// Removes nulls, so that unknown values are not mentioned.
 fn without_nulls(mut told: Value) -> Value {
     if let Some(told) = told.as_object_mut() {
         told.retain(|_, value| !value.is_null());

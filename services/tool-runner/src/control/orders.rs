@@ -19,16 +19,17 @@ use uuid::Uuid;
 
 use super::{Control, Target, supervisors::Answer};
 
-/// How long a supervisor may take to reply to an order.
+/// Time limit for a supervisor to reply to an order.
 pub const REPLY: Duration = Duration::from_secs(5);
 
 impl Control {
-    /// Whether all who read the log know orders. Where they do not, replicas are asked one by one ([`super::supervisors`]).
+    /// Returns true if all readers of the log know orders. Otherwise replicas are asked one by one
+    /// ([`super::supervisors`]).
     pub(super) async fn orders_are_known(&self) -> Result<bool, BusError> {
         Ok(self.bus.epoch().await? >= ANSWERS)
     }
 
-    /// The order of this call, if it gave one before: where it stands, and to whom.
+    /// Returns the log entry of the order that this call gave before, if it did.
     pub(super) async fn find_order(&self, target: &Target) -> Result<Option<Entry>, BusError> {
         let mut given = self.orders.entries(&target.agent, target.after, &[target.by]).await?;
         Ok(given.remove(&target.by))
@@ -64,7 +65,7 @@ impl Control {
         Ok(Outgoing::new(&TOOL_ORDER, &target.agent, envelope, body))
     }
 
-    /// What the supervisor replies to the order at `sequence`.
+    /// Waits for the supervisor's reply to the order at `sequence`.
     pub(super) async fn wait_for_reply(&self, target: &Target, sequence: u64) -> ProcessReply {
         let subject = PROCESS_REPLY.of(&target.agent);
         self.bus

@@ -58,8 +58,8 @@ impl ProcessList {
     }
 }
 
-/// Where the log says how each process is doing: its end or, if it has none, its beginning. In the order in which they
-/// began, newest first; when there are too many, those that run come before those that ended.
+/// Returns the position in the log of each process's end or, if it has none, its beginning. Ordered by beginning,
+/// newest first; if there are too many, running processes come before those that ended.
 fn newest(spawned: &BTreeMap<Uuid, Entry>, exited: &BTreeMap<Uuid, Entry>) -> Vec<u64> {
     let never_ran = exited.iter().filter(|(action, _)| !spawned.contains_key(action));
     // Whether it has ended, since when it is known, and where to read of it.

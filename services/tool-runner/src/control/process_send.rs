@@ -141,7 +141,7 @@ impl Control {
         }
     }
 
-    /// Why nothing was done: the supervisor does not run the process any more.
+    /// Builds the error of a call on a process that the supervisor no longer runs: nothing was done.
     async fn explain_absence(&self, target: &Target, supervisor: &str) -> Result<ToolError, ToolError> {
         Ok(match self.process(target).await? {
             Process::Ended(exited) => over(&exited),

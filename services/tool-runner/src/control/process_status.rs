@@ -37,7 +37,7 @@ impl ProcessStatus {
         }
     }
 
-    /// What can be said without its supervisor. It may have ended just now.
+    /// Describes a process without its supervisor, from the log. It may have ended just now.
     async fn as_the_log_says(&self, target: &Target, spawned: &ProcessSpawned) -> CallResult {
         if let Process::Ended(exited) = self.control.process(target).await? {
             return Ok(describe::ended(&exited));

@@ -12,18 +12,18 @@ use prost::Message as _;
 
 use super::{Control, Target};
 
-/// How long a supervisor may take to say how a process is doing or to pass something on to it.
+/// Time limit for a supervisor to report on a process or to pass something on to it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What came of a question.
+/// The answer to a question to a supervisor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Done(Box<ProcessState>),
     Refused(String),
-    /// Whoever was asked does not run it, or not any more.
+    /// The supervisor does not run it, or no longer does.
     NotHere,
     NotBegun,
-    /// Nobody is there to be asked: nothing was done.
+    /// No supervisor is there to ask: nothing was done.
     Nobody,
     /// Somebody was asked and did not answer in time, or not legibly: it may have been done or not.
     Silence,

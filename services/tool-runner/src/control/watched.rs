@@ -1,4 +1,4 @@
-//! Where a process is at, as the log says.
+//! Reads the state of a process from the log.
 
 use futures::try_join;
 use kairo_core::subjects::PROCESS_EXITED;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Control, Target, describe, unavailable};
 use crate::tool::ToolError;
 
-/// What the log says of a process.
+/// The state of a process according to the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Process {
     /// No supervisor has begun it.
@@ -41,7 +41,7 @@ impl Control {
         }
     }
 
-    /// How the process ended, once the log says so.
+    /// Waits until the log holds the end of the process, and returns it.
     pub(super) async fn end(&self, target: &Target) -> ProcessExited {
         let subject = PROCESS_EXITED.of(&target.agent);
         self.bus

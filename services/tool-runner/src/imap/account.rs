@@ -22,17 +22,17 @@ pub struct ImapConfig {
     /// `imaps://user:password@host/INBOX`, or `imap://…`, which is not encrypted. What is special in a URL is
     /// percent-encoded; without a path it is the INBOX. `env:NAME` or `file:PATH` keep the password out of files.
     pub url: Secret,
-    /// How often the server is asked for mail, in milliseconds, besides being told of it. Default 60 000.
+    /// Interval at which the server is polled for mail, in milliseconds, besides its notifications. Default 60 000.
     pub interval_ms: u64,
-    /// Whether the server is asked to tell of mail at once, where it can (IDLE). Default true.
+    /// True if the server is asked to announce mail at once, where it can (IDLE). Default true.
     pub idle: bool,
-    /// Whether mail is fetched that was there before the mailbox was first looked at. Default true.
+    /// True if mail that was there before the mailbox was first read is fetched. Default true.
     pub existing: bool,
-    /// How much of one mail is fetched, in bytes; the rest is cut off. Default 10 485 760.
+    /// Most bytes fetched of one mail; the rest is cut off. Default 10 485 760.
     pub max_mail_bytes: u32,
     /// Mails that are fetched before they are put into the mailbox together. Default 20.
     pub batch: usize,
-    /// How long the server may take over one command, in milliseconds. Default 60 000.
+    /// Time limit for the server per command, in milliseconds. Default 60 000.
     pub timeout_ms: u64,
 }
 
@@ -77,7 +77,7 @@ impl ImapConfig {
     }
 }
 
-/// What a URL says. Shown without the password.
+/// The account that a URL describes. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Account {
     pub encrypted: bool,
@@ -90,7 +90,7 @@ pub struct Account {
 
 impl Account {
     /// # Errors
-    /// What was expected.
+    /// Returns the expected form of the URL.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         const FORM: &str = "must be imaps://user:password@host/INBOX";
         let url = Url::parse(text).map_err(|_| FORM)?;

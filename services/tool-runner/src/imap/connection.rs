@@ -23,12 +23,12 @@ use tokio_rustls::rustls::{ClientConfig, crypto::ring};
 
 use super::account::{Account, ImapConfig};
 
-/// What an answer may take besides the mail that was asked for, in bytes.
+/// Most bytes of an answer beyond the requested mail.
 const ROOM_BYTES: usize = 2 * 1024 * 1024;
-/// Numbers of mails that are asked for at once: their list must fit into an answer.
+/// Most mail numbers requested at once: their list must fit into an answer.
 const NUMBERS: Uid = 100_000;
 
-/// Why an account cannot be used for now, without its password.
+/// The reason an account cannot be used for now. Never contains its password.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}: {why}")]
 pub struct ConnectionError {
@@ -36,7 +36,7 @@ pub struct ConnectionError {
     why: String,
 }
 
-/// What stands in the mailbox, of one mail.
+/// The metadata of one mail in the mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct About {
     pub uid: Uid,
@@ -56,7 +56,7 @@ pub struct Opened {
 pub struct Connection {
     account: Arc<Account>,
     session: Session<Bounded>,
-    /// Whether the server has told of mail since this was asked last, while it answered something else.
+    /// Returns true if the server announced mail since the last call, while it answered another command.
     told: Box<dyn Fn() -> bool + Send>,
     /// The number of the last mail when the mailbox was opened.
     last: Uid,
@@ -123,7 +123,7 @@ impl Connection {
         Ok(Vec::new())
     }
 
-    /// What is to be known of these mails before they are fetched; of those that are gone, nothing.
+    /// Fetches the metadata of these mails; leaves out those that are gone.
     pub async fn about(&mut self, uids: &[Uid]) -> Result<Vec<About>, ConnectionError> {
         self.session.get_mut().left = ROOM_BYTES;
         let set = uids.iter().map(Uid::to_string).collect::<Vec<_>>().join(",");

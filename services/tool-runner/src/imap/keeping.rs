@@ -1,9 +1,9 @@
-//! How fetched mail gets into an agent's Maildir once, whoever is killed when.
+//! Moves fetched mail into an agent's Maildir exactly once, even if the process is killed at any step.
 //!
-//! A mail is a draft in `mail/imap` first, under a name made of its account, UIDVALIDITY and number. Then the state, a
-//! file beside it, says that the mails up to this number have drafts. Then the drafts are moved to `mail/new`. Whoever
-//! comes after a crash moves the drafts that the state speaks of, and fetches what it does not speak of: what has been
-//! read or deleted meanwhile does not come back.
+//! A mail is first a draft in `mail/imap`, under a name made of its account, UIDVALIDITY and number. Then the state, a
+//! file beside it, records that the mails up to this number have drafts. Then the drafts move to `mail/new`. After a
+//! crash, the next process moves the drafts that the state covers, and fetches the rest: mail that has been read or
+//! deleted meanwhile does not come back.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ const DRAFTS: &str = "imap";
 /// Largest state, in bytes.
 const STATE_BYTES: usize = 4_096;
 
-/// How far an account has been fetched.
+/// The fetch position of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub uid_validity: u32,
@@ -30,7 +30,7 @@ pub struct State {
     /// When the server got the newest of them, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<i64>,
-    /// What was there when the server numbered its mails anew.
+    /// The mails present when the server renumbered its mailbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renumbered: Option<Renumbered>,
 }
@@ -43,7 +43,7 @@ pub struct Renumbered {
 }
 
 impl State {
-    /// Where to go on in a mailbox as it was opened.
+    /// Returns the position to continue from in a mailbox just opened.
     pub fn of(before: Option<Self>, opened: Opened, existing: bool) -> Self {
         let first = Self { uid_validity: opened.uid_validity, uid: 0, newest: None, renumbered: None };
         match before {
@@ -60,7 +60,7 @@ impl State {
         }
     }
 
-    /// Whether the mail was fetched under an old number.
+    /// Returns true if the mail was fetched under an old number.
     pub fn had(&self, mail: &About) -> bool {
         match (self.renumbered, mail.received) {
             (Some(old), Some(received)) => mail.uid < old.below && received < old.before,
@@ -68,21 +68,21 @@ impl State {
         }
     }
 
-    /// Once these have been dealt with, of which the last has this number.
+    /// Returns the state after these mails, which go up to the number `uid`.
     pub fn past(self, uid: u32, mails: &[About]) -> Self {
         let newest = mails.iter().filter_map(|mail| mail.received).chain(self.newest).max();
         Self { uid, newest, ..self }
     }
 }
 
-/// Where the mail of an account is kept.
+/// The storage of an account's mail.
 #[derive(Debug, Clone)]
 pub struct Keeping {
     pub root: PathBuf,
     pub agent: Name,
-    /// Of the account.
+    /// Key of the account.
     pub key: String,
-    /// Files that are looked at in a folder.
+    /// Most files listed in a folder.
     pub max_files: usize,
 }
 
@@ -92,8 +92,8 @@ impl Keeping {
         self.drafts()?.hold(&format!("{}.lock", self.key))
     }
 
-    /// How far the account has been fetched, after putting right what a crash left behind. None when nobody has begun,
-    /// or the file that says so is not readable.
+    /// Repairs what a crash left behind and returns the fetch position. None if no fetch has begun, or the state file
+    /// cannot be parsed.
     pub fn state(&self) -> Result<Option<State>, FolderError> {
         let drafts = self.drafts()?;
         let file = drafts.read(&self.state_file(), STATE_BYTES)?;

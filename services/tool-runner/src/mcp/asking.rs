@@ -1,4 +1,4 @@
-//! What a server asks a person in the middle of a call (elicitation), as the protocol says it.
+//! A server's questions to a person in the middle of a call (elicitation), in the terms of the protocol.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,12 +32,12 @@ const SECRETS: [&str; 9] = [
     "cardnumber",
 ];
 
-/// Where a server's questions go.
+/// Routes a server's questions to people.
 #[derive(Debug, Clone)]
 pub struct Asking {
     server: Arc<str>,
     questions: Option<Arc<Questions>>,
-    /// The calls that are under way: before 2026-07-28, a question does not say to which it belongs.
+    /// The running calls: before 2026-07-28, a question does not name the call it belongs to.
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -75,12 +75,12 @@ impl Asking {
         Self { server, questions, calls: Arc::default() }
     }
 
-    /// Whether anybody is asked.
+    /// Returns true if questions can reach a person.
     pub fn is_possible(&self) -> bool {
         self.questions.is_some()
     }
 
-    /// Notes a call, until what is returned is dropped.
+    /// Registers a call until the returned entry is dropped.
     pub fn enter(&self, ctx: &CallContext) -> Entry {
         let call = self.call(ctx);
         let mut calls = self.calls();
@@ -174,7 +174,8 @@ fn told_of(question: Question) -> ToolQuestion {
     ToolQuestion { question_id: id.to_string(), server, message, schema, url, until, user }
 }
 
-/// Whether a form asks for what only the server itself may be told, at an address of its own: the protocol forbids that.
+/// Returns true if a form asks for a secret, which the protocol forbids: only the server itself may ask, at its own
+/// address.
 fn asks_for_secret(schema: &Value) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties.into_iter().flatten().any(|(name, property)| {
@@ -186,7 +187,7 @@ fn asks_for_secret(schema: &Value) -> bool {
     })
 }
 
-/// What is asked; none for what cannot be put to a person.
+/// Reads the message and the wanted answer; none if the question cannot be put to a person.
 fn read(params: ElicitRequestParams) -> Option<(String, Wanted)> {
     let (message, wanted) = match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {

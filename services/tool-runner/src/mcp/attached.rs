@@ -8,7 +8,7 @@ use crate::tool::Attachment;
 /// Calls whose attachments are kept at most: of a call that was dropped nobody takes them.
 const MAX_CALLS: usize = 32;
 
-/// What came with the results of one tool, by the actions of its calls.
+/// The attachments of the results of one tool, by the actions of its calls.
 #[derive(Debug, Default)]
 pub struct Attached(Mutex<VecDeque<(String, Vec<Attachment>)>>);
 

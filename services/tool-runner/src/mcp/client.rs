@@ -20,7 +20,7 @@ use crate::tool::{Progress, ProgressReporter};
 /// Longest message of a server that is logged, in characters.
 const MAX_LOG_CHARS: usize = 2_000;
 
-/// Which call a report of progress belongs to.
+/// Routes progress reports to their calls, by token.
 #[derive(Debug, Clone, Default)]
 pub struct ProgressRoutes(Arc<Mutex<HashMap<ProgressToken, ProgressReporter>>>);
 
@@ -56,9 +56,9 @@ impl Drop for ProgressRoute {
 pub struct Client {
     /// The server's name.
     server: Arc<str>,
-    /// Where its questions to people go.
+    /// Route for the server's questions to people.
     pub asking: Asking,
-    /// Folders that it is told of.
+    /// Folders announced to the server as its roots.
     pub roots: Arc<[PathBuf]>,
     pub progress: ProgressRoutes,
     /// Told when the server says that its tools changed.

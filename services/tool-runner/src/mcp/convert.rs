@@ -17,7 +17,7 @@ use crate::tool_name;
 /// Stands for kinds of content that later versions of the protocol may add.
 const UNKNOWN_CONTENT: &str = "[content of a kind that is not understood]";
 
-/// How the tool of a server appears in the catalogue.
+/// Builds the catalogue entry of a server's tool.
 pub fn tool_spec(server: &McpServerConfig, tool: &McpToolInfo, call_timeout: Duration) -> ToolSpec {
     let hints = tool.annotations.as_ref().filter(|_| server.trust_hints);
     // A tool that changes nothing can be repeated; the specification asks for `idempotentHint`
@@ -93,7 +93,8 @@ pub fn attachments_of(result: &CallToolResult) -> Vec<Attachment> {
     data.filter_map(|base64| attachment(base64)).take(MAX_ATTACHMENTS).collect()
 }
 
-/// What the bytes say it is; none where that is nothing models are shown, or more than is kept.
+/// Decodes an attachment and detects its type from the bytes; none if models are not shown that type, or it is too
+/// large.
 pub fn attachment(base64: &str) -> Option<Attachment> {
     // Four characters hold three bytes.
     if base64.len() / 4 > MAX_BYTES / 3 {

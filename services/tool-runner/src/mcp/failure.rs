@@ -1,4 +1,4 @@
-//! Why a call has no answer, and what that says about its effect.
+//! The failures of calls without an answer, and what each implies about the effect.
 
 use std::error::Error;
 
@@ -13,10 +13,10 @@ use crate::tool::ToolError;
 /// Longest text of a server that is repeated in an error, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// How the library's error begins where a session ended before an answer came.
+/// Prefix of the library's error for a session that ended before an answer came.
 const LOST_SESSION: &str = "streamable HTTP session was re-initialized";
 
-/// How a call failed before its server answered, or instead of an answer.
+/// The failure of a call before its server answered, or in place of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// The server answered with an error of the protocol.
@@ -33,7 +33,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// How the call ended for the agent. A lost call of a tool that can be repeated leaves no
+    /// Converts the failure into the error that the agent sees. A lost call of a tool that can be repeated leaves no
     /// doubt worth a human's time: it failed, and can be called again.
     pub fn into_error(self, server: &str, idempotent: bool) -> ToolError {
         match self {
@@ -60,7 +60,7 @@ impl Failure {
     }
 }
 
-/// Why an answer cannot be read, and what could be read of it.
+/// Formats the reason an answer cannot be read, with the text that could be read.
 fn quoted(answer: &Unreadable) -> String {
     match answer.text.is_empty() {
         true => answer.reason.clone(),
@@ -68,7 +68,7 @@ fn quoted(answer: &Unreadable) -> String {
     }
 }
 
-/// Sorts the errors of a request that was handed to the connection.
+/// Classifies the errors of a request that was handed to the connection.
 pub fn classify(error: &ServiceError) -> Failure {
     match error {
         // The library's own words: the call went out in a session that the server does not know any more.
@@ -103,12 +103,12 @@ pub fn classify(error: &ServiceError) -> Failure {
     }
 }
 
-/// Whether the connection that was to carry the request could not be made at all.
+/// Returns true if the connection for the request could not be made at all.
 fn never_connected(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect))
 }
 
-/// Whether the server refused to carry the request out before it knows who asks.
+/// Returns true if the server refused the request for lack of a sign-in or a scope.
 fn needs_sign_in(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|cause| {
         let http = cause.downcast_ref::<StreamableHttpError<reqwest::Error>>();

@@ -1,4 +1,4 @@
-//! What calls see of a server: its state, and a way to ask for its attention.
+//! A call's view of a server: its state, and signals to the task that keeps it running.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::tool::{CallContext, ToolError};
 /// Key of the idempotency key in a request's `_meta`, for servers that know it.
 pub const ACTION_ID_KEY: &str = "kairo/action-id";
 
-/// Whether a server can be called.
+/// The state of a server, by which a call knows if it can begin.
 #[derive(Debug, Clone)]
 pub enum State {
     /// Not tried yet.
@@ -42,15 +42,15 @@ pub enum State {
 pub struct Connection {
     pub peer: Peer<RoleClient>,
     pub progress: ProgressRoutes,
-    /// Where its questions to people go.
+    /// Route for the server's questions to people.
     pub asking: Asking,
-    /// Folders that it is told of.
+    /// Folders announced to the server as its roots.
     pub roots: Arc<[PathBuf]>,
     /// Distinguishes it from the connections before it.
     pub generation: u64,
 }
 
-/// What calls share with the task that keeps the server running.
+/// State that calls share with the task that keeps the server running.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub name: Arc<str>,
@@ -148,13 +148,13 @@ impl Connection {
         let _ = self.peer.send_notification(ClientNotification::CustomNotification(told)).await;
     }
 
-    /// Whether tasks have the form of 2025-11-25, if the server knows any.
+    /// Returns true if the server uses the 2025-11-25 form of tasks, if it knows any.
     fn knows_former_tasks(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.protocol_version.has_initialize())
     }
 }
 
-/// What came of one request of a call, by what its server answered.
+/// Classifies the server's response to one request of a call.
 pub fn outcome_of(response: Result<ServerResult, ServiceError>) -> Result<Answered, Failure> {
     match response {
         Ok(ServerResult::CallToolResult(result)) => Ok(Answered::Result(result)),

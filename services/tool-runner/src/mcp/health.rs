@@ -1,4 +1,4 @@
-//! What is known of a server's health: what it offers, what was left out, and what it did that it should not.
+//! The health of a server: the tools it offers, those left out, and its violations of the protocol.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ const MAX_LEFT_OUT: usize = 64;
 /// End of the standard error that is kept, in bytes.
 const MAX_STDERR_BYTES: usize = 2048;
 
-/// Whether a server runs.
+/// The state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthState {
     /// Not connected yet.
@@ -45,23 +45,23 @@ impl HealthState {
 /// The health of one server at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// Whether it runs.
+    /// State of the server at the time of reading.
     pub state: HealthState,
-    /// Version of the protocol that is spoken with it; none unless it is up.
+    /// Negotiated version of the protocol; none unless the server is up.
     pub protocol: Option<String>,
     /// Tools it offers, as it listed them last.
     pub tools: usize,
     /// Tools it listed that cannot be offered: the name, or the place in the list, and the reason. At most 64.
     pub left_out: Vec<(String, String)>,
-    /// What it did that the protocol does not allow, newest last. At most 20.
+    /// Violations of the protocol, newest last. At most 20.
     pub notes: Vec<String>,
-    /// Why it was down last; none if it never was.
+    /// The reason it was last down; none if it never was.
     pub last_error: Option<String>,
     /// The end of its standard error, at most 2 048 bytes; empty for servers over HTTP.
     pub stderr_end: String,
 }
 
-/// Where everything that talks to one server notes what it saw.
+/// Observations shared by everything that talks to one server.
 #[derive(Debug, Clone)]
 pub struct Notes {
     record: Arc<Mutex<Record>>,

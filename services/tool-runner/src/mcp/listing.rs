@@ -39,7 +39,7 @@ pub async fn list(
     }
 }
 
-/// Why there is no list. The library hides what its transport says.
+/// Returns the reason there is no list. The library hides the error of its transport.
 fn why(error: &ServiceError) -> String {
     let refusal = match error {
         ServiceError::TransportSend(error) => oauth::refusal(error),
@@ -70,7 +70,7 @@ async fn page(
 struct Pages {
     max_tools: usize,
     tools: Vec<Tool>,
-    /// Where in those a name is.
+    /// Index in `tools`, by name.
     places: BTreeMap<String, usize>,
     cursors: BTreeSet<String>,
 }

@@ -1,10 +1,10 @@
 //! Signing in at MCP servers by OAuth 2.1, as the protocol's authorization specification (2026-07-28) wants it.
 //!
-//! A server's HTTP client adds the token to each request ([`http`]). What the server answers to it decides what happens next
-//! ([`sign_in`]): a token that is refused is renewed, a scope that lacks is asked for, and where only a person can help, the
-//! server is down until somebody ran `kairo mcp login`, whose two steps are [`login`]. Discovery, PKCE and the token requests
-//! are those of the library `rmcp` ([`authority`]). What a person granted is a [`record`] in a [`vault`] that all replicas share.
-//! Where each user signs in, each has a sign-in and a record of their own ([`users`]).
+//! A server's HTTP client adds the token to each request ([`http`]). The server's answer decides what happens next
+//! ([`sign_in`]): a refused token is renewed, a missing scope is requested, and if only a person can help, the server
+//! is down until somebody runs `kairo mcp login`, whose two steps are [`login`]. The library `rmcp` does the discovery,
+//! PKCE and the token requests ([`authority`]). A person's grant is a [`record`] in a [`vault`] that all replicas
+//! share. If each user signs in, each has a sign-in and a record of their own ([`users`]).
 
 mod authority;
 mod config;
@@ -29,7 +29,7 @@ use std::error::Error;
 use rmcp::transport::auth::AuthError;
 use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
 
-/// Why a server did not take a request, if that is for want of a valid token: it was not carried out.
+/// Returns the reason a server refused a request for lack of a valid token, if it did: it was not carried out.
 pub fn refusal(error: &(dyn Error + 'static)) -> Option<String> {
     std::iter::successors(Some(error), |error| (*error).source()).find_map(|cause| {
         if let Some(error) = cause.downcast_ref::<AuthError>() {

@@ -1,4 +1,4 @@
-//! How the call of a tool finds its connection to the server.
+//! Finds the connection to the server for the call of a tool.
 
 use std::sync::{Arc, Weak};
 

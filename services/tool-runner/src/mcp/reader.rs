@@ -30,7 +30,7 @@ const MAX_REQUESTS: usize = 1024;
 /// Longest part of an odd message that a note repeats, in characters.
 const MAX_QUOTE_CHARS: usize = 160;
 
-/// Which request an answer is to, as far as it matters for reading it.
+/// The kind of request that an answer belongs to, as far as reading it depends on that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Discover,
@@ -57,11 +57,11 @@ impl Method {
     }
 }
 
-/// What was read of a piece.
+/// The messages read from a piece of output.
 #[derive(Debug, Default)]
 pub struct Reading {
     pub messages: Vec<ServerJsonRpcMessage>,
-    /// What was odd about it.
+    /// Oddities of the output.
     pub notes: Vec<String>,
     /// Tools of a list that cannot be used: the name and the reason.
     pub left_out: Vec<(String, String)>,
@@ -189,7 +189,7 @@ impl Reader {
         Some(only)
     }
 
-    /// What is no JSON: an answer that was cut off or is too deep, or words that do not belong there.
+    /// Handles text that is not JSON: an answer that was cut off or nests too deep, or stray text.
     fn take_rest(&mut self, rest: &str, broken: Option<&Value>, expected: Option<&RequestId>, reading: &mut Reading) {
         match broken.and_then(|said| self.find(Some(said), expected)) {
             Some((id, method)) => {

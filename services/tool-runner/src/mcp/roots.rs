@@ -19,7 +19,7 @@ pub fn mistakes(roots: &[PathBuf]) -> Vec<String> {
     }
 }
 
-/// What a server is told.
+/// Builds the list of roots that a server receives.
 pub fn told(folders: &[PathBuf]) -> ListRootsResult {
     let root = |folder: &PathBuf| {
         let address = Url::from_file_path(folder).ok()?;

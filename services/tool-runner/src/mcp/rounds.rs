@@ -16,7 +16,7 @@ use crate::tool::{CallContext, ToolError};
 /// Times that a server may want something before one call ends, as in the library.
 const MAX_ROUNDS: usize = 10;
 
-/// What a server answered to one request of a call.
+/// The server's answer to one request of a call.
 #[derive(Debug)]
 pub enum Answered {
     Result(CallToolResult),
@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// What the client has for what a server wants.
+    /// Collects the client's answers to the requests of a server.
     async fn answers(&self, requests: InputRequests, ctx: &CallContext) -> Result<InputResponses, Failure> {
         let mut answers = InputResponses::new();
         for (key, request) in requests {

@@ -79,7 +79,7 @@ pub(super) struct Keeper {
     offering: Offering,
 }
 
-/// What a keeper is made of.
+/// The parts to build a keeper from.
 pub(super) struct Parts {
     pub server: McpServerConfig,
     pub limits: Limits,
@@ -90,14 +90,14 @@ pub(super) struct Parts {
     pub offering: Offering,
 }
 
-/// How attending a running server ended.
+/// The reason a running server is no longer attended.
 enum Ended {
     Stopped,
     Lost(&'static str),
 }
 
 impl Keeper {
-    /// One that has not begun, and what calls see of it.
+    /// Creates a keeper that has not begun, and the handle for calls.
     pub(super) fn new(parts: Parts) -> (Self, Handle) {
         let Parts { server, limits, sign_in, questions, notes, stop, offering } = parts;
         let (state, observer) = watch::channel(State::Starting);
@@ -299,7 +299,7 @@ async fn sign_in_needed(sign_in: Option<&SignIn>) {
     }
 }
 
-/// Why a server does not answer as it should.
+/// Returns the reason a server does not answer as it should.
 fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     oauth::refusal(error).unwrap_or_else(|| innermost(error))
 }

@@ -25,15 +25,15 @@ const POLL: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Du
 const USUAL_POLL: Duration = Duration::from_secs(1);
 /// Looks in a row that may fail before the task counts as lost.
 const MAX_FAILED_LOOKS: usize = 5;
-/// How long a server may take to hear that a task is not wanted any more.
+/// Time limit for telling a server that a task is no longer wanted.
 const CANCELING: Duration = Duration::from_secs(5);
 
-/// What a look at a task showed.
+/// The state of a task when it was polled.
 #[derive(Debug)]
 pub enum Look {
-    /// Not over.
+    /// Still running.
     Working(Task),
-    /// Not over, and it wants this of the client.
+    /// Still running, and it wants this input from the client.
     Wants(Task, rmcp::model::InputRequests),
     Over(Result<CallToolResult, Failure>),
 }
@@ -42,7 +42,7 @@ pub enum Look {
 pub struct Running<'c> {
     pub peer: &'c Peer<RoleClient>,
     pub id: String,
-    /// Whether it is of the extension.
+    /// True for a task of the extension, false for one of the 2025-11-25 form.
     pub is_extension: bool,
 }
 
@@ -168,7 +168,7 @@ struct Begun {
     task: Former,
 }
 
-/// Whether this refusal says that the tool must be called as a task of 2025-11-25: nothing was begun.
+/// Returns true if this refusal says that the tool must be called as a task of 2025-11-25: nothing was begun.
 pub fn is_required(error: &ServiceError) -> bool {
     matches!(error, ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND)
 }

@@ -20,9 +20,9 @@ pub struct McpTool {
     spec: ToolSpec,
     /// The server's own name for it.
     remote_name: String,
-    /// Whether the server is a child process, whose connection ends when it does.
+    /// True if the server is a child process, whose connection ends with it.
     over_stdio: bool,
-    /// Whether what it says counts as the operator's own words.
+    /// True if the server's content counts as the operator's own words.
     trusts_content: bool,
     reach: Reach,
     attached: Attached,

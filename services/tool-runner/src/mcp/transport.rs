@@ -27,7 +27,7 @@ use crate::config::McpServerConfig;
 /// Longest piece of a server's standard error that is logged at once, in bytes.
 const MAX_LOG_LINE: u64 = 2048;
 
-/// Why a server could not be started or reached.
+/// The reason a server could not be started or reached.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     #[error("{0} is no executable in PATH; install it or give its path as command")]

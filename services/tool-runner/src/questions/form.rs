@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// What a person said, with the defaults of what they left out, if that is what the schema wants.
+/// Checks a person's answer against the schema, and fills in the defaults of fields left out.
 ///
 /// # Errors
-/// Which field is not, and why.
+/// Names the field that does not fit, with the reason.
 pub fn filled(schema: &Value, content: Value) -> Result<Value, String> {
     let mut fields = match content {
         Value::Null => Map::new(),

@@ -1,4 +1,4 @@
-//! What the log says of a job's actions, and of the consents that they name.
+//! Reads the state of a job's actions, and of the consents they name, from the log.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Runner {
-    /// What there is to know of a decision that was just delivered. Only one that was delivered before can have been begun, and one
-    /// that was made just now is hardly stopped yet: what is says the look before its calls begin.
+    /// Returns the known facts about a decision that was just delivered. Only a redelivered decision can have begun,
+    /// and one made just now is hardly canceled yet: the check before its calls begin covers that.
     pub(super) async fn known_on_delivery(&self, job: &Job<'_>) -> Result<Known, BusError> {
         if !job.is_original {
             return self.known_after_waiting(job).await;
@@ -38,7 +38,7 @@ impl Runner {
         Ok(known)
     }
 
-    /// What the log says of the job's actions now.
+    /// Reads the present state of the job's actions from the log.
     pub(super) async fn known(&self, job: &Job<'_>) -> Result<Known, BusError> {
         let actions: Vec<Uuid> = job.calls.iter().map(|call| call.asked.action).collect();
         let invoked = self.invocations.entries(&job.agent, job.since, &actions).await?;
@@ -66,8 +66,8 @@ impl Runner {
         Ok(known)
     }
 
-    /// What to do about calls that stand in the ledger at `sequence`: those that a decision before that wants stopped do not
-    /// begin. Which came first, the order to stop a call or its beginning, the log alone says.
+    /// Revises the dispositions of calls entered in the ledger at `sequence`: calls that an earlier decision cancels do
+    /// not begin. Only the log tells which came first, the order to stop a call or its beginning.
     pub(super) async fn still_wanted(
         &self,
         job: &Job<'_>,
@@ -92,7 +92,7 @@ impl Runner {
         Ok(begun)
     }
 
-    /// Which of the job's calls its decision or later ones want stopped, and where that stands.
+    /// Returns the job's calls that its decision or later ones cancel, with the position of that decision in the log.
     async fn stopped(&self, job: &Job<'_>) -> Result<BTreeMap<Uuid, u64>, BusError> {
         let actions: Vec<Uuid> = job.calls.iter().map(|call| call.asked.action).collect();
         // Behind the original of a copy there may be a decision that stops its calls.
@@ -102,7 +102,7 @@ impl Runner {
         Ok(stopped)
     }
 
-    /// Whether the consent that a call names was used by another one.
+    /// Returns true if another call has used the consent that a call names.
     async fn is_consent_of_another(&self, job: &Job<'_>, asked: &Asked) -> Result<bool, BusError> {
         let Some(consent) = asked.consent() else { return Ok(false) };
         let used = self.invocations.record(&job.agent, asked.since(job.since), consent).await?;
@@ -110,14 +110,14 @@ impl Runner {
         Ok(used.is_some_and(|record| !by_it(&record)))
     }
 
-    /// Whether the entry at `sequence` says that nobody shall begin the action.
+    /// Returns true if the entry at `sequence` withdraws the action, so that nobody begins it.
     async fn is_withdrawn(&self, sequence: u64, action: Uuid) -> Result<bool, BusError> {
         let record = self.bus.at(sequence).await?;
         Ok(log::invocation(&record, action).is_some_and(|invocation| invocation.executor == NOBODY))
     }
 }
 
-/// Which of its own calls the job's decision wants stopped, and where it stands.
+/// Returns the calls that the job's own decision cancels, with the decision's position in the log.
 fn stopped_at_once(job: &Job<'_>) -> BTreeMap<Uuid, u64> {
     let stopped = AgentDecision::of(&job.decision.body).into_iter().flat_map(cancels::stopped);
     let is_called = |action: &Uuid| job.calls.iter().any(|call| call.asked.action == *action);

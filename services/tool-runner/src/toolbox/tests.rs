@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::tool::{Executor, ProgressReporter, ToolErrorKind, ToolSpec};
 
-/// What the tool under test does when it is called.
+/// The behavior of the tool under test when it is called.
 type Behavior = fn(CallContext) -> BoxFuture<'static, CallResult>;
 
 struct Scripted(ToolSpec, Behavior);
@@ -212,7 +212,7 @@ async fn a_wrong_configuration_is_refused() {
     ));
 }
 
-/// What one user's calls leave of the places is there for another's at once.
+/// Places that one user's calls leave free serve another user's calls at once.
 #[tokio::test(start_paused = true)]
 async fn calls_of_one_user_leave_places_to_the_others() {
     let toolbox = Arc::new(

@@ -1,6 +1,6 @@
 //! OpenAPI documents as sources of tools: each operation is one, named by its id behind the prefix that the operator gave.
 //!
-//! What a document says is read by pure functions ([`document`], [`schema`]). What cannot be offered is named in the log.
+//! Pure functions read the document ([`document`], [`schema`]). Parts that cannot be offered are named in the log.
 
 pub mod document;
 pub mod schema;
@@ -95,7 +95,7 @@ fn any_matches(patterns: &[String], id: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, id))
 }
 
-/// Whether the pattern covers all of the text; each `*` stands for any characters.
+/// Returns true if the pattern matches the whole text; each `*` matches any characters.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((beginning, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(beginning) else { return false };

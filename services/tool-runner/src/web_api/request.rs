@@ -1,4 +1,4 @@
-//! What a call sends: where each argument of a tool goes in a request.
+//! Builds HTTP requests from tool arguments, each of which has its place in the URL, the headers or the body.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use url::Url;
 
 use super::template::Template;
 
-/// Where an argument goes.
+/// The part of a request that carries an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// The placeholder of this name.
@@ -23,7 +23,7 @@ pub enum Place {
     Body,
 }
 
-/// Where an argument goes, and what it is called there.
+/// The place of an argument in the request, and its name there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     pub place: Place,
@@ -36,9 +36,9 @@ pub struct Operation {
     /// In capitals.
     pub method: String,
     pub template: Template,
-    /// By the argument.
+    /// Destinations by argument name.
     pub destinations: BTreeMap<String, Destination>,
-    /// Where the other arguments go, under their own names.
+    /// Place of all other arguments, which keep their own names.
     pub others: Place,
 }
 
@@ -51,15 +51,15 @@ pub struct Prepared {
 }
 
 impl Operation {
-    /// Whether it only reads.
+    /// Returns true for the methods that only read, `GET` and `HEAD`.
     pub fn is_reading(&self) -> bool {
         matches!(self.method.as_str(), "GET" | "HEAD")
     }
 
-    /// The request that these arguments make. A null is as good as no argument, except in a body.
+    /// Builds the request from the arguments. A null counts as absent, except in a body.
     ///
     /// # Errors
-    /// What is wrong with an argument, after its name.
+    /// Names the invalid argument, followed by the reason.
     pub fn prepare(&self, arguments: Map<String, Value>) -> Result<Prepared, String> {
         let mut texts = BTreeMap::new();
         let (mut query, mut headers) = (Vec::new(), Vec::new());

@@ -28,7 +28,7 @@ pub struct Headers {
 
 impl Headers {
     /// # Errors
-    /// Which header cannot be sent, without its value.
+    /// Names the header that cannot be sent, without its value.
     pub fn new(configured: &BTreeMap<String, Secret>) -> Result<Self, String> {
         let (mut map, mut secrets) = (HeaderMap::new(), Vec::new());
         for (name, value) in configured {

@@ -16,7 +16,7 @@ pub struct Template {
     origin: String,
     host: String,
     path: Vec<Piece>,
-    /// What the URL says behind its `?`, the same for all calls.
+    /// Query string of the URL, the same for every call.
     query: Option<String>,
 }
 
@@ -28,7 +28,7 @@ enum Piece {
 
 impl Template {
     /// # Errors
-    /// What is wrong with it, without repeating it: a URL may carry a password.
+    /// Describes the mistake without repeating the URL, which may carry a password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let expected =
             "expected https://host/path or http://host/path, with placeholders such as {id} in its path alone";

@@ -17,12 +17,12 @@ use crate::outcome::{Exchange, Missing, without_answer};
 use crate::tool::{CallContext, CallResult, Tool, ToolError, ToolErrorKind, ToolSpec};
 use crate::web::{self, IDEMPOTENCY_KEY};
 
-/// How much of what a server says of a failure is told, in characters.
+/// Longest excerpt of a server's error message passed to the agent, in characters.
 const MAX_FAILURE_CHARS: usize = 1_000;
 
-/// Times that a request with an idempotency key is sent in one call, as long as its answer is lost.
+/// Most attempts per call for a request with an idempotency key whose answer is lost.
 const ATTEMPTS: usize = 3;
-/// Between them.
+/// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A request that can be called, as it is configured.
@@ -33,11 +33,11 @@ pub struct Described {
     /// JSON Pointer to the part of an answer that is the result; empty for all of it.
     pub result: String,
     pub max_body_bytes: usize,
-    /// Whether what the server says counts as the operator's own words.
+    /// True if the server's content counts as the operator's own words.
     pub trusts_content: bool,
 }
 
-/// Bounds that hold for all of them.
+/// Limits shared by all API tools.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Redirects followed within a host.
@@ -68,7 +68,7 @@ impl ApiTool {
         self.attempt(args, key, exchange).await
     }
 
-    /// How often a request is sent whose answer is lost. What reads can be called again by whoever wants it.
+    /// Returns the number of attempts for a request whose answer is lost. Reads get one: the agent can call again.
     fn attempts(&self) -> usize {
         if self.described.spec.idempotent && !self.is_repeatable() { ATTEMPTS } else { 1 }
     }
@@ -104,8 +104,8 @@ impl ApiTool {
         self.result(status.as_u16(), body)
     }
 
-    /// What the server answers in the end. What only reads follows redirects on its host, and nothing follows others: they
-    /// would carry headers, or an effect, to somewhere nobody configured.
+    /// Sends the request and returns the final response. Only reads follow redirects, and only within the host: any
+    /// other redirect would carry headers, or an effect, to a place that nobody configured.
     async fn answer(&self, prepared: &Prepared, key: &str, exchange: &Exchange) -> Result<Response, ToolError> {
         let mut url = prepared.url.clone();
         for _ in 0..=self.limits.redirects {
@@ -141,12 +141,12 @@ impl ApiTool {
         })
     }
 
-    /// How a call ended whose request went out, and that has no answer.
+    /// Builds the error of a call whose request was sent but has no answer.
     fn without(&self, missing: &Missing) -> ToolError {
         without_answer(missing, self.is_repeatable(), true)
     }
 
-    /// How a call ended whose answer cannot be used.
+    /// Builds the error of a call whose answer cannot be used.
     fn unusable(&self, why: &str, body: &[u8]) -> ToolError {
         self.without(&Missing::unusable(why, &self.withheld(&String::from_utf8_lossy(body))))
     }
@@ -172,8 +172,8 @@ impl ApiTool {
     }
 }
 
-/// Whether an answer leaves open if the request was carried out: a proxy lost the server behind it or waited in vain, or it
-/// leads to where what came of it can be read.
+/// Returns true if the status leaves open whether the request was carried out: a proxy lost the server behind it or
+/// timed out, or a redirect leads to the outcome.
 fn is_unclear(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 502 | 504 | 520 | 524)
 }

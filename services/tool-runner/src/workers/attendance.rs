@@ -1,5 +1,5 @@
-//! Which workers are there and what they offer: hears announcements, tells workers what became of them, and keeps the
-//! tools of each in the registry.
+//! Tracks the present workers and their tools: receives announcements, sends workers the verdicts, and keeps the tools
+//! of each in the registry.
 //!
 //! The tools of a worker that goes away stay in the catalogue, as those of an MCP server do: calls wait for a while for it
 //! to come back. They change when somebody announces other ones.
@@ -49,9 +49,9 @@ struct Worker {
     caller: Arc<Caller>,
     roster: Roster,
     present: watch::Sender<BTreeSet<String>>,
-    /// What was put into the registry last.
+    /// The tools put into the registry last.
     offered: Vec<AnnouncedTool>,
-    /// Tools of those that are not in the catalogue, and why.
+    /// Those of the tools that are not in the catalogue, with the reasons.
     rejected: BTreeMap<String, String>,
 }
 

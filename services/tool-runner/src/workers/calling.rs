@@ -30,23 +30,23 @@ pub struct Caller {
 pub struct Calling<'c> {
     pub tool: &'c str,
     pub arguments: &'c Value,
-    /// Whether the worker may be given it again under the same action id.
+    /// True if the call may be sent to the worker again under the same action id.
     pub is_idempotent: bool,
-    /// Whether an agent may call it again.
+    /// True if an agent may call the tool again without harm.
     pub is_repeatable: bool,
     pub timeout: Duration,
     pub ctx: &'c CallContext,
     pub action: Uuid,
 }
 
-/// How giving a call to a worker ended.
+/// The outcome of an attempt to hand a call to a worker.
 enum Attempt {
     Over(CallResult),
-    /// Nothing was begun: nobody is there.
+    /// Nothing was begun: no worker is there.
     Nobody,
-    /// Nothing was begun: they have enough to do.
+    /// Nothing was begun: all workers are busy.
     Busy,
-    /// It may have been begun, and whoever has it says nothing any more.
+    /// It may have been begun, and its worker has gone silent.
     Lost(String),
 }
 
@@ -246,7 +246,7 @@ impl Caller {
         }
     }
 
-    /// How the call ended, if this says so.
+    /// Handles a worker's report; returns the result if it ends the call.
     fn heard(&self, calling: &Calling<'_>, saying: Saying) -> Option<CallResult> {
         match saying {
             Saying::Alive => None,
@@ -273,7 +273,7 @@ impl Caller {
     }
 }
 
-/// Whether we could not hear anybody, rather than that nobody spoke. Remembers the connection as it is now.
+/// Returns true if the connection was lost, so that silence proves nothing. Remembers the connection as it is now.
 fn was_cut_off(before: &mut Connection, now: Connection) -> bool {
     let was_cut_off = !now.up || now.number != before.number;
     *before = now;

@@ -1,4 +1,4 @@
-//! What tool-runner and workers say to each other: JSON, of which unknown fields are passed over.
+//! Messages between tool-runner and workers: JSON, with unknown fields ignored.
 
 use kairo_core::ids::Name;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub const PROTOCOL: u32 = 1;
 /// Longest text of a worker that becomes part of an error, in characters; longer ones are cut off.
 const MAX_MESSAGE_CHARS: usize = 4_096;
 
-/// How a worker may say that a call ended. What else there is, is for tool-runner to say.
+/// Error kinds that a worker may report; all others are reserved to tool-runner.
 const MAY_SAY: [ToolErrorKind; 6] = [
     ToolErrorKind::Failed,
     ToolErrorKind::InvalidArguments,
@@ -55,17 +55,17 @@ pub struct AnnouncedTool {
     pub needs_approval: bool,
 }
 
-/// What a replica of tool-runner thinks of an announcement.
+/// The verdict of a tool-runner replica on an announcement.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Verdict {
     pub runner: String,
     /// Names as agents see them.
     pub accepted: Vec<String>,
     pub refused: Vec<RefusedTool>,
-    /// Why nothing of it was taken in, if so.
+    /// The reason the announcement was refused as a whole, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it is to be announced again, in milliseconds.
+    /// Interval until the next announcement, in milliseconds.
     pub announce_ms: u64,
 }
 
@@ -94,14 +94,14 @@ pub struct Call<'c> {
     pub max_result_bytes: usize,
 }
 
-/// What is told to whoever works on an action.
+/// An order to the worker that executes an action.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Order {
-    /// Whether it knows the action: then it goes on saying how far it is, or how it ended.
+    /// Asks whether it knows the action: if so, it goes on reporting progress, or the end.
     Attach,
     Cancel,
-    /// The end was heard.
+    /// The end was received.
     Acknowledge,
 }
 
@@ -124,7 +124,7 @@ pub enum Answer {
     },
 }
 
-/// What a worker says of an action.
+/// A worker's report on an action.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Saying {

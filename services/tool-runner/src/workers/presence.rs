@@ -1,4 +1,4 @@
-//! Which workers are there, as the status tells it.
+//! The presence of workers, for the status.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use kairo_proto::{
     words::{ToolServerState, ToolSource},
 };
 
-/// What was noted of all workers, by name.
+/// The last known state of all workers, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Presence(Arc<Mutex<BTreeMap<String, Noted>>>);
 
@@ -61,7 +61,7 @@ impl Presence {
         all.iter().map(|(name, noted)| (name.clone(), ToolSource::Worker, noted.state.clone())).collect()
     }
 
-    /// What the status says of each.
+    /// Returns the status row of each worker.
     pub fn rows(&self) -> Vec<ToolServerRow> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let row = |(name, noted): (&String, &Noted)| {

@@ -1,4 +1,4 @@
-//! Which replicas of a worker are there, and what they offer together: pure.
+//! The present replicas of a worker, and the tools they offer together: pure.
 //!
 //! Replicas may be of different versions. Each tool is offered as the replica describes it that was started last, so that
 //! all replicas of tool-runner offer the same; a call reaches only replicas that have the tool.
@@ -46,7 +46,7 @@ impl Roster {
         self.present.retain(|_, present| present.heard >= then);
     }
 
-    /// How many replicas are there.
+    /// Returns the number of replicas present.
     pub fn len(&self) -> usize {
         self.present.len()
     }
@@ -60,7 +60,7 @@ impl Roster {
         self.present.values().flat_map(|present| &present.tools).map(|tool| tool.name.clone()).collect()
     }
 
-    /// What all of them offer together, by name.
+    /// Returns the tools that all replicas offer together, by name.
     pub fn tools(&self) -> Vec<AnnouncedTool> {
         let mut replicas: Vec<(&Name, &Present)> = self.present.iter().collect();
         replicas.sort_by_key(|(instance, present)| (std::cmp::Reverse(present.started_ms), *instance));

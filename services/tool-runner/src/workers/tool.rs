@@ -71,15 +71,15 @@ impl WorkerTool {
     }
 }
 
-/// How a call gets to a worker.
+/// The way a call reaches a worker.
 enum Way {
     /// It is given to a replica.
     Give,
-    /// A replica may have it: its end is heard.
+    /// A replica may have it: wait for its end.
     Rejoin,
 }
 
-/// How a worker's tool appears in the catalogue.
+/// Builds the catalogue entry of a worker's tool.
 pub fn spec(config: &WorkerConfig, tool: &AnnouncedTool, call_timeout: Duration) -> ToolSpec {
     let listed = |names: &[String]| names.contains(&tool.name);
     let is_trusted = config.trust_hints;

@@ -40,7 +40,7 @@ fn of(cut: u64, lines: &[Line]) -> Survey {
     survey
 }
 
-/// Where each stands that is to be carried, where it stood first, and the guard.
+/// Returns the sequence of each message to carry, the sequence at which it stood first, and the guard.
 fn to_carry(survey: &Survey) -> Vec<(u64, u64, u64)> {
     survey.to_carry().into_iter().map(|(at, Carry { from, guard })| (at, from, guard)).collect()
 }

@@ -1,5 +1,6 @@
-//! What agents declare, written down by router, so that whoever starts reads only the definitions behind it, of a million agents
-//! perhaps. It is in the bucket of snapshots, may be lost with it at any time, and is then made again of the log.
+//! A saved copy of the commands agents declare, written by the router: at startup a reader loads only the definitions
+//! that follow it, since there may be a million agents. It is kept in the bucket of snapshots, may be lost with it at
+//! any time, and is then rebuilt from the log.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,7 +17,7 @@ use crate::{
     vocabulary::READER,
 };
 
-/// What is written down.
+/// The saved commands.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Kept {
     /// The log it is about.
@@ -47,15 +48,15 @@ impl From<Declared> for ProfileCommand {
 }
 
 impl Kept {
-    /// What is written down of this log, by a router that reads what this build does. One of another past of it, in which it was
-    /// longer, counts as none.
+    /// Reads the commands saved for this log by a router with the same reader version. A copy that reaches beyond the
+    /// end of the log belongs to another past of it and counts as none.
     pub async fn read(bus: &Bus) -> Result<Option<Self>, BusError> {
         let (_, Some(kept)) = Self::to_replace(bus).await? else { return Ok(None) };
         let end = bus.end().await?;
         Ok(Some(kept).filter(|kept| kept.through <= end))
     }
 
-    /// What is written down of this log, and the revision to write the next with.
+    /// Returns the revision to replace, and the commands saved for this log.
     async fn to_replace(bus: &Bus) -> Result<(u64, Option<Self>), BusError> {
         let log = bus.log()?.id;
         let (revision, entry) = bus.value_to_replace(SNAPSHOTS_BUCKET, &key()).await?;
@@ -87,7 +88,8 @@ impl DeclaredCommands {
         }
     }
 
-    /// Where what is written down goes to, which another replica may have written.
+    /// Saves the known commands if due, and returns the sequence the saved copy reaches, which another replica may have
+    /// written.
     async fn write_down(&self, at: u64, every: u64) -> Result<u64, BusError> {
         let (revision, there) = Kept::to_replace(&self.bus).await?;
         let there = there.map_or(0, |there| there.through);
@@ -102,7 +104,7 @@ impl DeclaredCommands {
         Ok(at)
     }
 
-    /// What is known, if that is all there is.
+    /// Returns the known commands for saving, or `None` if some were left out.
     fn as_is(&self, through: u64) -> Result<Option<Kept>, BusError> {
         let log = self.bus.log()?.id;
         let known = self.known();
@@ -111,7 +113,7 @@ impl DeclaredCommands {
     }
 }
 
-/// What one reads of definitions depends on what it understands.
+/// Returns the key of the saved commands, one per reader version: what a build reads in definitions depends on it.
 fn key() -> String {
     format!("commands.{READER}")
 }

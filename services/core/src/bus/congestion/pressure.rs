@@ -1,4 +1,4 @@
-//! Which queues to announce as congested, and which no longer. Pure.
+//! Decides which queues to announce as congested or relieved. Pure.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,21 +6,21 @@ use tokio::time::Instant;
 
 use super::{Congestion, Queue};
 
-/// How often it is said again while it lasts: several times within the lifetime of what is said.
+/// The interval between announcements while the congestion lasts: several within the lifetime of one.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// What was said of the queues of a partition.
+/// The announcements made for the queues of a partition.
 #[derive(Debug)]
 pub struct Pressure {
     limit: usize,
-    /// When each was last announced as congested, and from how much on.
+    /// Time of the last announcement of each congested queue, and the limit it exceeded.
     said: BTreeMap<Queue, (Instant, usize)>,
 }
 
-/// A queue that is congested: what waits in it, and how much may.
+/// A congested queue, the number of messages that wait in it, and its limit.
 pub type Over = (Queue, usize, usize);
 
-/// What is to be said of a queue: how congested it is, or that it is no longer.
+/// The announcement of a queue: its congestion, or `None` once it is relieved.
 pub type Announcement = (Queue, Option<Congestion>);
 
 impl Pressure {
@@ -29,12 +29,13 @@ impl Pressure {
         Self { limit, said: BTreeMap::new() }
     }
 
-    /// How much may wait in a queue that is shared.
+    /// Returns the limit of a shared queue.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// What to say now: `over` are the queues over their limits, `waiting` tells what waits in any other.
+    /// Returns the announcements due now: `over` are the queues over their limits, `waiting` returns the length of any
+    /// other.
     pub fn look(
         &mut self,
         over: impl IntoIterator<Item = Over>,

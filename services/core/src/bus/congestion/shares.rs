@@ -1,4 +1,4 @@
-//! Who has more waiting for an agent than their share of its queue. Pure.
+//! Finds the users with more inputs waiting for an agent than their share of its queue. Pure.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -11,7 +11,7 @@ use crate::{
     ids,
 };
 
-/// How far generations that are numbered by the time may be ahead of it, in seconds.
+/// The most that a generation numbered by the time may be ahead of it, in seconds.
 const AHEAD_S: u32 = 86_400;
 
 impl Bus {
@@ -47,7 +47,7 @@ impl Bus {
         Ok(Some((key.generation, sealed_with(&key, holder, place, bytes)?)))
     }
 
-    /// What was sealed so; none where the key is destroyed, or the bytes are none that were.
+    /// Opens bytes sealed in this way; `None` if the key is destroyed, or the bytes were not sealed for this place.
     pub async fn open(&self, holder: Holder<'_>, place: &str, sealed: &[u8]) -> Result<Option<Vec<u8>>, BusError> {
         let Some((generation, sealed)) = sealed.split_first_chunk() else { return Ok(None) };
         let known = self.known_data_key(holder, u32::from_be_bytes(*generation)).await?;

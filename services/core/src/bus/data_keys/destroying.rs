@@ -11,7 +11,7 @@ use crate::{
 
 const DESTROYING: &str = "destroying a data key";
 
-/// What stands of a generation, for whoever changes it.
+/// The state of a generation, for those who change it.
 #[derive(Clone, Debug)]
 pub struct Generation {
     pub number: u32,

@@ -7,7 +7,7 @@ use crate::{ids::Name, subjects::DATA_KEYS_BUCKET};
 pub const ORDER: &str = "order";
 const USER: &str = "user";
 
-/// What an entry is of.
+/// The kind of an entry in the bucket of data keys, and its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryOf {
     /// The data key of a user of this generation.
@@ -16,7 +16,7 @@ pub enum EntryOf {
     Order(Name),
 }
 
-/// What the entry on this subject is of; none where it is neither.
+/// Parses the subject of an entry; `None` if it is neither of these.
 pub fn entry(subject: &str) -> Option<EntryOf> {
     let key = subject.strip_prefix(&stored_as(""))?;
     let mut tokens = key.split('.');
@@ -28,7 +28,7 @@ pub fn entry(subject: &str) -> Option<EntryOf> {
     }
 }
 
-/// Where the order to forget a user stands.
+/// Returns the subject of the order to forget a user.
 pub fn order_subject(user: &Name) -> String {
     stored_as(&order_key(user))
 }
@@ -48,7 +48,7 @@ pub fn stored_as(key: &str) -> String {
     format!("$KV.{DATA_KEYS_BUCKET}.{key}")
 }
 
-/// What stands in the place of a key that is destroyed.
+/// Returns the mark that replaces a destroyed key.
 pub fn destroyed() -> Vec<u8> {
     serde_json::to_vec(&Stored::Destroyed).unwrap_or_default()
 }

@@ -6,24 +6,24 @@ use uuid::Uuid;
 
 use super::{Bus, Cause};
 
-/// Why nothing is sealed or opened.
+/// The error of sealing or opening without a master key.
 const NO_KEY: &str = "there is no privacy.master_key";
 
 impl Bus {
     /// Seals bytes for this place under the master key in force.
     ///
     /// # Errors
-    /// Where there is no `privacy.master_key`.
+    /// Returns an error if there is no `privacy.master_key`.
     pub fn seal_under_master(&self, place: Uuid, bytes: &[u8]) -> Result<Bytes, Cause> {
         let keys = self.data_keys.as_ref().ok_or(NO_KEY)?;
         let (_, key) = keys.masters.first().ok_or(NO_KEY)?;
         Ok(sealing::seal_at(key, place, bytes)?.into())
     }
 
-    /// Opens what [`Bus::seal_under_master`] made, also under a key of `privacy.old_master_keys`.
+    /// Opens bytes sealed by [`Bus::seal_under_master`], also under a key of `privacy.old_master_keys`.
     ///
     /// # Errors
-    /// Where no key opens it.
+    /// Returns an error if no key opens them.
     pub fn open_under_master(&self, place: Uuid, sealed: &[u8]) -> Result<Vec<u8>, Cause> {
         let keys = self.data_keys.as_ref().ok_or(NO_KEY)?;
         let opened = keys.masters.iter().find_map(|(_, key)| sealing::open_at(key, place, sealed).ok());

@@ -1,12 +1,16 @@
-//! Which entry of a generation counts. Services that may write data keys may also write over each other's, and the server's answers may
-//! be written there by anybody who asks it ([`kairo_events::copies`]). So no entry is believed because it is the newest:
+//! The entry that counts for a generation. Services that may write data keys may also overwrite each other's, and
+//! anybody who asks the server can have its answers written there ([`kairo_events::copies`]). So the newest entry is
+//! not trusted for being the newest:
 //!
-//! * A key is written once: of several that open, the oldest counts. The bucket refuses further entries where it would drop that one.
-//! * The mark of a destroyed key counts where no key opens any more. Whoever destroys one leaves the mark first and then erases the key.
-//! * What is neither is damaged, and as good as not there.
+//! * A key is written once: of several that open, the oldest counts. The bucket refuses further entries if it would
+//!   drop that one.
+//! * The mark of a destroyed key counts if no key opens any more. Destroying a key leaves the mark first and then
+//!   erases the key.
+//! * Any other entry is damaged, and is ignored.
 //!
-//! An entry under a master key that is not configured is damaged if the configured one is proven to be right: it opens the key that the
-//! gateway has made for [`Holder::Installation`]. Otherwise the replica may be the one that is wrong, and waits.
+//! An entry under a master key that is not configured is damaged if the configured one is proven to be right: it opens
+//! the key that the gateway has made for [`Holder::Installation`]. Otherwise the replica may be the one that is wrong,
+//! and waits.
 
 use std::sync::atomic::Ordering;
 
@@ -27,10 +31,10 @@ use crate::{
 pub const MOST_ENTRIES: usize = 8;
 /// The generation of the installation's key.
 pub(super) const INSTALLATION: u32 = 1;
-/// What the server checks before it stores a message: the sequence of the message before it on its subject, 0 for none.
+/// The header with the sequence the server requires of the message before it on its subject, 0 for none.
 const GUARD: &str = "Nats-Expected-Last-Subject-Sequence";
 
-/// What one entry says.
+/// The parsed content of one entry.
 #[derive(Debug)]
 pub(super) enum Entry {
     Key(Key),
@@ -41,10 +45,11 @@ pub(super) enum Entry {
 }
 
 impl DataKeys {
-    /// What stands of a generation whose newest entry this is; none where all of it is damaged.
+    /// Returns the key or the mark that counts for a generation with this newest entry, or `None` if all its entries
+    /// are damaged.
     ///
     /// # Errors
-    /// Where its key is kept under another master key, and this replica may be wrong about its own.
+    /// Returns an error if the key is wrapped under another master key, and this replica may be wrong about its own.
     pub(super) async fn standing(
         &self,
         port: &dyn Port,
@@ -76,7 +81,7 @@ impl DataKeys {
         Ok(is_destroyed.then_some(Known::Destroyed))
     }
 
-    /// Whether one of the configured master keys is the installation's.
+    /// Returns true if one of the configured master keys is the installation's.
     pub(super) async fn has_right_master(&self, port: &dyn Port) -> Result<bool, Cause> {
         if self.is_right.load(Ordering::Relaxed) {
             return Ok(true);

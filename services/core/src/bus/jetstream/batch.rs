@@ -34,7 +34,7 @@ const SPARE_INBOXES: usize = 64;
 /// Statuses of direct gets.
 const END_OF_BATCH: u16 = 204;
 const NOTHING_THERE: u16 = 404;
-/// How often an answer to a direct read notes the stream that is read.
+/// The number of stream headers the server itself adds to the answer of a direct read.
 pub(super) const NOTED_BY_READING: usize = 1;
 
 impl Inboxes {
@@ -56,7 +56,7 @@ impl Inboxes {
     }
 }
 
-/// What is asked for.
+/// The request of a batch get.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum BatchGet<'a> {

@@ -14,7 +14,7 @@ use crate::{
     subjects::Consumer,
 };
 
-/// How long a pull stays open at the server, and its heartbeat.
+/// The time a pull stays open at the server, and its heartbeat.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
 

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use super::JetStream;
 
-/// Since when nothing that takes the others was done over a connection.
+/// The time since which no request that needs the other servers was completed over a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Isolation {
-    /// How long that may be; none where there is no other server.
+    /// The longest such time before another server is tried; `None` if there is no other server.
     after: Option<Duration>,
     since: Arc<Mutex<Option<Instant>>>,
 }
@@ -23,7 +23,7 @@ impl Isolation {
         Self { after, since: Arc::default() }
     }
 
-    /// Whether there are other servers.
+    /// Returns true if there are other servers.
     pub fn has_others(&self) -> bool {
         self.after.is_some()
     }

@@ -1,4 +1,4 @@
-//! How a client logs in, and how it hears what the server refuses it.
+//! Login of a client, and events for requests the server refuses.
 
 use async_nats::{ClientError, ConnectErrorKind, ConnectOptions, Event, ServerError};
 
@@ -11,7 +11,7 @@ use crate::{
 /// The scheme of URLs of servers that encrypt.
 pub const TLS: &str = "tls://";
 
-/// As who, with what, and trusting whom.
+/// Builds the connect options: the user, the credentials, and the trusted authorities.
 pub(super) fn options(identity: Identity, nats: &NatsConfig, violations: &Violations) -> Result<ConnectOptions, Cause> {
     let (counted, shown) = (violations.clone(), shown(identity, nats));
     let mut options = ConnectOptions::new()
@@ -42,7 +42,8 @@ pub(super) fn options(identity: Identity, nats: &NatsConfig, violations: &Violat
     Ok(options.require_tls(encrypts))
 }
 
-/// What a client shows the server, and where that must stand, for whoever is to find out why it is not let in.
+/// Describes the credential a client presents, and where the server must list it, for the operator who has to find out
+/// why the login is refused.
 fn shown(identity: Identity, nats: &NatsConfig) -> String {
     let user = if nats.user.is_empty() { identity.name() } else { &nats.user };
     if !nats.nkey.is_empty() {

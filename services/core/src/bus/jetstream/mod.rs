@@ -44,7 +44,7 @@ pub struct JetStream {
     pub jetstream: Context,
     pub(super) limits: BusConfig,
     pub(super) request_timeout: Duration,
-    /// Who this is, unlike everybody else.
+    /// The unique name of this replica.
     instance: Name,
     wanted: Wanted,
     violations: Violations,

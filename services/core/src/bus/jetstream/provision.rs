@@ -55,10 +55,10 @@ impl JetStream {
         Ok(done)
     }
 
-    /// Whether there is a server that answers for streams.
+    /// Checks that a server answers for streams.
     ///
     /// # Errors
-    /// Where there is none yet.
+    /// Returns an error if none does yet.
     pub async fn answers(&self) -> Result<(), BusError> {
         self.raw_config(EVENTS_STREAM).await.map(drop).map_err(BusError::unavailable(PROVISIONING))
     }
@@ -101,14 +101,14 @@ impl JetStream {
         Ok(done)
     }
 
-    /// What is wanted of the log that is there.
+    /// Returns the wanted configuration, with the number of partitions of the existing log.
     async fn as_is(&self) -> Result<Wanted, BusError> {
         let log = self.found(EVENTS_STREAM).await?;
         let known = log.and_then(|log| identity(|key| log.metadata.get(key)).ok());
         Ok(known.map_or_else(|| self.wanted.clone(), |log| self.wanted.of_partitions(log.partitions.count())))
     }
 
-    /// How what is there differs from what is wanted; nothing is changed.
+    /// Compares the existing streams and consumers with the wanted configuration, without changing them.
     pub async fn drift(&self) -> Result<Vec<Drift>, BusError> {
         let wanted = self.as_is().await?;
         let streams = try_join_all(wanted.streams().into_iter().map(|stream| self.stream_drift(stream)));

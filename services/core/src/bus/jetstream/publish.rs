@@ -44,7 +44,7 @@ fn refused(error: PublishError) -> StoreError {
     }
 }
 
-/// What the server's own word for it means, where that makes a difference.
+/// Maps the server's error code to a [`StoreError`], if the code makes a difference.
 fn by_code(error: &jetstream::Error) -> Option<StoreError> {
     match error.error_code() {
         ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT | ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT => {

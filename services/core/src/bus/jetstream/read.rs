@@ -1,4 +1,4 @@
-//! What is stored, read message by message, and the streams themselves.
+//! Reads stored messages one by one, and the state of streams.
 
 use async_nats::{
     StatusCode,

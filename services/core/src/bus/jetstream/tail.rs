@@ -26,22 +26,21 @@ use crate::{
     record::Raw,
 };
 
-/// How long a pull stays open at the server, and how often it is told that nothing is lost. After two heartbeats that are
-/// missed the server is asked.
+/// The time a pull stays open at the server, and its heartbeat. The server is asked after two missed heartbeats.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(1);
-/// Misses that come sooner after one another are one silence, and for how long that is borne when nobody says that the reader is
-/// lost.
+/// Missed heartbeats within this time belong to one silence; the longest silence tolerated while the server does not
+/// report the reader lost.
 const ONE_SILENCE: Duration = Duration::from_millis(2_500);
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 /// Most messages that are handed over at once.
 const BATCH: usize = 256;
-/// What one pull asks for.
+/// Messages requested by one pull.
 const PULL: usize = 500;
-/// How long a reader is asked for by the same name at first, where one of several servers may have it that is away.
+/// The time a reader is first requested under the same name, in case another server that is away has it.
 const SAME_NAME: Duration = Duration::from_secs(4);
-/// How long the server keeps the place of a reader that is gone without a word, or does not pull, as whoever has very much to read
-/// and no room for it: opened anew, it would be counted anew.
+/// The time the server keeps an idle reader: one that vanished, or one that does not pull because it has no room for
+/// more messages. Opening it anew would make the server count its messages again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 
 /// How long nothing comes, although messages are pending, until they are counted once more.
@@ -56,10 +55,10 @@ struct ConsumerTail {
     received: u64,
     /// Messages still to come of those that were there when they were counted.
     pending: u64,
-    /// Why it broke off behind what was handed over last.
+    /// The error that ended the tail after the last messages handed over.
     broken: Option<Cause>,
     silence: Silence,
-    /// Whether a server that does not answer is one that has much to do: there is no other.
+    /// True if there is only one server, so that one that does not answer is taken to be busy.
     waits_for_answers: bool,
 }
 
@@ -68,7 +67,7 @@ struct ConsumerTail {
 struct Silence(Option<(Instant, Instant)>);
 
 impl Silence {
-    /// Since when there has been silence, now that heartbeats were missed.
+    /// Notes missed heartbeats, and returns the time the silence began.
     fn missed(&mut self, now: Instant) -> Instant {
         let since = self.0.filter(|(_, last)| now - *last < ONE_SILENCE).map_or(now, |(since, _)| since);
         self.0 = Some((since, now));
@@ -190,9 +189,9 @@ impl ConsumerTail {
         self.pending < before
     }
 
-    /// Whether heartbeats were missed since nobody has such a reader any more. A server that counts what there is for other readers
-    /// says nothing for seconds, and a new reader would have it count once more. Of several servers, the one that had it went away
-    /// where nobody answers for it.
+    /// Returns true if heartbeats were missed because the reader is gone. A server that is counting messages for other
+    /// readers is silent for seconds, and a new reader would make it count once more. With several servers, no answer
+    /// means that the server that had the reader is away.
     async fn is_lost(&mut self) -> bool {
         let since = self.silence.missed(Instant::now());
         let known = self.jetstream.get_consumer_from_stream(&self.consumer, &self.stream);

@@ -25,12 +25,13 @@ const ASK_AGAIN: Duration = Duration::from_millis(200);
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
 impl JetStream {
-    /// Removes the oldest messages of the log but for the newest `left`, by a limit that it has for a moment; `carried` says up to
-    /// where everything was carried forward that must stand. Whoever is killed between leaves the limit, and that it is one to be put
-    /// back: [`JetStream::put_back`]. That is tried until the deadline: another server may come to lead the log in between.
+    /// Removes all but the newest `left` messages of the log, with a limit set for a moment; `carried` is the sequence
+    /// up to which every message that must survive was carried forward. A process killed in between leaves the limit
+    /// with a note to lift it: [`JetStream::put_back`]. Lifting it is retried until the deadline, as another server may
+    /// come to lead the log in between.
     ///
     /// # Errors
-    /// Where the server does not answer, or does not take it; and as [`JetStream::put_back`].
+    /// Returns an error if the server does not answer, or refuses the limit; and as [`JetStream::put_back`].
     pub async fn trim_log(&self, carried: u64, left: u64, deadline: Instant) -> Result<(), BusError> {
         let part = Part::Stream(EVENTS_STREAM.to_owned());
         self.put_back_until(deadline).await?;
@@ -55,11 +56,11 @@ impl JetStream {
         Ok(())
     }
 
-    /// Gives the log the limits again that it had before it was trimmed, where whoever did was killed.
+    /// Restores the limits the log had before it was trimmed, if the process that trimmed it was killed.
     ///
     /// # Errors
-    /// Where the server does not answer, or does not take it; and [`BusError::Refused`] where that is done, and one of several servers
-    /// has not heard of it.
+    /// Returns an error if the server does not answer, or refuses the limits; and [`BusError::Refused`] if they are
+    /// restored, but one of several servers has not heard of it.
     pub async fn put_back(&self) -> Result<Option<(Part, Done)>, BusError> {
         let done = self.give_back().await?;
         if done.is_some() {
@@ -97,10 +98,11 @@ impl JetStream {
         }
     }
 
-    /// Servers that have a copy of the log, and of which the one that leads has heard nothing for as long, or which lag behind it.
+    /// Returns the servers with a copy of the log that are offline, lag behind the leader, or have been silent to it
+    /// for longer than `silent`.
     ///
     /// # Errors
-    /// Where the server does not answer.
+    /// Returns an error if the server does not answer.
     pub async fn copies_away(&self, silent: Duration) -> Result<Vec<String>, BusError> {
         let log = self.info(EVENTS_STREAM).await.map_err(BusError::unavailable(LOOKING_AT_COPIES))?;
         let copies = log.and_then(|mut log| log.pointer_mut("/cluster/replicas").map(Value::take));

@@ -1,8 +1,8 @@
-//! What the object store keeps, since when and for whom, and how something of it is removed.
+//! The objects in the object store, their age and users, and how they are removed.
 //!
-//! An object is a message that describes it, and its pieces. Whatever is decided about an object is decided under the guard
-//! of that message's sequence, so of two who decide at the same time one does: an object that was stored again, or that is
-//! about to be named ([`Objects::touch`]), since somebody saw that it is old, is not removed.
+//! An object is a message that describes it, and its pieces. Every change to an object is guarded by the sequence of
+//! that message, so of two concurrent changes one succeeds: an object is not removed as too old if it was stored again,
+//! or is about to be named ([`Objects::touch`]), since its age was read.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -30,11 +30,11 @@ use crate::{
     subjects::OBJECTS_BUCKET,
 };
 
-/// Under which it is kept beside the bytes who stored them first: the key, and the user.
+/// The metadata names of those who stored the bytes first: the key, and the user.
 const KEY: &str = "kairo-key";
 const USER: &str = "kairo-user";
 
-/// For whom bytes are stored: they count for both.
+/// The key and the user for whom bytes are stored: they count for both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredFor {
     pub key: Option<String>,
@@ -63,9 +63,9 @@ pub struct Kept {
     /// When it was stored, or touched last, by the server's clock.
     pub at: Timestamp,
     pub is_removed: bool,
-    /// Of the message that describes it.
+    /// The sequence of the message that describes it.
     pub sequence: u64,
-    /// Under which its pieces are kept.
+    /// The last token of the subject of its pieces.
     pieces: String,
     /// The generation of the data key that it is sealed with; 0 for none.
     data_key: u32,
@@ -148,7 +148,8 @@ impl Objects {
         Ok(removed)
     }
 
-    /// What is kept, and from then on what changes, none where a description is damaged; how many come before that.
+    /// Streams the stored objects and then every change, with `None` for a damaged description; also returns how many
+    /// come before the changes.
     pub async fn follow(&self) -> Result<(u64, impl Stream<Item = Result<Option<Kept>, BusError>> + use<>), BusError> {
         const FOLLOWING: &str = "following the object store";
         let config = OrderedConfig {
@@ -180,7 +181,8 @@ impl Objects {
         read.map_err(|error| unavailable("reading what the object store keeps", error))?
     }
 
-    /// What the leader has of an object; none where its description is damaged, so that it can be stored again.
+    /// Returns the leader's description of an object, or `None` if it is damaged, so that the object can be stored
+    /// again.
     async fn described(&self, digest: &str) -> Result<Option<(ObjectInfo, Kept)>, BusError> {
         const LOOKING: &str = "looking an object up";
         match self.stream().await?.get_last_raw_message_by_subject(&description_of(digest)).await {
@@ -194,7 +196,7 @@ impl Objects {
         }
     }
 
-    /// What the leader has of an object, if it was not removed.
+    /// Returns the leader's description of an object that was not removed.
     pub(super) async fn info_of_leader(&self, digest: &str) -> Result<Option<ObjectInfo>, BusError> {
         Ok(self.described(digest).await?.map(|(info, _)| info))
     }
@@ -234,16 +236,16 @@ impl Objects {
     }
 }
 
-/// Where an object is described.
+/// Returns the subject of an object's description.
 fn description_of(digest: &str) -> String {
     format!("$O.{OBJECTS_BUCKET}.M.{}", URL_SAFE.encode(digest))
 }
 
-/// Where its pieces are.
+/// Returns the subject of an object's pieces.
 fn pieces_at(pieces: &str) -> String {
     format!("$O.{OBJECTS_BUCKET}.C.{pieces}")
 }
-/// What a message says of an object; none where it is damaged or a copy ([`kairo_events::copies`]).
+/// Parses the description of an object; `None` if it is damaged or a copy ([`kairo_events::copies`]).
 fn description(headers: Option<&HeaderMap>, payload: &[u8]) -> Option<ObjectInfo> {
     let is_copy = headers.is_some_and(|headers| headers.get(NATS_STREAM).is_some());
     serde_json::from_slice(payload).ok().filter(|_| !is_copy)

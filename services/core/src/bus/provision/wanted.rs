@@ -25,19 +25,19 @@ use crate::{
     vocabulary::READER,
 };
 
-/// How long a member is listed that says nothing any more. Owners are listed for ever: their keys are not renewed.
+/// The time a silent member stays listed. Owners never expire: their keys are not renewed.
 const MEMBERS_LIFETIME: Duration = Duration::from_secs(120);
 /// Within this window the same event id is written once.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// How long the mark stays that the server leaves where an entry of a bucket expired.
+/// The lifetime of the marker the server leaves for an expired bucket entry.
 const EXPIRY_MARK: Duration = Duration::from_secs(60);
-/// What is kept of each API key: who was given it, and that it was revoked; the rest is room for what the gateway removes.
+/// Entries kept of each API key: its grant and its revocation, with room for those the gateway removes.
 const KEYS_HISTORY: i64 = 8;
-/// Room for tickets, of which each takes some 300 bytes.
+/// Room for tickets; each takes some 300 bytes.
 const TICKETS_BYTES: i64 = 64 * 1024 * 1024;
 /// Dead letters kept.
 const DEAD_LETTERS: i64 = 100_000;
-/// What of a stream's configuration is compared, by the server's names; the rest is for operators to choose.
+/// The fields of a stream's configuration that are compared, by the server's names; operators may choose the rest.
 const COMPARED: [&str; 21] = [
     "storage",
     "retention",
@@ -85,7 +85,7 @@ impl Wanted {
         }
     }
 
-    /// Of a log that is there already.
+    /// Returns a copy with the number of partitions of an existing log.
     pub fn of_partitions(&self, partitions: u32) -> Self {
         Self { partitions, ..self.clone() }
     }
@@ -248,14 +248,14 @@ fn expiring(bucket: stream::Config) -> stream::Config {
     stream::Config { allow_message_ttl: true, subject_delete_marker_ttl: Some(EXPIRY_MARK), ..bucket }
 }
 
-/// What the log takes from the timers. The subject is the same in both streams: with a subject transform the server would
-/// read all of the log when it starts after a crash, to find out what it has already (22 s for 300 000 messages, instead
-/// of 0.3 s).
+/// Returns the source from which the log takes due timers. The subject is the same in both streams: with a subject
+/// transform the server would read all of the log when it starts after a crash, to find out what it has already (22 s
+/// for 300 000 messages, instead of 0.3 s).
 fn due_tasks() -> Source {
     Source { name: TIMERS_STREAM.to_owned(), filter_subject: Some(TASK_DUE.stored_filter()), ..Default::default() }
 }
 
-/// How a stream differs from what is wanted, each in words.
+/// Describes each difference between a stream and the wanted configuration.
 pub fn differences(wanted: &stream::Config, there: &stream::Config) -> Vec<String> {
     let mut found: Vec<String> =
         missing(&wanted.subjects, &there.subjects).map(|subject| format!("it does not take {subject}")).collect();
@@ -294,7 +294,7 @@ pub fn keeping_first(wanted: &stream::Config, there: &Value) -> Option<Value> {
     mended(wanted, there, &settings).filter(|_| wanted.discard_new_per_subject)
 }
 
-/// What trims the log.
+/// The fields that trim the log.
 const LIMITS: [&str; 2] = ["max_msgs", "discard"];
 
 /// The configuration that is there with a limit that leaves so many messages, and in its metadata what it is to have again, and up
@@ -327,7 +327,7 @@ pub fn unlimited(there: &Value) -> Option<Value> {
     Some(before)
 }
 
-/// Those that are no setting of a stream that is compared.
+/// Returns the names that are not compared settings of a stream.
 pub fn unknown_settings(settings: &[String]) -> Vec<&str> {
     settings.iter().map(String::as_str).filter(|setting| !COMPARED.contains(setting)).collect()
 }
@@ -337,7 +337,7 @@ pub fn compared() -> String {
     COMPARED.join(", ")
 }
 
-/// How a consumer differs from what is wanted, each in words.
+/// Describes each difference between a consumer and the wanted configuration.
 pub fn consumer_differences(wanted: &pull::Config, there: &consumer::Config) -> Vec<String> {
     let mut found: Vec<String> = undelivered(&wanted.filter_subjects, there)
         .into_iter()
@@ -357,7 +357,7 @@ pub fn consumer_differences(wanted: &pull::Config, there: &consumer::Config) -> 
     found
 }
 
-/// What it is to be delivered and is not; without any filter it is delivered everything.
+/// Returns the wanted subjects the consumer is not delivered; without any filter it is delivered everything.
 pub fn undelivered(wanted: &[String], there: &consumer::Config) -> Vec<String> {
     let has = filters(there);
     if has.is_empty() {

@@ -11,9 +11,9 @@ struct Group {
     replicas: Vec<Roster>,
     revision: u64,
     partitions: u32,
-    /// Whether nobody hears what is released.
+    /// True if releases do not reach the server.
     deaf: bool,
-    /// Whether what is to be released is still worked on.
+    /// True if partitions to be released are still worked on.
     busy: bool,
 }
 

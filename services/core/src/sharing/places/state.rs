@@ -1,4 +1,4 @@
-//! Who holds which places, and who waits for some. Pure but for telling those who wait.
+//! The holders of places and the queues of waiters. Pure but for waking the waiters.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,7 +12,7 @@ use super::{NoPlace, Permit};
 use crate::sharing::{Holder, owed, part};
 
 type Name = Arc<str>;
-/// Of a group, or of one of those that it stands for.
+/// The name of a member of a group; `None` if the group has no named members.
 type MemberName = Option<Name>;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct State {
     each: usize,
     used: usize,
     groups: HashMap<Name, Group>,
-    /// How many wait, over all groups: where nobody does, nobody has to be looked for.
+    /// Waiters over all groups; with none, no search for the next one is needed.
     waiting: usize,
     /// Counts up with every place that is given.
     given: u64,
@@ -75,13 +75,13 @@ impl Place {
     }
 }
 
-/// What a holder has, and how much of it at most.
+/// The places a holder and its group hold, are owed, and may hold at most.
 struct Standing {
-    /// What their group holds, is owed, and may hold.
+    /// Places the group holds, is owed, and may hold.
     group: usize,
     owed_to_group: usize,
     allowed: usize,
-    /// What they hold of it, are owed, and may hold.
+    /// Places of the group the member holds, is owed, and may hold.
     own: usize,
     owed_to_member: usize,
     most: usize,
@@ -98,7 +98,8 @@ impl Group {
         self.members.is_empty()
     }
 
-    /// How many of the group's `allowed` places a member may hold. Where nobody within is told apart, all of them.
+    /// Returns how many of the group's `allowed` places a member may hold: all of them if the group has no named
+    /// members.
     fn part_of(&self, name: &MemberName, allowed: usize) -> usize {
         let held = self.members.get(name).map_or(0, |member| member.held);
         match name {
@@ -121,12 +122,12 @@ impl State {
         self.all.saturating_sub(self.used)
     }
 
-    /// How many places a group may hold now.
+    /// Returns the number of places a group may hold now.
     fn allowed(&self, group: &Group) -> usize {
         part(self.all, self.used - group.held).min(self.each)
     }
 
-    /// Whether so many more are within the part of a holder. The first of somebody always are, however many that takes.
+    /// Returns true if `places` more are within the share of a holder. They always are for a group that holds none.
     fn is_within_part(&self, holder: &Holder, places: usize) -> bool {
         let Some(group) = self.groups.get(holder.group()).filter(|group| group.held > 0) else { return true };
         let allowed = self.allowed(group);
@@ -161,7 +162,7 @@ impl State {
         self.take(holder, place.revoked.clone()).inspect_err(|_| self.keep(place))
     }
 
-    /// How a holder stands, and what they are owed.
+    /// Returns the places held, owed and allowed for a holder and its group.
     fn standing(&self, holder: &Holder) -> Standing {
         let group = self.groups.get(holder.group());
         let held = group.map_or(0, |group| group.held);
@@ -176,8 +177,8 @@ impl State {
         Standing { group: held, owed_to_group, allowed, own, owed_to_member, most: owed_to_member.max(part_of_member) }
     }
 
-    /// What is taken back for the sake of a holder who is owed a place: of whichever group holds most or, where their own has all that
-    /// it is owed, of whoever within it holds most. The newest of it.
+    /// Returns the place to revoke in favor of a holder who is owed one: the newest place of the group that holds most
+    /// or, if the holder's own group has all it is owed, of the member of that group who holds most.
     fn to_take_back(&self, holder: &Holder, standing: &Standing) -> Option<Place> {
         let Standing { group: held, owed_to_group, own, owed_to_member, most, .. } = *standing;
         if own >= most {
@@ -211,7 +212,7 @@ impl State {
         }
     }
 
-    /// What was taken back before is given back no second time.
+    /// Returns a place to the pool, unless it was already revoked.
     pub fn give_back(&mut self, place: &Place) {
         if place.is_revoked() {
             return;
@@ -278,7 +279,7 @@ impl State {
         served
     }
 
-    /// Whose turn it is of those who wait and may have more, and how many places they want.
+    /// Returns the next waiter that may have more places, and how many it wants.
     fn next(&self) -> Option<(Holder, usize)> {
         let waiting = self.groups.iter().filter_map(|(name, group)| {
             let members = group.members.iter().filter_map(|(member, it)| {
@@ -309,7 +310,7 @@ fn newest(group: &Group, more_than: usize) -> Option<Place> {
 
 #[cfg(test)]
 impl State {
-    /// Whether nobody is remembered who neither holds nor wants anything.
+    /// Returns true if no group is left in the state.
     pub fn is_forgotten(&self) -> bool {
         self.groups.is_empty()
     }

@@ -40,7 +40,7 @@ fn a_limit_of_each_holds_as_well() {
     assert_eq!(places.in_use(), 0);
 }
 
-/// Whatever others hold, however many they are, who has less than their equal share is given a place.
+/// A holder below its equal share always gets a place, whatever and however many the others hold.
 #[test]
 fn who_holds_less_than_their_share_is_never_refused() {
     for floods in 1..20 {
@@ -81,7 +81,7 @@ fn what_is_held_for_good_is_not_taken_back() {
     assert!(held.iter().all(|permit| permit.revoked().now_or_never().is_none()));
 }
 
-/// Of very many that wait for one holder, one at most goes before another holder's first.
+/// Of the many waiters of one holder, one at most goes before another holder's first.
 #[tokio::test]
 async fn holders_are_served_in_turn() {
     let places = Places::shared(1);
@@ -129,7 +129,7 @@ async fn who_waits_no_more_takes_nothing() {
     assert!(places.0.state().is_forgotten());
 }
 
-/// Who wants many places is not passed for ever by those who want few, nor waits for more than there are.
+/// A request for many places is not starved by requests for few, and never waits for more places than there are.
 #[tokio::test]
 async fn many_places_are_waited_for_in_turn() {
     let places = Places::shared(4);

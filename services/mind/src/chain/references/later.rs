@@ -35,17 +35,17 @@ impl<'v> Later<'v> {
         Cow::Owned(later)
     }
 
-    /// Whether it is part of no such steps.
+    /// Returns true if the value is part of no later steps.
     pub fn is_empty(&self) -> bool {
         !self.within
     }
 
-    /// Whether such a step is of this event.
+    /// Returns true if one of the later steps is of this event.
     pub fn runs(&self, event: &str) -> bool {
         self.events.contains(event)
     }
 
-    /// Whether they run when something happens.
+    /// Returns true if an event triggers the later steps.
     pub fn is_triggered(&self) -> bool {
         self.triggered
     }

@@ -1,4 +1,4 @@
-//! What a reference is to.
+//! Targets of references.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,14 @@ const LISTED: usize = 10;
 /// Longest name that an error lists, in characters.
 const LISTED_CHARS: usize = 40;
 
-/// What a reference is to, as far as it can be told without results.
+/// The target of a reference, as far as it can be determined without results.
 #[derive(Debug)]
 pub enum Target<'p> {
     /// Within the result of the step of this event with this number, else of the last one that has a result.
     Step { event: &'p str, nth: Option<usize>, path: &'p [Segment<'p>] },
     /// A text of a thread; of the own one when it is not named.
     Thread { id: Option<&'p str>, part: Part },
-    /// Within what triggered the chain.
+    /// Within the event that triggered the chain.
     Event { path: &'p [Segment<'p>] },
 }
 
@@ -29,7 +29,7 @@ pub enum Part {
     Summary,
 }
 
-/// Why a path leads nowhere.
+/// The reason a path leads nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stray {
     NoStep,
@@ -37,7 +37,7 @@ pub enum Stray {
     NoPart,
 }
 
-/// What a path leads to. `known` says whether a step of this event can be referred to; the longest name counts.
+/// Returns the target of a path. `known` says whether a step of this event can be referred to; the longest name wins.
 pub fn target<'p>(path: &'p Path<'p>, known: &dyn Fn(&str) -> bool) -> Result<Target<'p>, Stray> {
     let numbered = path.segments.iter().position(|segment| segment.index.is_some());
     let longest = numbered.map_or(path.segments.len(), |at| at + 1);
@@ -73,7 +73,7 @@ pub const NO_PART: &str = "refers to nothing of the thread; write {thread.analys
 pub const OTHER_THREAD: &str = "reaches outside the thread; write {thread.analysis} or {thread.summary}";
 
 impl Target<'_> {
-    /// What it is to, now that there are results.
+    /// Resolves the target to its value, using the results in `scope`.
     pub fn find<'s>(&self, scope: &Scope<'s>) -> Result<Cow<'s, Value>, String> {
         match self {
             Self::Step { event, nth, path } => {

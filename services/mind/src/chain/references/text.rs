@@ -44,17 +44,17 @@ pub struct Segment<'t> {
 }
 
 impl Braced<'_> {
-    /// Whether it refers to something: of doubled braces none is left over for that.
+    /// Returns true for a reference: doubled braces are escapes, so their number of pairs must be odd.
     pub fn is_reference(&self) -> bool {
         self.pairs() % 2 == 1
     }
 
-    /// Whether it has no braces but those of a reference.
+    /// Returns true if there is exactly one brace on each side.
     pub fn is_bare(&self) -> bool {
         self.opening == 1 && self.closing == 1
     }
 
-    /// What it is shown as: `inner` and the braces that are text.
+    /// Formats `inner` with the braces that are text.
     pub fn show(&self, inner: &str) -> String {
         let braces = |brace: &str, count: usize| brace.repeat(count - self.pairs() + self.pairs() / 2);
         format!("{}{inner}{}", braces("{", self.opening), braces("}", self.closing))

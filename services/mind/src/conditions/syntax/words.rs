@@ -72,7 +72,7 @@ fn word(text: &str) -> Option<(Token, &str)> {
     (!word.is_empty()).then(|| (Token::Word(word.to_owned()), rest))
 }
 
-/// How long a `[12]` at the beginning is.
+/// Returns the length of a `[12]` at the beginning, 0 if there is none.
 fn place_in_list(text: &str) -> usize {
     let Some((number, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) else { return 0 };
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());

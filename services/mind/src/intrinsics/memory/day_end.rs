@@ -1,4 +1,4 @@
-//! Which day it is that ends, in the agent's zone.
+//! The date of the day that ends, in the agent's zone.
 
 use jiff::{
     SignedDuration, Timestamp,

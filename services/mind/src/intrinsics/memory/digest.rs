@@ -58,7 +58,7 @@ pub(super) fn digest() -> Intrinsic {
     Intrinsic { tool, begin, finish }
 }
 
-/// What is digested.
+/// The journal entries to digest.
 struct Journal<'c> {
     from: Date,
     to: Date,
@@ -104,7 +104,7 @@ impl<'c> Journal<'c> {
     }
 }
 
-/// Whether a memory may be read on this turn's behalf.
+/// Returns true if this turn may read the memory: it has no user, or the memory has none or the same.
 fn his(context: &Context<'_>, memory: &Recent) -> bool {
     context.turn.user.is_empty() || memory.user.is_empty() || memory.user == context.turn.user
 }
@@ -186,7 +186,7 @@ fn id(context: &Context<'_>, at: usize, kind: &str, subject: &str, user: &str) -
     }
 }
 
-/// What a memory says, its secrets named so that they are found: they stay where they are sealed.
+/// Returns a memory's content, its secrets named so that they are found: they stay sealed where they are.
 fn referring(memory: &Recent) -> String {
     let short: String = memory.memory_id.chars().filter(|c| *c != '-').take(8).collect();
     let mut told = String::new();

@@ -112,7 +112,7 @@ fn has_object(answer: &str) -> bool {
     matches!(json_in(answer), Ok(Value::Object(_)))
 }
 
-/// What happened in a thread, as it was said: for a memory that no model could write.
+/// Writes the news of a thread as they were said, for an entry that no model could write.
 pub fn write_as_said(context: &Context<'_>, params: &Map<String, Value>) -> Result<Done, String> {
     let said = told(thread(context, params)?).ok_or("there is nothing to write down")?;
     let from = said.text.ceil_char_boundary(said.text.len().saturating_sub(CONTENT_BYTES));
@@ -238,7 +238,7 @@ fn thread<'c>(context: &Context<'c>, params: &Map<String, Value>) -> Result<&'c 
     thread.map(|thread| &**thread).ok_or_else(|| format!("thread_id: there is no thread {id:?} of this user"))
 }
 
-/// What happened in a thread since it was last written down, without its secrets; none if that is nothing.
+/// Returns the news of a thread since its last journal entry, without secrets; `None` if there are none.
 fn told(thread: &Thread) -> Option<Cleaned> {
     let lines: Vec<String> =
         thread.entries().rev().take(thread.news).filter_map(|entry| line(&thread.user, entry)).collect();

@@ -1,4 +1,4 @@
-//! What a session of work taught: insights and facts, of the user whose tasks they were. No model calls this; it is done
+//! Lessons of a session of work: insights and facts, of the user whose tasks they were. No model calls this; it runs
 //! when nothing is left to do in a thread of work.
 
 mod correcting;
@@ -27,7 +27,7 @@ const BRIEFING_BYTES: usize = 16 * 1024;
 /// Memories that one session makes.
 const MOST: usize = 20;
 
-/// What a model is asked, by these rules of memories; none where nothing was done in the thread.
+/// Builds the model request for the lessons, by these rules of memories; `None` if nothing was done in the thread.
 pub fn request(state: &AgentState, thread_id: &str, memory_rules: u32) -> Option<ModelRequest> {
     let (told, known) = recall(state, thread_id)?;
     if told.is_empty() {
@@ -49,7 +49,7 @@ pub fn request(state: &AgentState, thread_id: &str, memory_rules: u32) -> Option
     Some(ModelRequest::of("fast", &prompt, format!("The session:\n{told}{known}")).answered_as(form))
 }
 
-/// What a model is shown of a thread, and what is known of its subjects.
+/// Returns the transcript of a thread for a model, and the known memories of its subjects.
 fn recall<'s>(state: &'s AgentState, thread_id: &str) -> Option<(String, Vec<&'s Recent>)> {
     let thread = state.threads.get(thread_id)?;
     let told = secrets::take_out(&threads::transcript(thread, SHOWN_BYTES)).text;
@@ -76,13 +76,13 @@ fn read_item(item: &Map<String, Value>) -> Result<Item, String> {
     Ok(Item { kind, subject, content: secrets::take_out(&cut_to(content, CONTENT_BYTES)) })
 }
 
-/// Whether it is decided if its owner is told of a thread of work: the agent's own, in which it worked for its mission.
+/// Returns true if the agent decides whether to brief its owner on the thread: one of a lead's work for its mission.
 pub fn is_briefed_on(state: &AgentState, thread_id: &str) -> bool {
     let owner = state.profile.as_ref().filter(|profile| profile.is_lead()).map(|profile| &profile.owner);
     state.threads.get(thread_id).is_some_and(|thread| Some(&thread.user) == owner)
 }
 
-/// Whether the owner is told what a session came to.
+/// The decision on briefing the owner on the outcome of a session.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Briefing {
     pub told: bool,
@@ -91,7 +91,7 @@ pub struct Briefing {
     pub text: String,
 }
 
-/// What an answer says of the briefing.
+/// Reads the briefing from an answer.
 pub fn briefing(answer: &str) -> Result<Briefing, String> {
     let said = json_in(answer)?;
     let briefing = said.get("briefing").and_then(Value::as_object).ok_or("briefing: expected an object")?;
@@ -109,7 +109,7 @@ pub fn briefing(answer: &str) -> Result<Briefing, String> {
     }
 }
 
-/// What the model found out. What it says to replace something that is known takes its place.
+/// Reads the memories from the model's answer. One that names a known memory to replace takes its place.
 pub fn read(context: &Context<'_>, thread_id: &str, answer: &str) -> Result<Vec<MemoryAppended>, String> {
     let items = match json_in(answer) {
         Ok(Value::Object(said)) => said.get("memories").and_then(Value::as_array).cloned().unwrap_or_default(),

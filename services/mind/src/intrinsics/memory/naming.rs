@@ -1,4 +1,4 @@
-//! What a model is asked for the keywords of several memories, and what its answer says.
+//! The model request for the keywords of several memories, and the reading of its answer.
 
 use kairo_proto::v1::MemoryAppended;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use crate::{answer::json_in, answer_forms, prompts, request::ModelRequest, secre
 /// Of one memory, so much is shown, in bytes.
 const CONTENT_BYTES: usize = 4 * 1024;
 
-/// What a model said of a memory.
+/// Keywords and subject that a model gave a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     keywords: Vec<String>,
@@ -24,7 +24,7 @@ impl Named {
     }
 }
 
-/// What a model is asked about memories with these contents.
+/// Builds the model request about memories with these contents.
 pub fn request(contents: &[&str]) -> ModelRequest {
     let shown = |content: &str| cut_to(&secrets::take_out(content).text, CONTENT_BYTES);
     let shown = match contents {
@@ -37,7 +37,7 @@ pub fn request(contents: &[&str]) -> ModelRequest {
     ModelRequest::of("light", prompts::FIND_KEYWORDS, shown).answered_as(answer_forms::keywords())
 }
 
-/// What an answer says of each of so many memories; none of those that it says nothing usable of.
+/// Reads the keywords of each of so many memories from an answer; `None` for those without anything usable.
 pub fn read(answer: &str, memories: usize) -> Result<Vec<Option<Named>>, String> {
     let mut named = vec![None; memories];
     let (object, items) = match json_in(answer)? {

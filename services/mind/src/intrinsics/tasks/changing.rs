@@ -1,4 +1,4 @@
-//! What becomes of tasks: paused, resumed, canceled, archived, run.
+//! Changes of tasks: paused, resumed, canceled, archived, run.
 
 use kairo_proto::v1::{TaskChanged, TaskFired, decided_event::Event};
 use serde_json::{Map, Value, json};

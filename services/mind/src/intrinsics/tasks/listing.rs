@@ -1,4 +1,4 @@
-//! What tasks there are.
+//! Listing of tasks.
 
 use jiff::{Timestamp, Zoned};
 use kairo_events::dates;

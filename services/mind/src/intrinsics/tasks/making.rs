@@ -15,7 +15,7 @@ use crate::{
     tasks::{ACTION_BYTES, CONDITION_CHARS},
 };
 
-/// What a hook may do before a step, besides `task.*`: it is done at once, within the decision.
+/// Events that a hook may run before a step, besides `task.*`: they run at once, within the decision.
 const BEFORE_STEPS: [&str; 4] = ["step.stop", "step.change", "user.notify", "memory.append"];
 /// Of these, what acts on the step.
 const ON_STEPS: [&str; 2] = ["step.stop", "step.change"];
@@ -86,7 +86,7 @@ fn finished(
     Ok((task, title))
 }
 
-/// What it is called, or what it does.
+/// Returns the task's title; without one it is derived from its steps.
 fn title(params: &Map<String, Value>, steps: &[Step]) -> Result<String, String> {
     let own = match params.get("title") {
         None | Some(Value::Null) => "",
@@ -136,7 +136,7 @@ fn misplaced(event: &str, before: bool) -> Option<String> {
     }
 }
 
-/// What it waits for: `pre:` or `post:`, which is also what a bare name means, and the name of a tool or an event.
+/// Reads the trigger: `pre:` or `post:` (the default for a bare name), and the name of a tool or an event.
 fn trigger(context: &Context<'_>, params: &Map<String, Value>) -> Result<String, String> {
     let expected = "trigger: expected post:<tool>, pre:<tool>, post:email.received or post:<source>.<verb>";
     let text = params.get("trigger").and_then(Value::as_str).unwrap_or_default().trim().to_lowercase();

@@ -27,7 +27,7 @@ fn shift(text: &str) -> Option<Span> {
     Span::new().try_months(shift.months).ok()?.try_days(shift.days).ok()?.try_seconds(shift.seconds).ok()
 }
 
-/// What repeats by names: "day", "weekday", "monday", "mondays and thursdays", "weekend". As a rule.
+/// Reads a repetition by names as a rule: "day", "weekday", "monday", "mondays and thursdays", "weekend".
 pub fn every(text: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
     let text = text.strip_prefix("every ").unwrap_or(&text).trim();

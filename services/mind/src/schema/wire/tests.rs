@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::intrinsics;
 
-/// Which rule of a provider a schema breaks, and where.
+/// Returns the rule of a provider that a schema breaks, and the place.
 fn broken(schema: &Value, at: &str) -> Option<String> {
     let flaw = |what: &str| Some(format!("{at}: {what}"));
     let Some(fields) = schema.as_object() else { return flaw("no object") };
@@ -65,7 +65,7 @@ fn sent(schema: Value) -> Value {
     sent
 }
 
-/// How one property is sent.
+/// Returns a property as it is sent.
 fn property(schema: Value) -> Value {
     sent(json!({ "properties": { "a": schema } }))["properties"]["a"].clone()
 }

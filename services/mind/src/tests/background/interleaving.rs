@@ -154,7 +154,7 @@ impl Lived {
     }
 }
 
-/// How often each task was begun and ended, and told of.
+/// Counts for each task the times it was begun, ended and told of.
 fn ends(agent: &Agent) -> BTreeMap<String, (usize, usize, usize)> {
     let mut ends: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
     let decisions = agent.log.iter().filter(|record| matches!(record.body, Body::AgentDecision(_)));

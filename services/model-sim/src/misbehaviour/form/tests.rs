@@ -1,4 +1,4 @@
-//! What becomes of an answer in each form.
+//! Answers in each form.
 
 use super::*;
 use crate::answer::{Answer, Message, Reply, ToolCall};

@@ -1,4 +1,4 @@
-//! What exactly is sent.
+//! The exact bytes of responses.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What pieces of what is held of a user say, as they are shown elsewhere.
+//! The content of a user's exported pieces, as it is shown elsewhere.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::{
     stored::{Key, U64},
 };
 
-/// What a JSON text says that was emptied.
+/// The JSON texts of emptied fields.
 const EMPTIED: [&str; 3] = ["\"\"", "null", ""];
 
 /// Rows by the id of their piece, each in the field of its section.
@@ -145,7 +145,7 @@ impl Snapshot {
     }
 }
 
-/// Whether nothing is left of what a piece said. Of a call of a model nothing was held.
+/// Returns true if nothing is left of a piece's content. A model call held none.
 fn is_emptied(row: &ExportedRow) -> bool {
     let json = |text: &Option<Json>| text.as_ref().is_none_or(|text| EMPTIED.contains(&text.text.as_str()));
     let ExportedRow { thread, message, task, memory, inner_state, approval, choice, briefing, plan, action, .. } = row;

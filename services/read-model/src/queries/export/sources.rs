@@ -1,4 +1,4 @@
-//! Where what is held of a user came from.
+//! The origins of the data held on a user.
 
 use kairo_proto::words::ExportSection;
 use sqlx::query_as;

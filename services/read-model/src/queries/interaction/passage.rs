@@ -1,4 +1,4 @@
-//! What a decision thinks and says between two of its calls or reviews: one step of a turn. Pure.
+//! The thoughts and words of a decision between two of its calls or reviews: one step of a turn. Pure.
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::{
@@ -12,18 +12,18 @@ use super::steps::{is, step, text};
 /// A step that is being put together.
 #[derive(Debug)]
 pub(super) struct Passage {
-    /// What is known of each step of the decision.
+    /// The fields common to all steps of the decision.
     pub step: InteractionStepRow,
     reasoning: Vec<String>,
     pub content: Vec<String>,
     failures: Vec<String>,
-    /// What models read and wrote for the decision, until a step has it.
+    /// Tokens that models read and wrote for the decision, until a step takes them.
     tokens: (u64, u64),
-    /// Whether it plans calls.
+    /// True if it plans calls.
     pub plans: bool,
-    /// Whether a review found finished what is about to be said.
+    /// True if a review accepted the words about to be said.
     pub is_reviewed: bool,
-    /// Whether the decision is about what was learned from work.
+    /// True if the decision is about lessons from work.
     pub learns: bool,
 }
 

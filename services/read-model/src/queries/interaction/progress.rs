@@ -1,4 +1,4 @@
-//! How far a turn is, from its events as they come. Pure.
+//! The progress of a turn, from its events as they come. Pure.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use serde_json::Value;
 
 use super::steps::{is, text};
 
-/// What decides on the status of a turn. Its events are taken in one after the other, in the order of the log.
+/// The state from which the status of a turn follows. Apply its events in the order of the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnProgress {
     /// Actions that were called and have not ended.
     running: BTreeSet<String>,
-    /// What a human was asked for and has not answered.
+    /// Questions to a human that have no answer yet.
     asked: BTreeSet<String>,
-    /// Whether an agent has the message. It thinks about it from then on, long before it has decided.
+    /// True if an agent has the message. It thinks about it from then on, long before it has decided.
     delivered: bool,
-    /// Whether anything was decided; whether anything that was called has ended, and nothing was decided since.
+    /// True if anything was decided; `waits` is true if a call has ended and nothing was decided since.
     decided: bool,
     waits: bool,
     failed: bool,
@@ -89,7 +89,7 @@ impl TurnProgress {
     }
 }
 
-/// Whether another agent's answer is waited for, of what it is asked. A call is told of as a tool's.
+/// Returns true if a request of this kind waits for another agent's answer. A call is reported as a tool's.
 pub(super) fn is_awaited(kind: &str) -> bool {
     [RequestKind::Work, RequestKind::Think].iter().any(|it| it.known_word() == kind)
 }

@@ -1,8 +1,8 @@
 //! The steps of a turn, from its events. Pure.
 //!
-//! What a decision says and thinks is divided where it calls something or has a review read what it is about to say: what
-//! comes before a call is a plan, a review has a draft before it and perhaps a revision behind it, and words that neither a
-//! call nor a review came before are an answer. What a decision calls is a step each, which ends with its result.
+//! The words and thoughts of a decision are split at its calls and at the reviews of its drafts: the words before a
+//! call are a plan, a review has a draft before it and perhaps a revision behind it, and words behind neither a call
+//! nor a review are an answer. Each call of a decision is a step, which ends with its result.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -51,26 +51,26 @@ pub fn interaction(turn: &TurnEvents) -> Option<InteractionRow> {
     })
 }
 
-/// What the events so far came to.
+/// The steps built from the events so far.
 #[derive(Default)]
 struct Told {
     steps: Vec<InteractionStepRow>,
     intent: Option<String>,
     goal: Option<String>,
     surroundings: Surroundings,
-    /// Which step a call is, by its action.
+    /// The index of a call's step, by its action.
     calls: HashMap<String, usize>,
     /// The names of a chain's steps, by its id; and which of them are calls.
     chains: HashMap<String, Vec<String>>,
     called: BTreeSet<(String, u64)>,
-    /// Whether anything that was called has ended.
+    /// True if any call has ended.
     ended: bool,
     /// Agents whose last review asked for another answer.
     unfinished: BTreeSet<String>,
     progress: TurnProgress,
 }
 
-/// What a model queues tasks with, and a step in which it thinks.
+/// The tool with which a model queues tasks; `THINK` is a step in which it thinks.
 const QUEUE: &str = "task.queue";
 const THINK: &str = "agent.think";
 
@@ -107,14 +107,14 @@ impl Told {
         self.push(&mut passage);
     }
 
-    /// Whether an event is a call, or the end of a step that no tool was called for.
+    /// Returns true for a call, or for the end of a step that called no tool.
     fn begins_step(&self, event: &EventJson) -> bool {
         let is_call = is(event, "tool_call") || is(event, "ask");
         let is_end = event.type_name == v1::ChainStepEnded::TYPE && self.step_name(event) != THINK;
         (is_call || is_end) && !self.surroundings.knows_chain(event)
     }
 
-    /// What was thought and said so far becomes a step, unless it is nothing.
+    /// Turns the thoughts and words so far into a step, unless there are none.
     fn push(&mut self, passage: &mut Passage) {
         let agent = passage.step.agent.clone().unwrap_or_default();
         let kind = match () {
@@ -200,7 +200,7 @@ impl Told {
         }
     }
 
-    /// What stands in the log besides decisions.
+    /// Takes in an event that is not part of a decision.
     fn happened(&mut self, event: &EventJson) {
         if self.surroundings.happened(event) {
             return;
@@ -307,7 +307,7 @@ impl Told {
     }
 }
 
-/// How a call ended.
+/// Returns the state of a call that has ended.
 fn end_of(error: Option<&str>) -> StepState {
     if error.is_some() { StepState::Failed } else { StepState::Done }
 }
@@ -341,7 +341,7 @@ pub(super) fn step(event: &EventJson, kind: &InteractionStepKind) -> Interaction
     }
 }
 
-/// What an answer says: of a call, the JSON that its tool said.
+/// Returns the result in an answer; for a call, the JSON that its tool returned.
 pub(super) fn result_of(event: &EventJson) -> Option<Value> {
     let result = event.payload.get("result")?;
     let is_call = text(event, "kind") == RequestKind::Call.known_word();

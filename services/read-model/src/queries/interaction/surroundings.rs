@@ -1,4 +1,5 @@
-//! What was perceived before a message was thought about: what the user's client said, and what the agent looked at. Pure.
+//! The perceptions before a message was thought about: the words of the user's client, and what the agent looked at.
+//! Pure.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use super::steps::{result_of, text};
 
-/// What was perceived, and where what is being looked at will stand.
+/// The rows perceived so far, and the index of the row for each look under way.
 #[derive(Default)]
 pub(super) struct Surroundings {
     pub rows: Vec<PerceivedRow>,
@@ -21,7 +22,7 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Whether a chain that starts looks around.
+    /// Returns true if the chain that starts looks around, and adds a row for each of its steps.
     pub fn begin(&mut self, event: &EventJson) -> bool {
         if text(event, "origin") != ChainOrigin::Environment.known_word() {
             return false;
@@ -36,7 +37,7 @@ impl Surroundings {
         true
     }
 
-    /// Whether an event is of a chain that looks around.
+    /// Returns true if an event is of a chain that looks around.
     pub fn knows_chain(&self, event: &EventJson) -> bool {
         self.chains.contains_key(text(event, "chain_id"))
     }
@@ -46,14 +47,14 @@ impl Surroundings {
         Some(self.chains.get(text(event, "chain_id"))? + usize::try_from(step).ok()?)
     }
 
-    /// Whether a call, or what is asked of a member, is one of those.
+    /// Returns true if a call, or a request to a member, belongs to a chain that looks around.
     pub fn is_looked_at(&mut self, event: &EventJson) -> bool {
         let Some(at) = self.place(event) else { return false };
         self.calls.insert(event.event_id.to_string(), at);
         true
     }
 
-    /// Whether a step that called nothing is one of those.
+    /// Returns true if a step without a call belongs to a chain that looks around, and records why it failed.
     pub fn fail(&mut self, event: &EventJson) -> bool {
         let Some(at) = self.place(event) else { return false };
         if let Some(row) = self.rows.get_mut(at) {
@@ -62,7 +63,8 @@ impl Surroundings {
         true
     }
 
-    /// Whether what stands in the log is what one of those came to. What a client says is looked at, too.
+    /// Returns true if the event is the result of a look around. The environment in a user's message is taken in,
+    /// too.
     pub fn happened(&mut self, event: &EventJson) -> bool {
         let said = text(event, "environment");
         if event.type_name == v1::UserMessage::TYPE

@@ -1,4 +1,4 @@
-//! What a message of a thread says, from what is stored of it. Pure.
+//! Builds the text and calls of a thread's message from the stored rows. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,11 +15,11 @@ use uuid::Uuid;
 
 use crate::stored::Time;
 
-/// What becomes a message, and its place among all of them.
+/// The origin of a message, and its place among all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub number: u64,
-    /// Where in the log it came into the thread.
+    /// The position in the log at which it came into the thread.
     pub sequence: u64,
     pub position: u32,
     pub of: Of,
@@ -31,11 +31,11 @@ pub enum Of {
     User(Uuid),
     /// The end of a call, by its action.
     End(Uuid),
-    /// What was decided there.
+    /// The words and calls of the decision at that position.
     Decision,
     /// A call of this tool, which the agent itself carried out.
     Step(String),
-    /// What came of it.
+    /// The end of that step.
     StepEnd(String),
 }
 
@@ -48,13 +48,13 @@ impl Of {
         if let Self::End(action) = self { Some(*action) } else { None }
     }
 
-    /// Whether a decision says it.
+    /// Returns true if a decision holds the message.
     pub fn is_decided(&self) -> bool {
         matches!(self, Self::Decision | Self::Step(_) | Self::StepEnd(_))
     }
 }
 
-/// What there is of a page of a thread.
+/// The stored rows of a page of a thread.
 #[derive(Debug, Default)]
 pub struct Thread {
     pub heard: HashMap<Uuid, Heard>,
@@ -77,7 +77,7 @@ pub struct Heard {
     pub parts: Vec<PartRow>,
 }
 
-/// How a call ended.
+/// The end of a call, with its result or error.
 #[derive(Debug)]
 pub struct End {
     pub action_id: Uuid,
@@ -89,7 +89,7 @@ pub struct End {
     pub error_message: Option<String>,
 }
 
-/// What a task says.
+/// The title and text of a task.
 #[derive(Debug)]
 pub struct TaskText {
     pub task_id: Uuid,
@@ -202,7 +202,7 @@ fn of_decision(row: ThreadMessageRow, entry: &Entry, thread: &Thread) -> ThreadM
     acted(row, thread.decided.range(places).map(|(_, decided)| &decided.event))
 }
 
-/// What came of a task, in the thread in which it was worked on.
+/// Builds the message for the end of a task, in the thread that worked on it.
 fn of_task(row: ThreadMessageRow, ended: &TaskEnded) -> ThreadMessageRow {
     if ended.status_word() == TaskStatus::Completed {
         return ThreadMessageRow { role: ThreadMessageRole::Assistant.text(), content: ended.result.clone(), ..row };
@@ -249,7 +249,7 @@ fn queued(event: &DecidedEvent, steps: &[Value]) -> Option<ThreadToolCallRow> {
     (!is_of_step).then(|| called(event, "task.queue", &arguments))
 }
 
-/// What was said and called in one decision.
+/// Builds the message for the words and calls of one decision.
 fn acted<'d>(row: ThreadMessageRow, events: impl Iterator<Item = &'d DecidedEvent> + Clone) -> ThreadMessageRow {
     let (mut said, mut tool_calls, mut is_failure) = (Vec::new(), Vec::new(), false);
     let results = events.clone().filter_map(|event| {

@@ -28,26 +28,26 @@ const NUMBERS: &[&str] = &[
     "system_ms", "target_after", "through", "timeout_ms", "tokens", "tokens_in_total", "tokens_per_day", "tools",
     "unpriced_tokens", "user_ms", "wall_ms", "work_input",
 ];
-/// What a catalogue tells models of tools.
+/// Fields of a catalogue that describe tools to models.
 const OF_TOOLS: [&str; 3] = ["description", "schema", "value"];
 /// Fields that name a person.
 const OF_PEOPLE: [&str; 2] = ["user", "owner"];
 
-/// How a text is to be looked at.
+/// The kind of a text, which decides how it is redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     /// It names a person.
     Person,
-    /// What somebody said, wrote or was told.
+    /// A text that somebody said, wrote or was told.
     Said,
-    /// How something is done: names in it are those of other things.
+    /// A text on how something is done: names in it are those of other things.
     Form,
-    /// What a service says of its tools to every agent: names in it are those of other things.
+    /// A service's description of its tools for every agent: names in it are those of other things.
     Announced,
 }
 
 impl Field {
-    /// Whether users are meant by what is called like them.
+    /// Returns true if a user's name in the text means that user.
     pub(super) fn has_names(self) -> bool {
         matches!(self, Self::Person | Self::Said)
     }
@@ -105,7 +105,7 @@ fn of_announced(name: &str) -> Field {
     if OF_TOOLS.contains(&name) { Field::Announced } else { Field::Form }
 }
 
-/// Whether a body is announced by a service, and nobody's own.
+/// Returns true if a service announces the body, so that no agent owns it.
 pub(super) fn is_announced(body: &Body) -> bool {
     matches!(body, Body::ToolCatalogue(_) | Body::DecisionBasis(_))
 }
@@ -188,7 +188,7 @@ pub(super) fn envelope(envelope: &Envelope, replacing: &Replacing) -> Envelope {
     redacted
 }
 
-/// Who entered it, if that says who somebody is.
+/// Returns the login that entered the event, if it identifies a person or a key.
 pub(super) fn login(envelope: &Envelope) -> Option<(Kind, &str)> {
     let principal = envelope.entered_by.as_ref()?;
     let is_somebody = matches!(principal.kind.as_str(), "app_user" | "api_key") && !principal.id.is_empty();

@@ -1,5 +1,5 @@
-//! What of a text is personal or secret: addresses, numbers by which people, cards and accounts are reached, secrets, and what was
-//! named by whoever exports. A guess on the safe side.
+//! Finds personal and secret values in a text: addresses, the numbers of people, cards and accounts, secrets, and the
+//! words and patterns named for the export. It errs on the side of caution.
 
 use std::{net::Ipv6Addr, ops::Range, sync::LazyLock};
 
@@ -22,7 +22,7 @@ const SHAPES: [(Kind, &str); 8] = [
 ];
 /// A country, two check digits, and the account.
 const IBAN: &str = r"(?i)\b[a-z]{2}[0-9]{2}(?: ?[a-z0-9]){11,30}";
-/// How many signs account numbers of a country have (the registry of ISO 13616).
+/// Lengths of account numbers, with the countries that use each (the registry of ISO 13616).
 const COUNTRIES: &[(usize, &str)] = &[
     (15, "NO"),
     (16, "BE"),
@@ -42,7 +42,7 @@ const COUNTRIES: &[(usize, &str)] = &[
     (31, "MT SC"),
     (32, "LC"),
 ];
-/// What looks like a number by which somebody is called, and is a day.
+/// A date that looks like a phone number.
 const DAY: &str = r"^(?:[0-9]{1,4}[-/. ][0-9]{1,2}[-/. ][0-9]{1,4})";
 /// By ids what happened hangs together: nothing in one is a value.
 const UUID: &str = r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";

@@ -1,10 +1,10 @@
-//! What there is to replace.
+//! The kinds of values to replace.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -20,19 +20,19 @@ pub enum Kind {
     /// Of an address of the web.
     Credentials,
     Secret,
-    /// What whoever exports has named, as a word or by a pattern.
+    /// A word that the exporting person named; `Pattern` matches one of their patterns.
     Word,
     Pattern,
 }
 
 impl Kind {
-    /// Whether it is a name by which other things may be called, too.
+    /// Returns true for a name that other things may have, too.
     pub(super) const fn is_name(self) -> bool {
         matches!(self, Self::User | Self::Login)
     }
 
-    /// Whether its tokens are plain words: names must be names, and what is announced as a secret must look like one to the mind,
-    /// which takes secrets out of what it remembers.
+    /// Returns true if the tokens are plain words: names must be names, and a secret's token must look like a secret
+    /// to the mind, which takes secrets out of its memories.
     pub(super) const fn is_plain(self) -> bool {
         matches!(self, Self::User | Self::Login | Self::Secret)
     }

@@ -1,4 +1,4 @@
-//! What stands in the place of what: each value has one token, wherever it stands.
+//! The tokens that replace values: each value has one token, wherever it occurs.
 
 use std::{
     borrow::Cow,
@@ -11,7 +11,7 @@ use super::{Kind, Refused};
 
 /// Largest expression of all values, in bytes: some hundred thousand of them.
 const LARGEST: usize = 512 * 1024 * 1024;
-/// What is never a part of a value, since what happened hangs together by it: ids, times, and tokens.
+/// Parts of a text that are never a part of a value, as they link the events: ids, times, and tokens.
 const UUID: &str = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 const TIME: &str = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,}(?:Z|[+-][0-9:]{5})?";
 const TOKEN: &str = r"⟨[a-z]+-[0-9]+⟩";
@@ -75,7 +75,7 @@ impl Values {
         found.map(|(_, token)| token.as_str())
     }
 
-    /// How many values of each kind there are.
+    /// Returns the number of values of each kind.
     pub(super) fn counts(&self) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         for (kind, _) in self.tokens.values() {
@@ -143,7 +143,7 @@ impl Replacing {
         })
     }
 
-    /// Whether a value stands in a text that was replaced, or that was not meant to be.
+    /// Returns true if a text still holds a value, whether it was redacted or left as it is.
     pub(super) fn has_left(&self, text: &str, with_names: bool) -> bool {
         let expression = if with_names { &self.everywhere } else { &self.but_names };
         expression.find_iter(text).any(|found| self.values.token(found.as_str()).is_some())
@@ -155,7 +155,7 @@ fn compared(kind: Kind, value: &str) -> String {
     if kind.ignores_case() { value.to_lowercase() } else { value.to_owned() }
 }
 
-/// How a value is written within the text of JSON, where that is otherwise.
+/// Returns the spellings of a value within the text of JSON.
 fn spellings(value: &str) -> Vec<String> {
     let json = serde_json::to_string(value).unwrap_or_default();
     let json = json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned();

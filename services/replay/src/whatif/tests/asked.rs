@@ -1,4 +1,4 @@
-//! What models are asked for in the cone of a change, and what their answers come to.
+//! The questions that models are asked in the cone of a change, and the effect of their answers.
 
 use kairo_proto::v1::{Completion, CompletionError, CompletionToolCall};
 

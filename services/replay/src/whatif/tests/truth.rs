@@ -1,4 +1,4 @@
-//! What is said of a change, beside what happens to an agent that lives with it: the same request has the same answer.
+//! Compares the report on a change with an agent that lives with it: the same request has the same answer.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,7 +21,7 @@ const LIVES: [&[&str]; 6] = [
     &["a", "a", "b", "c", "d", "e", "f", "g"],
     &["b", "c", "b", "d", "e", "f", "g", "h", "i"],
 ];
-/// How far messages are apart: what comes of a call stands in the next block, where nothing else can.
+/// The distance between messages: the results of a call are in the next block, which holds nothing else.
 const BLOCK: u64 = 1_000_000;
 
 /// By all that a request says but for ids, which tell a model nothing.

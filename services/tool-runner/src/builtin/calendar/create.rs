@@ -14,11 +14,11 @@ use crate::builtin::workspace::{Desk, Span, add, span};
 use crate::builtin::{parse_args, team};
 use crate::tool::{CallResult, ToolError};
 
-/// How long an entry takes that says neither end nor duration, in minutes.
+/// Length of an entry with neither end nor duration, in minutes.
 const DEFAULT_MINUTES: i64 = 60;
-/// How far the occurrences of an entry that recurs are checked for conflicts, in days.
+/// Range in which the occurrences of a recurring entry are checked for conflicts, in days.
 const CHECKED_DAYS: i64 = 366;
-/// Conflicts shown.
+/// Most conflicts shown.
 const MAX_CONFLICTS: usize = 20;
 
 pub fn schema() -> Value {
@@ -214,7 +214,7 @@ fn conflicts(desk: &Desk<'_>, own: &[Occurrence], uid: &str) -> Result<Gathered,
     })
 }
 
-/// What is said about a time that the clock skips or shows twice that day.
+/// Returns a note on a time that the clock skips or shows twice that day.
 fn shifted(args: &Args, now: &Zoned) -> Option<String> {
     let zone = now.time_zone();
     let one = |field: &str, text: &str| {

@@ -26,16 +26,16 @@ impl Moment {
     }
 }
 
-/// How long an entry takes: days of the calendar, then seconds.
+/// The length of an entry: calendar days, then seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Length {
     days: i64,
     seconds: i64,
-    /// Whether the seconds are those that clocks show, not those that pass.
+    /// True if the seconds count wall-clock time, not elapsed time.
     on_the_wall: bool,
 }
 
-/// Longest length of an entry, in days; what is said to take longer is a mistake.
+/// Longest entry, in days; a longer one is a mistake.
 const MAX_LENGTH_DAYS: i64 = 36_525;
 
 impl Length {
@@ -75,7 +75,7 @@ pub struct Guest {
     pub email: Option<String>,
 }
 
-/// What an entry says besides its time.
+/// The fields of an entry besides its time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Details {
     pub uid: String,
@@ -88,7 +88,7 @@ pub struct Details {
     pub calendar: Option<String>,
     pub tentative: bool,
     pub canceled: bool,
-    /// Whether one is not free meanwhile.
+    /// True if the entry blocks its time.
     pub busy: bool,
 }
 
@@ -100,7 +100,7 @@ impl Details {
         matches_words(query, texts.chain(people))
     }
 
-    /// Whether one of these people, by name or address, takes part, or it is in a calendar called like one of them.
+    /// Returns true if one of these people takes part, by name or address, or the name of the calendar matches one.
     pub fn involves(&self, people: &[String]) -> bool {
         people.iter().any(|person| {
             let same = |text: &String| text.eq_ignore_ascii_case(person);
@@ -148,14 +148,14 @@ pub struct Entry {
     pub changes: Vec<Change>,
 }
 
-/// How one occurrence of an entry differs.
+/// A change to one occurrence of an entry.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// When it would have begun.
+    /// The original start of the occurrence.
     pub of: Moment,
-    /// Whether all later ones differ in the same way.
+    /// True if all later occurrences change in the same way.
     pub onward: bool,
-    /// Whether it is older than the entry and has rules of its own: without the occurrence that it changes it is none.
+    /// True if it is older than the entry and has rules of its own: it counts only if the occurrence it changes exists.
     pub stale: bool,
     pub start: Moment,
     pub length: Length,

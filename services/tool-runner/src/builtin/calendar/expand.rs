@@ -33,12 +33,12 @@ const MAX_AT_ONCE: usize = 20_000;
 /// Most occurrences that a rule is followed through which must be followed from its beginning.
 const MAX_FOLLOWED: usize = 100_000;
 
-/// Whether a rule can be followed.
+/// Returns true if a rule can be expanded within the limits.
 pub fn is_valid(rule: &ICalendarRecurrenceRule, start: DateTime) -> bool {
     at_once(rule) <= MAX_AT_ONCE && follow(rule, start, None, 1).is_ok()
 }
 
-/// How often something may take place in one step of its rule.
+/// Returns the most occurrences in one step of the rule.
 fn at_once(rule: &ICalendarRecurrenceRule) -> usize {
     let days = match rule.freq {
         ICalendarFrequency::Yearly => 366,
@@ -106,8 +106,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// What is meant by a moment. Some programs give a date for a time, a time for a date, or a time without its zone or in
-    /// another.
+    /// Finds the occurrences that a moment refers to. Some programs give a date for a time, a time for a date, or a
+    /// time without its zone or in another.
     fn all(&self, moment: &Moment) -> Vec<usize> {
         let on = |date: Date| self.days.get(&date).cloned().unwrap_or_default();
         if self.all_day {
@@ -208,7 +208,7 @@ fn of_series(moment: &Moment, entry: &Entry) -> Moment {
     here.map_or_else(|| moment.clone(), |civil| Moment { civil, ..entry.start.clone() })
 }
 
-/// Whether what a change changes is there, should that matter.
+/// Returns true if the occurrence that a change applies to exists, which matters only for a stale change.
 fn belongs(change: &Change, entry: &Entry) -> bool {
     let is_there = || {
         let of = replaced(&change.of, &entry.start).zoned()?;

@@ -20,7 +20,7 @@ const MAX_ZONE_BYTES: usize = 100;
 /// Notes on what was not understood that are told.
 const MAX_NOTES: usize = 20;
 
-/// What was found.
+/// The occurrences found, and the parts of the files that could not be read.
 pub struct Gathered {
     /// In order.
     pub occurrences: Vec<Occurrence>,

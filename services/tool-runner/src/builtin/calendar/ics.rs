@@ -25,19 +25,19 @@ const MAX_NOTE_BYTES: usize = 300;
 /// Kinds of components that hold time which is not shown.
 const NOT_SHOWN: [&str; 4] = ["VTODO", "VJOURNAL", "VFREEBUSY", "VAVAILABILITY"];
 
-/// What a file holds.
+/// The content of an iCalendar file.
 #[derive(Debug, Default)]
 pub struct Calendar {
     pub entries: Vec<Entry>,
-    /// Whether part of the file made no sense and was left out.
+    /// True if part of the file made no sense and was left out.
     pub broken: bool,
-    /// Names of zones that mean nothing here; the default was taken instead.
+    /// Names of unknown time zones, replaced by the default.
     pub unknown_zones: BTreeSet<String>,
-    /// What was not understood or taken otherwise than it is written: "title: PROPERTY: what".
+    /// Values not understood, or read otherwise than written: "title: PROPERTY: what".
     pub notes: Notes,
 }
 
-/// What is said about a file, each sentence once.
+/// Notes on a file, each sentence once.
 #[derive(Debug, Default)]
 pub struct Notes(Vec<String>);
 

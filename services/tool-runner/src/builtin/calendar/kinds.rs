@@ -1,4 +1,4 @@
-//! What files really hold, kind by kind: what it means, and that what is not understood is said.
+//! Tests each kind of content found in real files: its meaning, and the note on what is not understood.
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;

@@ -1,4 +1,4 @@
-//! What a model is shown of an occurrence.
+//! Renders an occurrence for a model.
 
 use jiff::Zoned;
 use jiff::tz::TimeZone;

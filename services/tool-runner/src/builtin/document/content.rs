@@ -1,4 +1,4 @@
-//! What a document is made from: Markdown, or data that is put into words as Markdown.
+//! The source of a document: Markdown, or data that is converted to Markdown.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 const TITLES: [&str; 4] = ["title", "heading", "headline", "name"];
 /// Fields that need no label.
 const TEXTS: [&str; 8] = ["content", "text", "body", "bullets", "points", "items", "slides", "sections"];
-/// Widest table, in columns; what has more is a list.
+/// Widest table, in columns; wider data becomes a list.
 const MAX_COLUMNS: usize = 8;
 
 /// The content as Markdown. A list of objects with titles becomes a section each, an object one for each field.

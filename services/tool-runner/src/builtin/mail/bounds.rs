@@ -1,13 +1,13 @@
-//! How much of a mail is looked at, so that one that was made to be slow is not.
+//! Limits how much of a mail is parsed, so that a mail made to be slow is not.
 //!
-//! The parser looks for the boundary of a multipart as far as the mail goes, so many boundaries that occur nowhere cost
-//! the square of its length; and it keeps a mail within a mail within it, however deep, which takes room on the stack
-//! when it is given up. Both are told by words that a mail must hold for it.
+//! The parser searches the rest of a mail for the boundary of a multipart, so many boundaries that occur nowhere cost
+//! the square of its length. It also keeps mails nested in one another, however deep, which takes stack space when they
+//! are dropped. Words that such a mail must contain reveal both.
 
-/// Bytes that may be gone through in search of boundaries, all searches together. A mail of 2 MiB may have some thirty
-/// multiparts, a smaller one more.
+/// Most bytes searched for boundaries, all searches together. A mail of 2 MiB may have some thirty multiparts, a
+/// smaller one more.
 const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
-/// Mails within mails.
+/// Most mails nested within one another.
 const MAX_WITHIN: usize = 100;
 
 /// The beginning of a mail that can be parsed at ease, mostly all of it.
@@ -31,7 +31,7 @@ fn begins(text: &[u8], word: &[u8]) -> bool {
     text.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word))
 }
 
-/// Whether what begins at `at` may follow "message/": the word is an ordinary one too.
+/// Returns true if the word at `at` may follow "message/"; elsewhere it is an ordinary word.
 fn is_subtype(mail: &[u8], at: usize) -> bool {
     let before = mail.get(..at).unwrap_or_default().iter().rev().find(|byte| !byte.is_ascii_whitespace());
     before.is_some_and(|byte| b"/)\"".contains(byte))

@@ -15,7 +15,7 @@ fn people(people: &[Person]) -> Value {
     people.iter().map(|person| json!([squeezed(&person.name), person.address])).collect()
 }
 
-/// What there is of the texts in the text that is shown, in any order: attached mails come last here.
+/// Returns the texts missing from the text that is shown, in any order: attached mails come last here.
 fn find_missing<'c>(text: &str, case: &'c Value) -> Vec<&'c str> {
     let text = squeezed(text);
     let texts = case["texts"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());

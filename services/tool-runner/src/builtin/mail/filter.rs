@@ -1,4 +1,4 @@
-//! Which messages a search is for.
+//! The filter of a message search.
 
 use jiff::Timestamp;
 
@@ -18,7 +18,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What the headers alone can say; reading the rest costs more.
+    /// Checks the conditions on the headers alone; reading the rest costs more.
     pub fn fits_head(&self, mail: &Mail, date: Timestamp) -> bool {
         self.from.as_ref().is_none_or(|wanted| mail.from.iter().any(|person| person.matches(wanted)))
             && self.to.as_ref().is_none_or(|wanted| mail.to.iter().chain(&mail.cc).any(|person| person.matches(wanted)))

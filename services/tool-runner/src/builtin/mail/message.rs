@@ -1,4 +1,4 @@
-//! What is in a message, whatever its encoding.
+//! Reads the content of a message, whatever its encoding.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -36,7 +36,7 @@ pub struct Mail {
     pub message_id: String,
     /// The mails before it in a conversation.
     pub references: Vec<String>,
-    /// Whether it nests so much that only its beginning was looked at.
+    /// True if it nests so deep that only its beginning was read.
     pub cut: bool,
 }
 

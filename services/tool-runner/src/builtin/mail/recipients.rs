@@ -1,4 +1,4 @@
-//! Whom a mail is for: addresses, and people as the agent's contacts have them.
+//! The recipients of a mail: addresses, and people from the agent's contacts.
 
 use lettre::Address;
 use lettre::message::Mailbox;
@@ -12,7 +12,7 @@ const MAX_CANDIDATES: usize = 10;
 /// Longest text of one recipient, in bytes.
 const MAX_TEXT_BYTES: usize = 500;
 
-/// What a call says about recipients: a text, a person or a result of `team.members`, or a list of such.
+/// Reads the recipients that a call names: a text, a person or a result of `team.members`, or a list of such.
 pub fn said(field: &str, value: &Value) -> Result<Vec<String>, ToolError> {
     let list = value.get("members").unwrap_or(value);
     match list {
@@ -61,12 +61,12 @@ pub fn checked<'t>(field: &str, text: &'t str) -> Result<&'t str, ToolError> {
     Ok(text.trim())
 }
 
-/// Whether the contacts are needed to know who is meant.
+/// Returns true if the text is a name, which only the contacts can resolve.
 pub fn is_name(text: &str) -> bool {
     !text.contains('@')
 }
 
-/// The mailbox that a text means.
+/// Resolves a text to a mailbox.
 pub fn resolve(field: &str, text: &str, contacts: &[Card]) -> Result<Mailbox, ToolError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(wrong(field, &format!("a recipient takes at most {MAX_TEXT_BYTES} bytes")));

@@ -1,8 +1,8 @@
 //! `email.send`: a mail to people, by the configured SMTP server.
 //!
-//! What was sent is kept in `mail/Sent`, a Maildir within the mailbox, under a name of the action. Without a server that
-//! is all there is, so a call that is repeated does nothing more; with one, nobody can know what became of a mail whose
-//! runner was lost, and the call is not repeated.
+//! Sent mail is kept in `mail/Sent`, a Maildir within the mailbox, under a name of the action. Without a server that is
+//! all there is, so a repeated call does nothing more; with one, nobody can know what became of a mail whose runner was
+//! lost, and the call is not repeated.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(ToolError::failed("the tool panicked")))
 }
 
-/// What an error says of the mail. A server that answered, or was never reached, has not taken it.
+/// Converts an SMTP error. A server that answered, or was never reached, has not taken the mail.
 fn not_sent(error: &SmtpError) -> ToolError {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error).and_then(std::error::Error::source);
@@ -241,7 +241,7 @@ fn describe(draft: &Draft, id: &str, file: &str) -> Value {
     })
 }
 
-/// Whom it is for; nobody twice.
+/// Returns the `to`, `cc` and `bcc` recipients, nobody twice.
 fn everyone(desk: &Desk<'_>, config: &MailConfig, args: &Args) -> Result<[Vec<Mailbox>; 3], ToolError> {
     let fields = [("to", &args.to), ("cc", &args.cc), ("bcc", &args.bcc)];
     let mut said = Vec::new();

@@ -34,7 +34,7 @@ pub fn range(field: &str, value: &Value, now: &Zoned) -> Result<(Date, Date), To
     }
 }
 
-/// What is written as a day or a time is that day, as it is written; else what the phrase says.
+/// Reads a text as a range of days: a written day or time is that day, as written; anything else is read as a phrase.
 fn days(field: &str, text: &str, now: &Zoned) -> Result<(Date, Date), ToolError> {
     let text = text.trim();
     if let Some(day) = written(text) {

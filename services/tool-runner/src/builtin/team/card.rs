@@ -112,12 +112,12 @@ impl Card {
         matches_words(query, optional.chain(lists).chain([&self.name]).map(String::as_str))
     }
 
-    /// Whether all words of a text are in the name.
+    /// Returns true if all words of a text are in the name.
     pub fn is_called(&self, text: &str) -> bool {
         matches_words(text, [self.name.as_str()])
     }
 
-    /// Whether the member of a group is this person.
+    /// Returns true if the member of a group is this person, by UID or email address.
     fn is(&self, member: &str) -> bool {
         let member = member.trim_start_matches("mailto:");
         let bare = |uid: &str| uid.trim_start_matches("urn:uuid:").to_lowercase();

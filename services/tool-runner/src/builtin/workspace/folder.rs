@@ -27,8 +27,8 @@ const LOCK_FILE: OFlags = OFlags::RDWR.union(OFlags::CREATE).union(OFlags::NOFOL
 const OWNER_ONLY: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Why a folder or a file of a workspace cannot be used. Names are those inside the workspace: the message is shown to
-/// the agent.
+/// The reason a folder or a file of a workspace cannot be used. Names are those inside the workspace: the message is
+/// shown to the agent.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     #[error("{name} of the workspace cannot be used: {source}")]
@@ -56,15 +56,15 @@ pub struct Folder {
     name: String,
 }
 
-/// What was read of a file.
+/// The content read from a file.
 #[derive(Debug)]
 pub struct File {
     pub bytes: Vec<u8>,
-    /// How large it is, read or not.
+    /// Full size in bytes, read or not.
     pub size: u64,
     /// When it was changed last, in seconds since 1970.
     pub modified: i64,
-    /// Whether there is more of it than was read.
+    /// True if the file is longer than what was read.
     pub truncated: bool,
 }
 
@@ -187,7 +187,7 @@ impl Folder {
         Ok(Some(File { bytes, size: about.size(), modified: about.mtime(), truncated }))
     }
 
-    /// Whether there is something of this name.
+    /// Returns true if an entry of this name exists. Does not follow symbolic links.
     pub fn has(&self, name: &str) -> Result<bool, FolderError> {
         self.check(name)?;
         match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {

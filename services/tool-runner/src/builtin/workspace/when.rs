@@ -18,7 +18,7 @@ impl Span {
         Self { start, end }
     }
 
-    /// Whether the two have a moment in common; something without duration takes up the moment it begins at.
+    /// Returns true if the two share a moment; something without duration takes up the moment at which it begins.
     pub fn overlaps(&self, start: &Zoned, end: &Zoned) -> bool {
         (*start < self.end && *end > self.start) || (start == end && *start >= self.start && *start < self.end)
     }

@@ -1,4 +1,4 @@
-//! What becomes of mail when whoever keeps it is killed between any two of its steps.
+//! Tests that kill the process that keeps mail between any two of its steps.
 
 use std::fs;
 

@@ -55,12 +55,12 @@ impl Authority {
         self.metadata.additional_fields.get(name)
     }
 
-    /// Where tokens are asked for.
+    /// Returns the URL of token requests.
     pub fn token_endpoint(&self) -> &str {
         &self.metadata.token_endpoint
     }
 
-    /// Whether tokens of this issuer are tokens of this server.
+    /// Returns true if tokens of this issuer belong to this authorization server, or one of the two is unknown.
     pub fn is_issuer(&self, issuer: Option<&str>) -> bool {
         match (issuer, self.metadata.issuer.as_deref()) {
             (Some(one), Some(other)) => one == other,
@@ -68,7 +68,8 @@ impl Authority {
         }
     }
 
-    /// The scopes to ask for: those that are configured, else those that the MCP server names, and what it wanted besides.
+    /// Returns the scopes to request: the configured ones, else those that the MCP server names, and those it wanted
+    /// besides.
     pub async fn scopes(&self, config: &OAuthConfig, wanted: &[String]) -> Vec<String> {
         let named = match config.scopes.is_empty() {
             true => self.manager.select_initial_scopes(&[]).await,
@@ -109,7 +110,7 @@ impl Authority {
         Ok(of(&registered.client_id, registered.client_secret))
     }
 
-    /// Where a person signs in, and what their answer is checked against.
+    /// Returns the address where a person signs in, and the state to check the answer against.
     ///
     /// # Errors
     /// When the authorization server does not know PKCE with S256, or the code flow.
@@ -199,7 +200,7 @@ async fn in_time<T>(limit: Duration, exchange: impl Future<Output = Result<T, Au
     timeout(limit, exchange).await.unwrap_or_else(late)
 }
 
-/// What the library keeps between the two halves of a sign-in, to be kept elsewhere.
+/// The library's state between the two halves of a sign-in, held here to be stored elsewhere.
 #[derive(Clone, Default)]
 struct States(Arc<Mutex<Option<StoredAuthorizationState>>>);
 
@@ -234,7 +235,7 @@ impl StateStore for States {
     }
 }
 
-/// What an error says, for whoever operates it.
+/// Formats an error for the operator, in at most `MAX_REASON_CHARS` characters.
 pub fn told(error: &AuthError) -> String {
     let text = match error {
         // Says already what to do.

@@ -51,7 +51,7 @@ impl<C: StreamableHttpClient> Authorized<C> {
     }
 }
 
-/// What a token is wanted for, where that is the error.
+/// Returns the challenge if the error asks for a token.
 fn challenge<E: std::error::Error + Send + Sync + 'static>(error: &StreamableHttpError<E>) -> Option<Challenge> {
     match error {
         StreamableHttpError::AuthRequired(refused) => Some(Challenge::Token(refused.www_authenticate_header.clone())),

@@ -1,4 +1,4 @@
-//! What a person does: begin to sign in, come back with a code, and sign out.
+//! The steps of a sign-in by a person: begin, return with a code, and sign out.
 
 use rmcp::transport::auth::{AuthError, AuthorizationCallback};
 use url::Url;
@@ -9,25 +9,25 @@ use super::record::{Latest, Pending, Record, Tokens, united};
 use super::sign_in::SignIn;
 use super::vault::VaultError;
 
-/// How long an authorization server may take to revoke a token.
+/// Time limit for an authorization server to revoke a token.
 const REVOKING: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// What signing out did.
+/// The outcome of signing out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedOut {
     /// Nobody was signed in.
     Nothing,
     /// The tokens are forgotten here; the authorization server has no way to be told, or did not take it.
     Forgotten,
-    /// And the authorization server revoked them.
+    /// The tokens are forgotten here, and the authorization server revoked them.
     Revoked,
 }
 
 impl SignIn {
-    /// Begins a sign-in: the address at which a person goes on, with a browser, which sends them back to `redirect_uri`.
+    /// Begins a sign-in; returns the address for a person's browser, which is then redirected to `redirect_uri`.
     ///
     /// # Errors
-    /// Why it cannot be begun, in words for whoever wants to.
+    /// Tells the person why the sign-in cannot begin.
     pub async fn begin(&self, redirect_uri: &str) -> Result<String, String> {
         if self.config.grant == Grant::ClientCredentials {
             return Err("tool-runner signs in there by itself (grant client_credentials)".to_owned());
@@ -51,10 +51,10 @@ impl SignIn {
         Ok((address, Pending { client, state, begun: self.now() }))
     }
 
-    /// Ends a sign-in with the address that the browser was sent back to; the scopes that were granted.
+    /// Completes a sign-in with the address the browser was redirected to; returns the granted scopes.
     ///
     /// # Errors
-    /// Why nobody is signed in by it, in words for whoever wanted to.
+    /// Tells the person why the sign-in failed.
     pub async fn finish(&self, address: &str) -> Result<Vec<String>, String> {
         if let Some(refused) = refused(address) {
             return Err(refused);
@@ -157,7 +157,7 @@ impl SignIn {
         request.send().await.is_ok_and(|answer| answer.status().is_success())
     }
 
-    /// What is kept of it; what the server said when it refused somebody may stand in the record of the server.
+    /// Returns the stored record. If it has no challenge, takes over that of the server's own record.
     async fn record(&self) -> Result<Record, String> {
         let kept = self.vault.load(&self.key).await.map_err(|error| error.to_string())?;
         let mut record = kept.record;
@@ -169,7 +169,7 @@ impl SignIn {
     }
 }
 
-/// Whether a browser is sent back to the machine on which it runs, where only `kairo mcp login` waits.
+/// Returns true if the redirect leads to the browser's own machine, where only `kairo mcp login` listens.
 fn is_loopback(uri: &str) -> bool {
     let Ok(uri) = Url::parse(uri) else { return false };
     let is_here = match uri.host() {
@@ -181,7 +181,7 @@ fn is_loopback(uri: &str) -> bool {
     is_here && uri.scheme() == "http" && uri.username().is_empty() && uri.fragment().is_none()
 }
 
-/// What the authorization server says instead of a code (RFC 6749, section 4.1.2.1).
+/// Returns the error that the authorization server sent in place of a code (RFC 6749, section 4.1.2.1).
 fn refused(address: &str) -> Option<String> {
     let address = Url::parse(address).ok()?;
     let field = |wanted: &str| {

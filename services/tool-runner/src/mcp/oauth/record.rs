@@ -1,4 +1,4 @@
-//! What is kept of a sign-in: pure data.
+//! The stored record of a sign-in: pure data.
 
 use std::fmt;
 
@@ -18,9 +18,9 @@ pub const PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
-    /// What a person granted.
+    /// Tokens that a person granted.
     pub grant: Option<Tokens>,
-    /// What the server said when it refused a request (`WWW-Authenticate`): says where its authorization server is.
+    /// The `WWW-Authenticate` header of a request that the server refused: it locates the authorization server.
     pub challenge: Option<String>,
     /// Scopes that the server wanted besides what was granted.
     pub wanted: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Client {
     pub redirect_uri: String,
 }
 
-/// What the authorization server gave.
+/// Tokens issued by the authorization server.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Tokens {
     pub client: Client,
@@ -58,7 +58,7 @@ pub struct Tokens {
     /// None where the authorization server did not say.
     pub expires_at: Option<Timestamp>,
     pub scopes: Vec<String>,
-    /// Who gave them: nobody else is shown them.
+    /// The issuer of the tokens: nobody else is shown them.
     pub issuer: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Pending {
     pub begun: Timestamp,
 }
 
-/// Who renews a token.
+/// The lease of the replica that renews a token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lease {
     pub holder: String,
@@ -102,7 +102,7 @@ impl fmt::Debug for Pending {
     }
 }
 
-/// What of a token's response is kept.
+/// The fields of a token response that are kept.
 #[derive(Deserialize)]
 struct Response {
     access_token: String,
@@ -152,26 +152,26 @@ impl Tokens {
         Ok(stored.with_issuer(self.issuer.clone()))
     }
 
-    /// Whether they are good for a request now.
+    /// Returns true if the tokens do not expire within `EARLY` from now.
     pub fn are_fresh(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now.duration_until(end) > EARLY)
     }
 }
 
 impl Record {
-    /// Whether nothing stands in it.
+    /// Returns true if the record holds no state of a sign-in.
     pub fn is_empty(&self) -> bool {
         let Self { grant, challenge, wanted, pending, lease, latest, since: _ } = self;
         let is_granted = grant.is_some() || pending.is_some();
         !is_granted && challenge.is_none() && wanted.is_empty() && lease.is_none() && latest.is_none()
     }
 
-    /// Whether another replica renews the token now.
+    /// Returns true if another replica holds the lease to renew the token.
     pub fn is_leased(&self, holder: &str, now: Timestamp) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.holder != holder && lease.until > now)
     }
 
-    /// The sign-in that waits for this answer.
+    /// Returns the pending sign-in with this `state`, unless it is older than `PATIENCE`.
     pub fn awaits(&self, state: &str, now: Timestamp) -> Option<&Pending> {
         let pending = self.pending.as_ref()?;
         let is_young = pending.begun.duration_until(now) < PATIENCE;

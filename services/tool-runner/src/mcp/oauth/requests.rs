@@ -131,7 +131,7 @@ async fn at_server(
     Ok(answer)
 }
 
-/// Who is signed in where: one user, or everybody and the sign-ins that servers have for all.
+/// Lists the sign-ins at each server: of one user, or of everybody, including those that servers have for all.
 async fn list(sign_ins: &OfServers, user: Option<&Name>) -> Result<Vec<McpSignInRow>, String> {
     let row = |server: &str, user: Option<&Name>, scopes: Vec<String>, since: Option<Timestamp>| McpSignInRow {
         server: server.to_owned(),

@@ -45,7 +45,7 @@ pub struct SignIn {
     known: Mutex<Known>,
     is_needed: AtomicBool,
     needed: Notify,
-    /// Whether a request was refused for want of a scope that only a person can grant.
+    /// True if a request was refused for lack of a scope that only a person can grant.
     lacks_scope: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ struct Known {
     read: Option<Instant>,
 }
 
-/// What the server said instead of carrying out a request.
+/// The server's demand for a token in place of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
     /// It wants a token, or another one (HTTP 401).
@@ -108,15 +108,15 @@ impl SignIn {
         }
     }
 
-    /// Whether it is that of a user.
+    /// Returns true if the sign-in belongs to one user, not to the server as a whole.
     pub fn is_of_user(&self) -> bool {
         self.user.is_some()
     }
 
-    /// Whether a person has signed in, and was not signed out.
+    /// Returns true if a person has signed in and not signed out since.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// When the stored record cannot be read.
     pub async fn is_granted(&self) -> Result<bool, VaultError> {
         let mut known = self.known.lock().await;
         if known.tokens.is_none() || known.read.is_none_or(|read| read.elapsed() >= AGE) {
@@ -126,17 +126,17 @@ impl SignIn {
         Ok(known.tokens.is_some())
     }
 
-    /// What a person granted, and when; none where nobody is signed in.
+    /// Returns the granted scopes and the time of the sign-in; none if nobody is signed in.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// When the stored record cannot be read.
     pub async fn granted(&self) -> Result<Option<(Vec<String>, Option<Timestamp>)>, VaultError> {
         let Record { grant, since, .. } = self.vault.load(&self.key).await?.record;
         Ok(grant.map(|tokens| (tokens.scopes, since)))
     }
 
-    /// Notes that what a server did not do, as it was being started, it did not do for want of a scope: that a person is
-    /// needed. False where that is not so.
+    /// Marks a person as needed if a server failed to start for lack of a scope. Returns false if that was not the
+    /// reason.
     pub fn is_scope_needed(&self) -> bool {
         let is_needed = self.lacks_scope.load(Ordering::Relaxed);
         self.is_needed.fetch_or(is_needed, Ordering::Relaxed);
@@ -148,12 +148,12 @@ impl SignIn {
         self.needed.notified().await;
     }
 
-    /// Whether nothing can go on until a person signs in.
+    /// Returns true if nothing can go on until a person signs in.
     pub fn is_needed(&self) -> bool {
         self.is_needed.load(Ordering::Relaxed)
     }
 
-    /// Whether a person signed in since that was needed.
+    /// Returns true if a person has signed in since one was needed.
     pub async fn is_done(&self) -> bool {
         let Ok(kept) = self.vault.load(&self.key).await else { return false };
         // A sign-in that ends leaves no scopes that are wanted.
@@ -282,7 +282,7 @@ impl SignIn {
         AuthError::AuthorizationFailed(self.advice())
     }
 
-    /// What somebody does when a person is needed.
+    /// Returns the instruction for the person who has to sign in.
     pub fn advice(&self) -> String {
         match &self.user {
             Some(user) => format!("it wants {user} to sign in: {}", self.command()),

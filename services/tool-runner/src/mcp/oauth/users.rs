@@ -15,9 +15,9 @@ use super::vault::VaultError;
 /// The sign-ins at a server whose `oauth` says `per = "user"`.
 #[derive(Debug)]
 pub struct UserSignIns {
-    /// What is known of the server itself: it holds no tokens.
+    /// State of the server itself, which holds no tokens.
     common: Arc<SignIn>,
-    /// Those in use: of each user one, so that this replica renews a token once.
+    /// The sign-ins in use, one per user, so that this replica renews a token once.
     known: Mutex<BTreeMap<Name, Weak<SignIn>>>,
     changed: Notify,
 }
@@ -51,7 +51,7 @@ impl UserSignIns {
     /// The users who are signed in, whoever signed in last first; at most 1 024.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// When the stored record cannot be read.
     pub async fn list(&self) -> Result<Vec<SignedIn>, VaultError> {
         let mut signed_in = Vec::new();
         for (user, record) in self.common.vault.users(&self.common.server).await? {
@@ -62,10 +62,10 @@ impl UserSignIns {
         Ok(signed_in)
     }
 
-    /// Who signed in last, as long as that user did not sign out.
+    /// Returns the last sign-in, unless that user has signed out.
     ///
     /// # Errors
-    /// When what is kept cannot be read.
+    /// When the stored record cannot be read.
     pub async fn latest(&self) -> Result<Option<Latest>, VaultError> {
         Ok(self.common.vault.load(&self.common.key).await?.record.latest)
     }
@@ -73,7 +73,7 @@ impl UserSignIns {
     /// Ends the sign-in of a user.
     ///
     /// # Errors
-    /// When what is kept cannot be read or written.
+    /// When the stored record cannot be read or written.
     pub async fn sign_out(&self, user: &Name) -> Result<SignedOut, String> {
         let ended = self.of(user).sign_out().await;
         self.changed.notify_one();
@@ -91,7 +91,7 @@ impl UserSignIns {
     }
 }
 
-/// How a server is signed in at.
+/// The sign-ins at a server: one for all users, or one per user.
 #[derive(Debug, Clone)]
 pub enum SignIns {
     /// By one sign-in, with which every user's calls act.
@@ -104,7 +104,7 @@ impl SignIns {
     /// The sign-in that a request is about.
     ///
     /// # Errors
-    /// Where the request names a user and there is one sign-in for all, or names none and each user has one.
+    /// When the request names a user and there is one sign-in for all, or names none and each user has one.
     pub fn of(&self, user: Option<&Name>) -> Result<Arc<SignIn>, String> {
         match (self, user) {
             (Self::Server(sign_in), None) => Ok(sign_in.clone()),

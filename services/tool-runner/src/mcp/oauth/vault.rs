@@ -1,4 +1,4 @@
-//! Where records of sign-ins are kept.
+//! Storage of sign-in records.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Kept {
     pub revision: u64,
 }
 
-/// Why a record was not read or not written.
+/// The reason a record was not read or not written.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// Somebody else wrote it meanwhile.
@@ -29,21 +29,21 @@ pub enum VaultError {
     Other(String),
 }
 
-/// Where records are kept, by their keys: the name of a server, or that and a user's, with a dot between them. Replicas of
-/// one service share it.
+/// A store of records by key: the name of a server, or the names of a server and a user joined by a dot. The replicas
+/// of one service share it.
 pub trait Vault: fmt::Debug + Send + Sync {
-    /// The record of a key; an empty one where there is none.
+    /// Returns the record of a key, or an empty one if there is none.
     fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Kept, VaultError>>;
 
-    /// Writes a record if nobody else did since it was read; its new revision. An empty one is deleted.
+    /// Writes a record if nobody else did since it was read; returns its new revision. Deletes an empty one.
     fn save<'a>(&'a self, key: &'a str, kept: &'a Kept) -> BoxFuture<'a, Result<u64, VaultError>>;
 
-    /// The records of all users at a server, at most 1 024, with the names of the users.
+    /// Returns the records of all users at a server, at most 1 024, with the names of the users.
     fn users<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<(String, Record)>, VaultError>>;
 
     fn now(&self) -> Timestamp;
 
-    /// Who writes here, different for each replica.
+    /// Returns the name under which this replica writes, different for each replica.
     fn holder(&self) -> &str;
 }
 
@@ -114,7 +114,7 @@ impl BucketVault {
         Ok(Kept { record: self.opened(key, &entry.value), revision })
     }
 
-    /// What was sealed under a key that is not configured any more is lost: somebody signs in again.
+    /// Opens a sealed record. One sealed under a key that is no longer configured is lost: somebody signs in again.
     fn opened(&self, key: &str, sealed: &[u8]) -> Record {
         let opened = self.0.open_under_master(ids::named("sign-in", &[key]), sealed);
         let record = opened.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::words::{kind_of, text_of};
 
-/// How images begin in base64, and of which type they are.
+/// Prefixes of images in base64, with their media types.
 const BEGINNINGS: [(&str, &str); 5] = [
     ("iVBOR", "image/png"),
     ("/9j/", "image/jpeg"),

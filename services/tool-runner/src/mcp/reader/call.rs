@@ -17,9 +17,9 @@ const NOT_CONTENT: [&str; 3] = ["_meta", "resultType", "isError"];
 /// Stands in the place of an answer that cannot be read as one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
-    /// Why it cannot be read.
+    /// The reason it cannot be read.
     pub reason: String,
-    /// What could be read all the same, at most 2 000 characters; may be empty.
+    /// Text that could still be read, at most 2 000 characters; may be empty.
     pub text: String,
 }
 
@@ -36,17 +36,17 @@ impl Unreadable {
         ServerResult::CustomResult(CustomResult(json!({ UNREADABLE: self })))
     }
 
-    /// What a result of no known kind says.
+    /// Reads the value from a result of unknown kind.
     pub fn of(result: &CustomResult) -> Self {
         let read = result.0.get(UNREADABLE).and_then(|value| Self::deserialize(value).ok());
         read.unwrap_or_else(|| Self::new("with a result of another kind", &text_of(&result.0)))
     }
 }
 
-/// Reads the result of a call, and says what is odd about it.
+/// Reads the result of a call, with notes on anything odd in it.
 ///
 /// # Errors
-/// Where it says nothing of what came of the call.
+/// When it says nothing about the outcome of the call.
 pub fn read(result: Value) -> (Result<ServerResult, Unreadable>, Vec<String>) {
     let mut notes = Vec::new();
     let read = read_any(result, &mut notes);
@@ -161,7 +161,7 @@ mod tests {
     use crate::mcp::convert::call_result;
     use crate::tool::ToolError;
 
-    /// What an agent is told of a result.
+    /// Returns the outcome of a result as the agent sees it.
     fn told(result: Value) -> Result<Value, ToolError> {
         match read(result).0.unwrap() {
             ServerResult::CallToolResult(result) => call_result(result),

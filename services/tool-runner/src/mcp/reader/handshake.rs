@@ -14,7 +14,7 @@ const PARTS: [&str; 2] = ["listChanged", "subscribe"];
 /// Reads the answer to `initialize`, and says whether it was odd.
 ///
 /// # Errors
-/// What is missing without which the server cannot be spoken to.
+/// Names the missing part without which the server cannot be used.
 pub fn read(result: Value) -> Result<(ServerResult, Option<String>), String> {
     if let Ok(read) = serde_json::from_value::<InitializeResult>(result.clone()) {
         return Ok((ServerResult::InitializeResult(read), None));

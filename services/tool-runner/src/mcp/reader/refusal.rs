@@ -8,16 +8,16 @@ use super::words::{shortened, text_of};
 /// Longest message of an error, in characters.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// What an answer says went wrong.
+/// The error that an answer reports.
 #[derive(Debug, PartialEq)]
 pub enum Refusal {
     /// An error of the protocol.
     Error(ErrorData),
-    /// Words without a code, by which nobody knows who says them: the tool, or what stands before it.
+    /// Text without a code, from the tool or a layer in front of it: nobody knows which.
     Words(String),
 }
 
-/// Whether there is an error at all: some write the field where there is none.
+/// Returns true if the field holds no error: some servers write it where there is none.
 pub fn is_none(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => true,

@@ -114,7 +114,7 @@ fn messages_of_the_server_are_passed_on() {
     }
 }
 
-/// How a call ends for the agent, of a tool that may have had an effect.
+/// Returns the error that the agent sees for a call of a tool that may have had an effect.
 fn kind(answer: &str) -> Option<ToolErrorKind> {
     let mut reader = reader(&[call(5)]);
     let mut messages = reader.read(answer.as_bytes(), None).messages;

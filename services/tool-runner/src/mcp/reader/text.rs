@@ -7,13 +7,13 @@ use super::words::shortened;
 /// Longest text that is kept of what is no JSON, in characters.
 const MAX_REST_CHARS: usize = 2_000;
 
-/// What a piece of a server's output holds.
+/// The JSON values and other text in a piece of a server's output.
 #[derive(Debug, Default, PartialEq)]
 pub struct Found {
     pub values: Vec<Value>,
-    /// What is no JSON, shortened; empty where there is none.
+    /// Text that is not JSON, shortened; empty if there is none.
     pub rest: String,
-    /// Where that is an answer which was cut off, or is deeper than is read: its `id`.
+    /// The `id` of an answer in `rest` that was cut off or nests too deep.
     pub broken: Option<Value>,
 }
 
@@ -106,7 +106,7 @@ fn repaired(text: &str) -> String {
     written
 }
 
-/// What is to stand for the beginning of `rest`, unless it stays; and its length in bytes.
+/// Returns the replacement for the beginning of `rest`, none to keep it, and the length of that beginning in bytes.
 fn of_string(rest: &str, next: char) -> (Option<String>, usize) {
     match next {
         '\\' => of_escape(rest),

@@ -16,10 +16,10 @@ const OPTIONAL: [&str; 3] = ["outputSchema", "icons", "_meta"];
 /// Hints of annotations.
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/// What was read of a page.
+/// A page of the tool list, as far as it could be read.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// The tools that can be used, and where the next page begins.
+    /// The usable tools, and the cursor of the next page.
     pub result: ListToolsResult,
     /// The others: the name, or the place in the page, and the reason.
     pub left_out: Vec<(String, String)>,
@@ -36,7 +36,7 @@ impl Page {
 /// Reads a page.
 ///
 /// # Errors
-/// What it is instead of one.
+/// Names what the value is instead of a page.
 pub fn read(result: Value) -> Result<Page, String> {
     let mut page = Page::default();
     let (list, next) = match result {

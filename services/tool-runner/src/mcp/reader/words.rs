@@ -34,7 +34,7 @@ fn without_data(value: &Value) -> Value {
     }
 }
 
-/// What a value is, for a note.
+/// Names the JSON type of a value, for a note.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::super::transport::{self, TransportError};
 use super::{Client, Keeper, Running, reason};
 
-/// Why a server was not connected to.
+/// The reason a server could not be connected to.
 #[derive(Debug, thiserror::Error)]
 enum Unreached {
     #[error("it has neither command nor url")]
@@ -21,7 +21,7 @@ enum Unreached {
 }
 
 impl Unreached {
-    /// Whether a program ended, or closed its input, when it was asked what only the newest protocol knows.
+    /// Returns true if a program ended, or closed its input, on a request that only the newest protocol knows.
     fn is_end_of_program(&self) -> bool {
         let Self::Handshake(error) = self else { return false };
         matches!(
@@ -32,7 +32,7 @@ impl Unreached {
         )
     }
 
-    /// Whether it answered, but not as a server does that knows the newest protocol.
+    /// Returns true if it answered, but not like a server that knows the newest protocol.
     fn is_odd(&self) -> bool {
         let Self::Handshake(error) = self else { return false };
         matches!(

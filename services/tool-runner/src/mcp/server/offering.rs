@@ -16,7 +16,7 @@ use super::{Keeper, OnTools};
 use crate::catalogue::Rejection;
 use crate::tool::Tool;
 
-/// Where the tools of one connection go.
+/// The destination of the tools of one connection.
 pub enum Offering {
     /// The only connection to the server.
     Server(OnTools),
@@ -29,7 +29,7 @@ impl Offering {
         Self::Server(on_tools)
     }
 
-    /// Whether its tools are those that are offered.
+    /// Returns true if the tools of this connection are the ones offered.
     pub fn is_listing(&self) -> bool {
         match self {
             Self::Server(_) => true,
@@ -50,7 +50,7 @@ impl Offering {
 }
 
 impl Keeper {
-    /// How calls of its tools find a connection.
+    /// Returns the connections that calls of its tools may use.
     fn reach(&self) -> Reach {
         match &self.offering {
             Offering::Server(_) => Reach::Server(self.handle.clone()),
@@ -58,7 +58,7 @@ impl Keeper {
         }
     }
 
-    /// Where it is noted how the server lists its tools: nobody cares where the tools are not offered.
+    /// Returns the notes on the server's tool list; they are discarded if its tools are not offered.
     pub(super) fn notes_of_listing(&self) -> Notes {
         if self.offering.is_listing() { self.notes.clone() } else { Notes::default() }
     }

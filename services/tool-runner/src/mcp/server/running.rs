@@ -1,4 +1,4 @@
-//! What the rest of this service sees of a server.
+//! A running server as the rest of this service sees it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl McpServer {
         }
     }
 
-    /// How it is now.
+    /// Returns the present health of the server.
     pub fn health(&self) -> Health {
         let state = match &*self.state.borrow() {
             State::Starting => HealthState::Starting,
@@ -60,7 +60,7 @@ impl McpServer {
         self.notes.changes()
     }
 
-    /// How it is signed in at; none where that is not configured.
+    /// Returns the sign-ins at the server; none if sign-in is not configured.
     pub fn sign_ins(&self) -> Option<SignIns> {
         self.sign_ins.clone()
     }

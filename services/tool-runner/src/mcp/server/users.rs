@@ -167,7 +167,7 @@ impl Users {
     }
 }
 
-/// Why a user lists the tools no more.
+/// The reason a user's connection no longer lists the tools.
 #[derive(Debug, PartialEq, Eq)]
 enum Over {
     /// Somebody signed in or out.

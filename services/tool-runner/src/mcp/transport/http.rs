@@ -218,7 +218,7 @@ impl Http {
     }
 }
 
-/// Whether a status says that nothing was begun: not so that the server took too long, or that it broke down.
+/// Returns true if a status says that nothing was begun; false for a timeout or a failure of the server.
 fn is_refusal_of(status: StatusCode) -> bool {
     status.is_redirection() || status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT
 }

@@ -1,4 +1,4 @@
-//! What an answer of HTTP holds, and what it asks for.
+//! Reads HTTP responses: their bodies, and the authorization they ask for.
 
 use futures::StreamExt as _;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
@@ -9,10 +9,10 @@ use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientSco
 const MAX_REDIRECTS: usize = 10;
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// What was read of a body.
+/// The part of a body that was read.
 pub struct Body {
     pub bytes: Vec<u8>,
-    /// Why it is not the whole.
+    /// The reason the body is incomplete; none if it is whole.
     pub failure: Option<String>,
 }
 

@@ -17,7 +17,7 @@ use super::super::reader::{Reader, Reading};
 
 /// Longest line of a server, in bytes. What is longer is read no further than this.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// How long a server may take to end once its standard input is closed, and again once it got SIGTERM.
+/// Time limit for a server to end once its standard input is closed, and again after SIGTERM.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The signal that asks a process to end.
 const SIGTERM: i32 = 15;
@@ -28,7 +28,7 @@ pub struct Stdio {
     stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
     stdout: BufReader<ChildStdout>,
     line: Vec<u8>,
-    /// Whether the line is longer than it may be, so that its end is not kept.
+    /// True if the line is longer than allowed, so that its end is not kept.
     is_cut: bool,
     reader: Arc<Mutex<Reader>>,
     /// Read, and not yet received.

@@ -28,7 +28,7 @@ pub struct Streaming {
     ready: VecDeque<Sse>,
     /// Data of events that are no messages.
     stray: Vec<u8>,
-    /// Whether it can be taken up again after its end.
+    /// True if the stream can be resumed after its end.
     can_resume: bool,
     is_ended: bool,
     _listening: Option<Listening>,

@@ -1,4 +1,5 @@
-//! What an OpenAPI document offers: its operations, with a schema of their arguments and where each of these goes.
+//! Reads the operations of an OpenAPI document, each with a JSON Schema of its arguments and their places in the
+//! request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +17,13 @@ const BODY: &str = "body";
 /// Headers that the specification does not take for parameters.
 const NO_PARAMETERS: [&str; 3] = ["accept", "authorization", "content-type"];
 
-/// What is wanted of a document.
+/// Selects the operations to read from a document.
 pub struct Wanted<'w> {
-    /// In place of its servers.
+    /// Base URL that replaces the servers of the document.
     pub base_url: Option<&'w str>,
-    /// Whether the operation of this id is.
+    /// Returns true if the operation with this id is to be offered.
     pub is_wanted: &'w dyn Fn(&str) -> bool,
-    /// Headers that are sent in any case, in lower case.
+    /// Names of headers sent with every request, in lower case.
     pub given_headers: &'w BTreeSet<String>,
 }
 
@@ -35,21 +36,21 @@ pub struct Documented {
     pub operation: Operation,
 }
 
-/// What is not offered, and why.
+/// A part of the document that is not offered, with the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeftOut {
     pub what: String,
     pub reason: String,
 }
 
-/// What a document has.
+/// The operations read from a document, and the parts left out.
 #[derive(Debug, Default)]
 pub struct Found {
     pub operations: Vec<Documented>,
     pub left_out: Vec<LeftOut>,
 }
 
-/// The operations that are wanted.
+/// Reads the selected operations.
 ///
 /// # Errors
 /// When it is no document of OpenAPI 3, after the key that names it.
@@ -78,7 +79,7 @@ pub fn operations(document: &Value, wanted: &Wanted<'_>) -> Result<Found, String
     Ok(found)
 }
 
-/// Where an operation stands.
+/// An operation with its place in the document: path item, path and method.
 struct Standing<'d> {
     document: &'d Value,
     item: &'d Value,

@@ -45,7 +45,7 @@ const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords with schemas by name.
 const NAMED: [&str; 3] = ["dependentSchemas", "patternProperties", "properties"];
 
-/// Where a reference of the document leads, over further references.
+/// Follows `$ref`s within the document to the value they lead to.
 ///
 /// # Errors
 /// When it leads nowhere, or out of the document.
@@ -147,7 +147,8 @@ impl<'d> Schemas<'d> {
     }
 }
 
-/// What stands beside a reference is true besides; words about it take the place of those that are there.
+/// Combines a resolved reference with the keywords beside it: annotations alone replace those of the target, other
+/// keywords apply in addition to it.
 fn beside(referred: Value, own: Map<String, Value>) -> Value {
     let is_words = |keyword: &String| matches!(keyword.as_str(), "description" | "title" | "summary");
     match referred {
@@ -163,7 +164,7 @@ fn beside(referred: Value, own: Map<String, Value>) -> Value {
     }
 }
 
-/// Properties that only answers have are not asked of agents.
+/// Removes properties that occur only in responses, so that agents are not asked for them.
 fn without_what_only_answers_have(written: &Map<String, Value>, own: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = written.get("properties") else { return };
     let is_answers = |schema: &Value| schema.get("readOnly") == Some(&Value::Bool(true));

@@ -1,5 +1,5 @@
-//! What a model learned beside what is known: it says what corrects what, with both texts before it. What it says nothing of is kept
-//! apart, however alike it is, unless it is the very same sentence.
+//! Lessons beside known memories: the model sees both texts and says which lesson corrects which memory. Lessons
+//! without a correction are kept apart, however alike they are, unless the sentence is identical.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ fn memory(
     })
 }
 
-/// What an item says that it replaces: of the same user, and without a secret, which would be lost.
+/// Returns the memory that an item replaces: of the same user, and without a secret, which would be lost.
 fn replaced<'k>(item: &Map<String, Value>, shown: &[&'k Recent], user: &str) -> Option<&'k Recent> {
     let number = usize::try_from(item.get("replaces")?.as_u64()?).ok()?;
     let known = *shown.get(number.checked_sub(1)?)?;

@@ -27,12 +27,12 @@ pub struct Reader<'a> {
     pub calendar: &'a mut Calendar,
 }
 
-/// What all properties of an event share.
+/// The context shared by all properties of an event.
 struct About {
     title: String,
     /// The zone that the calendar names for times without one (`X-WR-TIMEZONE`), and for recurring ones of Greenwich.
     calendar_zone: Option<TimeZone>,
-    /// Whether it is on no particular clock.
+    /// True for a floating event, which is tied to no time zone.
     floats: bool,
 }
 
@@ -331,7 +331,7 @@ fn on_clock_of(moment: &Moment, like: &Moment) -> DateTime {
     moved(moment, &like.zone).map_or(moment.civil, |moment| moment.civil)
 }
 
-/// Whether a time is of no particular clock.
+/// Returns true for a floating time: not a date, without `TZID` and without an offset.
 fn floats(property: &Property) -> bool {
     let of_the_wall = |stamp: Stamp| !stamp.is_date && stamp.clock == Clock::Wall;
     property.parameter("TZID").is_none() && values::stamp(&property.value).is_some_and(of_the_wall)

@@ -34,7 +34,7 @@ pub struct Component {
     /// The place of the component around it in the list of all.
     pub parent: Option<usize>,
     pub properties: Vec<Property>,
-    /// Whether it has an END.
+    /// True if the component has an `END` line.
     pub closed: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct Lines {
     pub components: Vec<Component>,
     /// Lines that are no property.
     pub stray: usize,
-    /// Whether components lay too deep.
+    /// True if components were nested too deep.
     pub too_deep: bool,
 }
 

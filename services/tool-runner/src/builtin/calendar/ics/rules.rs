@@ -24,7 +24,7 @@ pub struct Reading {
 /// Reads `FREQ=…;…`.
 ///
 /// # Errors
-/// What cannot be followed, for a rule that is followed in half would give wrong times.
+/// Names the part that cannot be followed: a rule followed in half would give wrong times.
 pub fn read(text: &str) -> Result<Reading, String> {
     // Some programs escape what separates the parts, as if the rule were a text.
     let text = text.trim().to_ascii_uppercase().replace('\\', "");

@@ -1,4 +1,4 @@
-//! Which events of a file are one: versions of it, and changes of its occurrences.
+//! Groups the events of a file that belong together: versions of one entry, and changes to its occurrences.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::builtin::calendar::expand::replaced;
 
 /// An event as it stands in the file.
 pub struct Version {
-    /// Which revision it is; the highest counts.
+    /// Number of the revision; the highest counts.
     pub sequence: i64,
-    /// When it was written, in Greenwich's time; among those of one revision the latest counts.
+    /// Time of writing, in UTC; within one revision the latest counts.
     pub stamp: Option<DateTime>,
-    /// Of a changed occurrence, when it would have begun, and whether later ones are changed too.
+    /// For a changed occurrence: its original start, and whether later ones are changed too.
     pub of: Option<(Moment, bool)>,
     pub entry: Entry,
 }

@@ -7,17 +7,17 @@ use jiff::tz::Offset;
 /// Longest number in a duration, in digits.
 const MAX_DIGITS: usize = 12;
 
-/// Which clock a time is of.
+/// The clock that a time refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// The wall's: that of the zone in the property, or of the calendar.
+    /// Wall-clock time in the zone of the property, or of the calendar.
     Wall,
     /// Seconds east of Greenwich; 0 for a time that ends with Z.
     East(i32),
 }
 
 impl Clock {
-    /// How far from Greenwich it is; none for the wall's, which does not say.
+    /// Returns the offset from UTC; none for wall-clock time, which does not say.
     pub fn offset(self) -> Option<Offset> {
         match self {
             Self::Wall => None,
@@ -42,7 +42,7 @@ pub struct Duration {
     pub seconds: i64,
 }
 
-/// How long an additional occurrence takes.
+/// The end of an additional occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeriodEnd {
     At(Stamp),

@@ -89,12 +89,12 @@ impl Connections {
         Self { server, limits, questions, notes, sign_ins, on_tools, open, most, idle, tasks, stop }
     }
 
-    /// How long a connection stays open without calls.
+    /// Returns the time a connection stays open without calls.
     pub fn idle(&self) -> Duration {
         self.idle
     }
 
-    /// The connection of the user of a call.
+    /// Returns the connection of the user of a call.
     ///
     /// # Errors
     /// `failed` when the call is nobody's, its user has not signed in, or all connections are in use. Nothing was sent.
