@@ -22,7 +22,7 @@ pub fn mistakes(records: &[Record]) -> Vec<String> {
     wrong
 }
 
-/// What is there more or less often than it should be.
+/// Returns everything that is in the log more or less often than it should be.
 pub fn miscounted(records: &[Record]) -> Vec<String> {
     let mut wrong = deliveries(records);
     wrong.extend(replies(records));
@@ -38,12 +38,12 @@ pub fn miscounted(records: &[Record]) -> Vec<String> {
 pub struct OtherDecision(Replayed);
 
 impl OtherDecision {
-    /// Whether only the models would be asked in other words.
+    /// Returns true if the decision is the same and only the models would be asked in other words.
     pub fn is_asked_otherwise(&self) -> bool {
         self.0.outcome == Outcome::Same && !self.0.without_basis
     }
 
-    /// Whose it is, and where it stands.
+    /// Returns the agent of the decision and its position in the log.
     pub fn place(&self) -> String {
         format!("{} at {}", self.0.agent, self.0.sequence)
     }
@@ -62,7 +62,7 @@ pub fn replays(records: &[Record]) -> Vec<OtherDecision> {
     replayed.filter(|replayed| !replayed.is_same() || replayed.without_basis).map(OtherDecision).collect()
 }
 
-/// How often each of `found` is there, as against once for each of `expected`.
+/// Checks that `found` holds each of `expected` once and nothing else; returns the deviations.
 fn once<T: Ord + fmt::Debug>(
     what: &str,
     expected: impl IntoIterator<Item = T>,
@@ -189,10 +189,10 @@ fn queued(records: &[Record]) -> Vec<String> {
     wrong
 }
 
-/// What became of a queued task.
+/// The history of a queued task.
 #[derive(Debug, Default)]
 struct Queued {
-    /// Whether somebody waits to be told.
+    /// True if somebody waits to be told the result.
     asked: bool,
     begun: usize,
     /// Times that it was put back: it failed, or its session had come to a bound.
@@ -263,8 +263,8 @@ fn asked(records: &[Record]) -> Vec<String> {
     wrong
 }
 
-/// What was asked of members, and whether it may wait: for a human's consent, or since the member rests. And which of that was
-/// answered.
+/// Returns the requests to members, each with true if it may wait (for a human's consent, or since the member rests),
+/// and the requests that were answered.
 fn called(records: &[Record], resting: &BTreeSet<String>) -> (BTreeMap<String, bool>, Vec<String>) {
     let decided = || records.iter().filter_map(decision).flat_map(|decision| &decision.events);
     let consents = decided().filter(|event| matches!(event.event, Some(Event::ApprovalRequested(_))));

@@ -11,7 +11,7 @@ use kairo_core::{
 use kairo_proto::v1;
 use uuid::Uuid;
 
-/// What enters from outside or is there from the beginning, and so has no cause.
+/// The types that enter from outside or exist from the beginning, and so have no cause.
 const INPUTS: &[&str] = &[
     v1::UserMessage::TYPE,
     v1::UserChoice::TYPE,

@@ -6,10 +6,10 @@ use async_nats::HeaderMap;
 use bytes::{Bytes, BytesMut};
 use kairo_core::record::Raw;
 
-/// What names of recorded agents and users begin with; digits are put in the place of the zeros.
+/// Beginnings of the names of recorded agents and users; digits replace the zeros.
 pub const AGENT: &str = "agent-0000000";
 pub const USER: &str = "human-0000000";
-/// The digits of them.
+/// Number of those digits.
 const DIGITS: usize = 7;
 /// A UUID as text: hexadecimal digits in groups.
 const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
@@ -20,9 +20,9 @@ pub struct Pattern {
     subject: Patched,
     headers: Vec<(String, Patched)>,
     payload: Patched,
-    /// What it is, for counting.
+    /// The type of the message, for counting.
     pub type_name: String,
-    /// Whether it is about an agent or a user, so that there can be others of it.
+    /// True if the message is about an agent or a user, so that copies for others can be made.
     pub is_owned: bool,
 }
 
@@ -128,7 +128,7 @@ fn id(bytes: &[u8]) -> Option<u32> {
     fits.then(|| u32::from_str_radix(groups.first()?, 16).ok()).flatten()
 }
 
-/// How many messages of each type there are, the most frequent first.
+/// Counts the messages about agents and users by type, the most frequent first.
 pub fn mix(patterns: &[Pattern]) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     patterns.iter().filter(|pattern| pattern.is_owned).for_each(|it| *counts.entry(&it.type_name).or_default() += 1);

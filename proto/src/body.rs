@@ -1,4 +1,4 @@
-//! Which message a type names, and how it is read and written.
+//! The message types, and the encoding of their bodies.
 
 use prost::Message;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -8,14 +8,14 @@ use crate::{
     v1::{self, decided_event::Event},
 };
 
-/// How the body of a message is written.
+/// The encoding of a message's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentType {
-    /// What Kairo's own services write.
+    /// The encoding that Kairo's own services write.
     Protobuf,
     /// proto3's JSON mapping, accepted from outsiders.
     Json,
-    /// A [`v1::SealedBody`]: what is somebody's own is sealed. Without the keys, nothing stands in its place.
+    /// A [`v1::SealedBody`], whose personal values are sealed. Without the keys, these are empty.
     Sealed,
 }
 
@@ -35,10 +35,10 @@ impl ContentType {
     }
 }
 
-/// Why a body could not be read. The text goes into dead letters.
+/// The reason why a body could not be read. The text goes into dead letters.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum Unreadable {
-    /// A newer service may know this type: whoever merely looks on passes over it.
+    /// The type is unknown; a newer service may know it, and mere readers skip the message.
     #[error("type {0:?} is unknown to this version")]
     UnknownType(String),
     #[error("body is not a {type_name}: {reason}")]
@@ -71,20 +71,20 @@ macro_rules! bodies {
             /// The type that names it, with its version.
             pub const TYPE: &'static str = $type_name;
 
-            /// The message, if this is one.
+            /// Returns the message, if the body is one of this type.
             pub fn of(body: &Body) -> Option<&Self> {
                 if let Body::$message(message) = body { Some(message) } else { None }
             }
         })*
 
-        /// The types as they are matched by who has only their names.
+        /// The types, to be matched when only their names are known.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Type {
             $($message),*
         }
 
         impl Type {
-            /// `None` for one that this version does not know.
+            /// Parses the name of a type; `None` for one that this version does not know.
             pub fn parse(type_name: &str) -> Option<Self> {
                 match type_name {
                     $($type_name => Some(Type::$message),)*
@@ -111,7 +111,7 @@ macro_rules! bodies {
                 }
             }
 
-            /// How many these are.
+            /// Returns the number of protobuf bytes.
             pub fn encoded_len(&self) -> usize {
                 match self {
                     $(Body::$message(message) => message.encoded_len()),*
@@ -126,10 +126,10 @@ macro_rules! bodies {
                 .unwrap_or_default()
             }
 
-            /// Reads JSON that somebody wrote by hand: a field that the type named does not have is a mistake.
+            /// Reads JSON written by hand: a field that the type named does not have is an error.
             ///
             /// # Errors
-            /// With the field, or what was expected in it.
+            /// Names the field, or what was expected in it.
             pub fn read_strictly(type_name: &str, bytes: &[u8]) -> Result<Self, Unreadable> {
                 match type_name {
                     $($type_name => json::read_strictly::<v1::$message>(bytes)
@@ -139,7 +139,7 @@ macro_rules! bodies {
                 }
             }
 
-            /// Reads a body of the type named. Fields it does not know are passed over.
+            /// Reads a body of the type named. Unknown fields are ignored.
             pub fn decode(type_name: &str, content: ContentType, bytes: &[u8]) -> Result<Self, Unreadable> {
                 match type_name {
                     $($type_name => read::<v1::$message>($type_name, content, bytes).map(Body::$message),)*

@@ -1,5 +1,5 @@
 //! The JSON of messages. Those of the log have proto3's mapping, with the names of the protos, by their descriptors;
-//! what clients ask for and are shown derives it, with what stands here for single fields.
+//! requests and answers of clients derive theirs, with the helpers for single fields in this module.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ pub fn serialize<M: Message + Name, S: Serializer>(message: &M, out: S) -> Resul
     )
 }
 
-/// Reads a message in proto3's mapping; fields that are not known are passed over.
+/// Reads a message in proto3's mapping; unknown fields are ignored.
 pub fn deserialize<'de, M: Message + Name + Default, D: Deserializer<'de>>(from: D) -> Result<M, D::Error> {
     let descriptor = descriptor::<M>().ok_or_else(|| D::Error::custom("a message without a descriptor"))?;
     let options = DeserializeOptions::new().deny_unknown_fields(false);
@@ -34,10 +34,10 @@ pub fn deserialize<'de, M: Message + Name + Default, D: Deserializer<'de>>(from:
     message.transcode_to().map_err(D::Error::custom)
 }
 
-/// Reads the JSON of a message in proto3's mapping; a field that is not known is a mistake.
+/// Reads the JSON of a message in proto3's mapping; an unknown field is an error.
 ///
 /// # Errors
-/// With the field, or what was expected in it.
+/// Names the field, or what was expected in it.
 pub fn read_strictly<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, String> {
     let descriptor = descriptor::<M>().ok_or("a message without a descriptor")?;
     let mut from = serde_json::Deserializer::from_slice(bytes);
@@ -47,12 +47,12 @@ pub fn read_strictly<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, Str
     message.transcode_to().map_err(|error| error.to_string())
 }
 
-/// Whether a field of a request was not given.
+/// Returns true if a field of a request was not given, that is if it has its default.
 pub fn is_unset<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }
 
-/// A time, as RFC 3339 has it.
+/// A time in RFC 3339.
 pub mod time {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};

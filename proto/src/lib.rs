@@ -15,18 +15,19 @@ pub mod words;
 
 use v1::{agent_action::Action, decided_event::Event};
 
-/// The protos, as a compiled `google.protobuf.FileDescriptorSet`, for those who ask what there is.
+/// The protos, as a compiled `google.protobuf.FileDescriptorSet`, for gRPC reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!("generated/kairo.v1.bin");
 
 pub use body::{About, Body, ContentType, Decided, READER, READERS, Type, Unreadable};
 
-/// What a block begins with in which the runtime tells a model something within a conversation.
+/// Opens a block in which the runtime tells a model something within a conversation.
 pub const CONTEXT_OPEN: &str = "<kairo:context>";
-/// What such a block ends with.
+/// Closes such a block.
 pub const CONTEXT_CLOSE: &str = "</kairo:context>";
 
-/// What messages are about: who has to do with a few of them matches these groups, and names what is passed over. A new
-/// message is put into a group where it is declared, and then there is no building without those who match that group.
+/// The groups of messages by subject: a reader that needs only a few messages matches these groups, and names those it
+/// skips. A new message joins a group where it is declared, and the build then fails until every match on that group
+/// handles it.
 pub mod about {
     pub use crate::body::{
         About, Agent, Chain, Decided, Live, Memory, Outside, Process, State, System, Task, Thread, Tool, Turn, User,
@@ -40,7 +41,7 @@ pub mod v1 {
 }
 
 impl v1::DecidedEvent {
-    /// The words, if that is what was decided.
+    /// Returns the words, if the decision is to say something.
     pub fn say(&self) -> Option<&v1::Say> {
         match self.action()? {
             Action::Say(say) => Some(say),
@@ -48,7 +49,7 @@ impl v1::DecidedEvent {
         }
     }
 
-    /// The call of a tool, if that is what was decided.
+    /// Returns the tool call, if the decision is one.
     pub fn tool_call(&self) -> Option<&v1::ToolCall> {
         match self.action()? {
             Action::ToolCall(call) => Some(call),
@@ -56,7 +57,7 @@ impl v1::DecidedEvent {
         }
     }
 
-    /// What is asked of another agent, if that is what was decided.
+    /// Returns the question to another agent, if the decision is one.
     pub fn ask(&self) -> Option<&v1::Ask> {
         match self.action()? {
             Action::Ask(ask) => Some(ask),
@@ -70,7 +71,7 @@ impl v1::DecidedEvent {
     }
 }
 
-/// What a row shows of it is all of it.
+/// A row shows every field of a part.
 impl From<v1::PartRow> for v1::Part {
     fn from(v1::PartRow { media_type, digest, size, name }: v1::PartRow) -> Self {
         Self { media_type, digest, size, name }
@@ -78,7 +79,7 @@ impl From<v1::PartRow> for v1::Part {
 }
 
 impl v1::AgentDecision {
-    /// Stream sequence of the input that was decided on.
+    /// Returns the stream sequence of the input decided on.
     pub fn decided_on(&self) -> u64 {
         match (self.work_input, self.overtaking) {
             (0, 0) => self.cursor,

@@ -1,18 +1,18 @@
-//! What of the log is somebody's own: what they said, were told or had done. Where it is kept, it can be sealed, and it goes when
-//! they are forgotten. The protos say which fields these are.
+//! The personal values in the log: what users said, were told or had done. They can be sealed at rest, and go when the
+//! user is forgotten. The protos mark these fields.
 
 use crate::{body::Body, v1};
 
-/// A value that is somebody's own, to be looked at or to be replaced.
+/// A personal value, to be read or replaced.
 #[derive(Debug)]
 pub enum Value<'m> {
     Text(&'m mut String),
     Bytes(&'m mut Vec<u8>),
 }
 
-/// What has such values.
+/// A message with personal values.
 pub trait Personal {
-    /// Goes through them, always in the same order, empty ones included.
+    /// Visits the values, always in the same order, empty ones included.
     fn personal(&mut self, visit: &mut dyn FnMut(Value<'_>));
 }
 

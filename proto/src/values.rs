@@ -1,5 +1,5 @@
-//! What has a JSON form of its own: a place in the log is `"7.1"`, or `7` for a whole message, which may be read from the text,
-//! too; and JSON is itself.
+//! The values with a JSON form of their own: a position in the log is `"7.1"`, or `7` for a whole message, which may
+//! also be read from text; and JSON stands as itself.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::v1::{Json, Place};
 
 impl Json {
-    /// What it says; null for a text that is not JSON.
+    /// Returns the parsed value; null for a text that is not JSON.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! The closed vocabularies of fields that are texts (`kairo/v1/vocabularies.proto`), as enums. A word that this build does
-//! not know is kept, and shown as it was written.
+//! The closed vocabularies of text fields (`kairo/v1/vocabularies.proto`), as enums. A word that this build does not
+//! know is kept, and shown as it was written.
 //!
-//! A field of a vocabulary has a method that says which word it holds: `task.status_word()`.
+//! A field of a vocabulary has a method that returns its word: `task.status_word()`.
 
 use std::fmt;
 
@@ -16,12 +16,12 @@ macro_rules! vocabularies {
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $($(#[$said])* $variant,)*
-            /// One of a newer build, or none.
+            /// A word of a newer build, or an empty one.
             Unknown(String),
         }
 
         impl $name {
-            /// All that this build knows.
+            /// All words that this build knows.
             pub const WORDS: &[&str] = &[$($word),*];
 
             pub fn as_str(&self) -> &str {
@@ -31,7 +31,7 @@ macro_rules! vocabularies {
                 }
             }
 
-            /// The word of one that this build knows; empty for another.
+            /// Returns the word if this build knows it, and empty text otherwise.
             pub const fn known_word(&self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
@@ -39,12 +39,12 @@ macro_rules! vocabularies {
                 }
             }
 
-            /// As a field holds it.
+            /// Returns the word as a field holds it.
             pub fn text(&self) -> String {
                 self.as_str().to_owned()
             }
 
-            /// A word that this build knows.
+            /// Parses a word; `None` if this build does not know it.
             pub fn known(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$variant),)*

@@ -1,5 +1,5 @@
-//! How long users wait for the acknowledgement of what takes work, while their agent is at work: a call of the heavy model that
-//! takes a minute is under way, on the endpoint that the fast model is asked on, too.
+//! The wait of users for the acknowledgement of longer work, while their agent is at work: a call of the heavy model
+//! that takes a minute is under way, on the same endpoint as the fast model.
 
 use std::{fmt, time::Duration};
 
@@ -22,7 +22,7 @@ const HISTORY: u32 = 20;
 /// The longest that an acknowledgement is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was measured, in milliseconds.
+/// The results, with times in milliseconds.
 #[derive(Debug, Serialize)]
 pub struct Report {
     agents: u64,

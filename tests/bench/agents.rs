@@ -21,7 +21,7 @@ const ACTION: &str = v1::AgentAction::TYPE;
 /// Before a message is sent again that the gateway would not take now.
 pub const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// What ends a turn, and when it was seen.
+/// The reply that ends a turn, and the time at which it was seen.
 pub struct Reply {
     pub turn: Uuid,
     pub seen: Instant,
@@ -60,7 +60,7 @@ struct Payload {
     last: bool,
 }
 
-/// Whether a message was taken.
+/// The gateway's response to a message.
 pub enum Said {
     Accepted(Uuid),
     /// 429: the agent has too much to do.
@@ -69,7 +69,7 @@ pub enum Said {
     Unavailable(String),
 }
 
-/// Where replies of all agents come in, while somebody listens.
+/// The replies of all agents, while somebody listens.
 pub struct Replies {
     http: Client,
     gateway: String,

@@ -11,7 +11,7 @@ pub struct Arguments {
     /// Turns of one measurement at 64 in flight; a quarter of them at one in flight
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(64..=1_000_000))]
     pub turns: u64,
-    /// How often each measurement is made; the median counts
+    /// Number of times each measurement is made; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub rounds: u64,
     /// Entries of a conversation that the model is shown
@@ -71,7 +71,7 @@ pub struct Team {
     /// Tasks that the lead delegates
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=20_000))]
     pub tasks: u64,
-    /// What the model takes, in milliseconds
+    /// Delay of the model, in milliseconds
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub delay_ms: u64,
     /// Print JSON instead of lines
@@ -88,7 +88,7 @@ pub struct ThinkAlong {
     /// Turns of each agent
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub turns: u64,
-    /// What the model takes, in milliseconds
+    /// Delay of the model, in milliseconds
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub delay_ms: u64,
     /// Print JSON instead of lines
@@ -105,10 +105,10 @@ pub struct Acknowledge {
     /// Messages to each of them while it is at work
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..=900))]
     pub messages: u64,
-    /// What the fast model takes, in milliseconds
+    /// Delay of the fast model, in milliseconds
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub fast_ms: u64,
-    /// What the heavy model takes, in milliseconds
+    /// Delay of the heavy model, in milliseconds
     #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(0..=600_000))]
     pub heavy_ms: u64,
     /// Print JSON instead of lines
@@ -142,10 +142,10 @@ pub struct Replay {
     /// Turns of the agent whose log is replayed from a Kairo that runs
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub live_turns: u64,
-    /// How often that is done, while publishing is measured
+    /// Number of times it is replayed while publishing is measured
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub live_replays: u64,
-    /// How often the recorded run is digested
+    /// Number of times the recorded run is digested
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub digests: u32,
     /// Print JSON instead of a line
@@ -159,16 +159,16 @@ pub struct Cost {
     /// Replicas of agent-runtime and of router
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 2, 4], value_parser = clap::value_parser!(u8).range(1..=16))]
     pub replicas: Vec<u8>,
-    /// What happens halfway
+    /// Faults halfway through the replies
     #[arg(long, value_name = "FAULT,...", value_enum, value_delimiter = ',', default_values_t = Fault::ALL)]
     pub faults: Vec<Fault>,
-    /// What the model takes, in milliseconds
+    /// Delay of the model, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub delay_ms: u64,
     /// Agents that are sent a few messages each
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub agents: usize,
-    /// How many; 0 leaves them out
+    /// Messages to each of these agents; 0 leaves them out
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub messages: usize,
     /// Messages to one agent, in cases of its own; 0 leaves it out
@@ -179,7 +179,7 @@ pub struct Cost {
     pub json: bool,
 }
 
-/// What happens halfway through the replies.
+/// The fault halfway through the replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fault {
@@ -237,10 +237,10 @@ pub struct Wake {
     /// Idle agents, each of which had a turn
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=9_999_999))]
     pub agents: u32,
-    /// How many of them are woken, one after the other
+    /// Number of agents that are woken, one after the other
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub wakes: u32,
-    /// How many are written to around the moment at which a replica is killed
+    /// Number of agents that are written to around the moment at which a replica is killed
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub orphans: u32,
     /// Print JSON instead of a table
@@ -287,7 +287,7 @@ pub struct Scale {
     pub json: bool,
 }
 
-/// What of `scale` is measured.
+/// The part of `scale` that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// Decisions a second with more and more replicas

@@ -1,6 +1,6 @@
-//! What it takes to show the console, beside an empty page in the same run: loading it over a slow network, the river while very
-//! much happens, and jumping about in a long thread. `tests/console/measuring.cjs` drives Chromium; what is to happen
-//! meanwhile is written into the log from here.
+//! The cost of showing the console, beside an empty page in the same run: loading it over a slow network, the river
+//! under very many events, and jumping about in a long thread. `tests/console/measuring.cjs` drives Chromium; this
+//! module writes the events meanwhile into the log.
 
 use std::{fmt, ops::Range, process::Stdio, time::Duration};
 
@@ -30,12 +30,12 @@ use crate::{
     rounds::progress,
 };
 
-/// Whose events the long thread has; no agent, as nobody is to answer.
+/// The owner of the long thread's events; no agent, as nobody is to answer.
 const OWNER: &str = "longwinded";
 const THREAD: &str = "long";
-/// How often events are written while a pace is kept.
+/// The number of times a second that events are written while a pace is kept.
 const TICKS_PER_S: u64 = 100;
-/// How long the empty page is looked at, in seconds.
+/// Time for which the empty page is observed, in seconds.
 const SHORTLY: u64 = 10;
 /// Acknowledgements that are waited for at once.
 const AT_ONCE: usize = 512;

@@ -1,5 +1,5 @@
-//! What a decision costs: model requests, and messages over NATS, with several replicas, a model that takes its time, a
-//! replica that is killed and one that joins.
+//! The cost of a decision: model requests, and messages over NATS, with several replicas, a model that takes its time,
+//! a replica that is killed and one that joins.
 //!
 //! Each case has a Kairo of its own. Some agents are sent a few messages each ([`Workload::Wide`]), or one is sent many
 //! ([`Workload::Deep`]), all at once; halfway through the replies the fault comes. The simulator counts requests, also
@@ -35,9 +35,9 @@ rules:
   - name: answer
     reply: "It is late."
 "#;
-/// How long traffic without any work is watched.
+/// Time for which traffic without any work is watched.
 const IDLE: Duration = Duration::from_secs(3);
-/// What a case may take beyond three times what the model needs: a takeover, and what a busy machine adds.
+/// Time that a case may take beyond three times the model's: a takeover, and delays on a busy machine.
 const BEYOND: Duration = Duration::from_secs(60);
 /// Entries that the model is shown.
 const HISTORY: u32 = 20;
@@ -51,7 +51,7 @@ pub enum Workload {
     Deep,
 }
 
-/// What one case came to.
+/// The results of one case.
 #[derive(Debug, Serialize)]
 pub struct Case {
     workload: Workload,
@@ -67,7 +67,7 @@ pub struct Case {
     /// Requests of the replica that was killed which were open then.
     open_in_killed: u64,
     seconds: f64,
-    /// What the model alone takes.
+    /// The time that the model alone takes.
     model_seconds: f64,
     /// Over all connections and both directions, a second, before there was anything to do.
     idle_messages_per_second: f64,
@@ -198,7 +198,7 @@ pub async fn decided(machine: &Machine) -> Outcome<(u64, u64)> {
     Ok((decisions, completions))
 }
 
-/// What is read before and after.
+/// The sources that are read before and after a case.
 struct Meter {
     http: reqwest::Client,
     monitor: String,

@@ -1,4 +1,4 @@
-//! What the simulator was asked for, by its own count.
+//! The requests to the simulator, by its own count.
 
 use std::collections::BTreeMap;
 

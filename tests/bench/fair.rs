@@ -1,5 +1,5 @@
-//! Whether one agent that is flooded makes others wait: their reply times alone, and while the flood lasts. And whether one who takes
-//! all that they can shuts others out ([`shares`]).
+//! Measures whether a flooded agent makes others wait: their reply times alone, and while the flood lasts. Also
+//! measures whether a user who takes all they can shuts others out ([`shares`]).
 
 mod report;
 mod shares;
@@ -47,7 +47,7 @@ const WARM_UP: u64 = 50;
 /// Entries that the model is shown.
 const HISTORY: u32 = 20;
 
-/// What became of the flood.
+/// The outcome of the flood.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct Flood {
     wanted: u64,

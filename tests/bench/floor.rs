@@ -30,7 +30,7 @@ use kairo_tests::login;
 use crate::{Outcome, load::Lane};
 
 pub const STREAM: &str = "FLOOR";
-/// How long a pull stays open, and its heartbeat, as Kairo's.
+/// Time for which a pull stays open, and its heartbeat, as Kairo's.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
 
@@ -71,12 +71,12 @@ pub async fn patterns(jetstream: &Context) -> Outcome<Vec<Pattern>> {
     Ok(patterns)
 }
 
-/// Whether it is what a user says, with which a turn begins.
+/// Returns true for the message of a user, with which a turn begins.
 fn is_of_user(subject: &str) -> bool {
     matches!(subject.split('.').collect::<Vec<_>>()[..], ["kairo", "user", _, "message", ..])
 }
 
-/// What a direct get tells of a message in headers that are not stored.
+/// The headers that a direct get adds to a message and that are not stored.
 const TOLD: [&str; 6] =
     ["Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Last-Sequence", "Nats-Num-Pending"];
 

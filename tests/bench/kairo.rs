@@ -11,9 +11,9 @@ use crate::{Outcome, agents::Agent, load::Lane};
 
 /// The longest that a reply is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What the last line of a streamed chat completion says.
+/// The data of the last line of a streamed chat completion.
 const DONE: &str = "[DONE]";
-/// What is in every answer.
+/// The text that is in every answer.
 const ANSWER: &str = "It is";
 
 /// The turns of one agent over `/v1/messages`.

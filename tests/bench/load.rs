@@ -32,7 +32,7 @@ pub async fn one_at_a_time<L: Lane>(lanes: &mut [L], turns: u64) -> Outcome<Vec<
     Ok(latencies)
 }
 
-/// What all lanes did at once.
+/// The results of all lanes at once.
 pub struct Together {
     pub took: Duration,
     /// Shortest first.
@@ -76,7 +76,7 @@ pub struct Waits {
     pub longest: (Duration, Duration),
     /// Turns that failed: messages that were not taken, or not answered in time.
     pub unanswered: u64,
-    /// What one of them failed with.
+    /// The error of one of them.
     pub failure: Option<String>,
 }
 

@@ -22,10 +22,10 @@ rules:
 /// projector is ready when its first generation is made, of however long a log.
 const READY_WITHIN: Duration = Duration::from_secs(3_600);
 
-/// What services are started with.
+/// The settings that services are started with.
 #[derive(Clone, Debug)]
 pub struct Fleet {
-    /// What the simulator says.
+    /// The scenario of the simulator.
     pub scenario: String,
     /// Its further arguments.
     pub simulator: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Machine {
     pub http: reqwest::Client,
     /// URL of Kairo's database, as superuser.
     pub database: String,
-    /// Whether the simulator was started before.
+    /// True if the simulator was started before.
     simulated: bool,
     postgres: Postgres,
     postgres_data: PathBuf,
@@ -153,7 +153,7 @@ impl Machine {
         services.chain(servers).collect()
     }
 
-    /// Where files of the run may be put.
+    /// Returns the folder for files of the run.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

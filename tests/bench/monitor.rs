@@ -1,4 +1,4 @@
-//! What nats-server counts: messages over each connection, and what its streams hold.
+//! The counters of nats-server: messages over each connection, and the contents of its streams.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub async fn traffic(http: &reqwest::Client, url: &str) -> Outcome<BTreeMap<Stri
     Ok(traffic)
 }
 
-/// How much a stream has taken in.
+/// The number of messages that a stream has taken in, and the bytes it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Stored {
     /// The last sequence: messages ever written.

@@ -1,4 +1,4 @@
-//! What a measurement reads before and after: CPU time, messages over connections, what streams took in.
+//! The readings before and after a measurement: CPU time, messages over connections, the intake of streams.
 
 use std::{
     collections::BTreeMap,
@@ -18,12 +18,12 @@ use crate::{
 
 /// The benchmark's own process, in which the floor runs as well.
 pub const CLIENT: &str = "bench client";
-/// How often the projector's position is looked at, while it has not read everything.
+/// The interval at which the projector's position is polled while it has not read everything.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How long that may take.
+/// The longest time until the projector has read everything.
 const SETTLED_WITHIN: Duration = Duration::from_secs(3_600);
 
-/// How long a server is waited for that has much to do.
+/// The timeout for a server that has much to do.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Access to all that is read.
@@ -125,7 +125,7 @@ impl Probe {
 }
 
 impl Reading {
-    /// How far the counters moved since `before`.
+    /// Returns the change of the counters since `before`.
     pub fn since(mut self, before: &Self) -> Self {
         for (name, seconds) in &mut self.cpu {
             *seconds -= before.cpu.get(name).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where processes spend their time: `perf` on all of them at once, while turns go on.
+//! A CPU profile of the processes: `perf` on all of them at once, while turns go on.
 
 use tokio::process::Command;
 
@@ -8,7 +8,7 @@ use crate::{
     machine::Machine,
 };
 
-/// How long is looked, and how often a second.
+/// The duration of the profile in seconds, and its samples per second.
 const SECONDS: &str = "5";
 const FREQUENCY: &str = "499";
 /// Functions shown of each process.

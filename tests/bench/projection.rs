@@ -1,5 +1,5 @@
-//! How fast the read model is made from the log, beside the floor: reading the same messages and inserting their bytes
-//! into one table.
+//! The speed at which the read model is built from the log, beside the floor: reading the same messages and inserting
+//! their bytes into one table.
 //!
 //! A short run of everything is recorded ([`record`]), and multiplied with other agents, users and ids until the log is
 //! as long as wanted ([`kairo_tests::multiply`], [`fill`]). On that log, in one run: the [`floor`]; projector, from nothing to the

@@ -21,7 +21,7 @@ use long::Long;
 /// Largest body that is read, in bytes.
 const MAX_BODY: usize = 1_000_000;
 
-/// What there was to make again. Whatever came out otherwise is an error.
+/// The amount that was replayed, and the measurements. A decision that comes out otherwise is an error.
 #[derive(Serialize)]
 pub struct Report {
     messages: usize,

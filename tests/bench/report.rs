@@ -1,4 +1,4 @@
-//! What came out, as tables for people and as JSON.
+//! The results, as tables for people and as JSON.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -61,7 +61,7 @@ struct Used {
     nats_messages_received_per_turn: f64,
 }
 
-/// What is aimed at.
+/// The targets of the results.
 const LATENCY_RATIO: f64 = 3.0;
 const THROUGHPUT_RATIO: f64 = 1.0 / 3.0;
 const STORED_MESSAGES: f64 = 6.0;
@@ -106,7 +106,7 @@ impl Figures {
     }
 }
 
-/// Whether a process is part of Kairo or one of its servers.
+/// Returns true if a process is part of Kairo or one of its servers.
 fn is_counted(name: &str) -> bool {
     name != CLIENT && name != SIMULATOR
 }

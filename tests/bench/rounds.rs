@@ -20,7 +20,7 @@ pub const AGENTS: usize = 64;
 /// Turns at one in flight, as a share of those at 64.
 const ALONE: u64 = 4;
 
-/// What was measured of an entrance, or of the floor.
+/// The measurements of an entrance, or of the floor.
 #[derive(Default)]
 pub struct Side {
     /// Of each round, at one in flight.
@@ -30,12 +30,12 @@ pub struct Side {
     pub rates: Vec<f64>,
     pub p50_together: Vec<Duration>,
     pub p99_together: Vec<Duration>,
-    /// What all rounds used.
+    /// The usage of all rounds.
     pub alone: Usage,
     pub together: Usage,
 }
 
-/// What so many turns used.
+/// The resources that a number of turns used.
 #[derive(Default)]
 pub struct Usage {
     pub turns: u64,

@@ -1,5 +1,5 @@
-//! How far it goes: decisions a second with more and more replicas ([`load`]), beside what their limit of model calls allows;
-//! very many idle agents ([`crate::wake`]); and whoever is beside a flooded agent ([`crate::fair`]).
+//! The limits of scaling: decisions a second with more and more replicas ([`load`]), beside the most that their limit
+//! of model calls allows; very many idle agents ([`crate::wake`]); and users beside a flooded agent ([`crate::fair`]).
 
 mod load;
 mod report;

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::{Outcome, machine::Machine};
 
-/// How long that may take, and how often it is looked.
+/// The longest that sharing may take, and the interval of checks.
 const WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -40,7 +40,7 @@ fn is_shared(replicas: &[Owned]) -> bool {
         && replicas.iter().all(|replica| replica.own <= share)
 }
 
-/// What each replica says of itself.
+/// Returns the partitions that each replica reports.
 async fn owned(machine: &Machine, service: Service) -> Outcome<Vec<Owned>> {
     let mut owned = Vec::new();
     for replica in machine.stack.replicas(service) {

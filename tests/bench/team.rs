@@ -1,5 +1,5 @@
-//! What it takes to have a team work: a lead that delegates very many tasks to its workers, until all are done. CPU time, log and
-//! model requests for each task, and how long tasks wait in the queues of workers.
+//! The cost of a team's work: a lead that delegates very many tasks to its workers, until all are done. Measures CPU
+//! time, log and model requests for each task, and the waits of tasks in the queues of workers.
 
 use std::{
     collections::BTreeMap,
@@ -39,12 +39,12 @@ const LEAD: &str = "lead";
 const AT_ONCE: u64 = 100;
 /// Between two looks at the log; nothing of what is measured depends on it.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// How long all of it may take.
+/// The longest that all of it may take.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 /// Largest body that is read, in bytes.
 const MAX_BODY: usize = 1_000_000;
 
-/// What was measured.
+/// The results.
 #[derive(Debug, Serialize)]
 pub struct Report {
     workers: u64,
@@ -64,7 +64,7 @@ pub struct Report {
     sessions: usize,
 }
 
-/// What the log says.
+/// The facts read from the log.
 #[derive(Default)]
 struct Seen {
     end: u64,

@@ -1,5 +1,5 @@
-//! What it costs a user's wait that submodules think along: turns of agents without any, with one and with several, in turns, so that
-//! whatever else the machine does hits all of them.
+//! The cost of submodules for a user's wait: turns of agents without any, with one and with several, alternating, so
+//! that other load on the machine hits all of them.
 
 use std::{fmt, time::Duration};
 
@@ -20,14 +20,14 @@ const HISTORY: u32 = 20;
 /// The longest that a reply is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was measured.
+/// The results.
 #[derive(Debug, Serialize)]
 pub struct Report {
     turns: u64,
     delay_ms: u64,
     /// Medians by the number of submodules, in milliseconds.
     medians: Vec<Median>,
-    /// What the turn with most takes of the one with a single one.
+    /// The turn with the most submodules, as a multiple of the one with a single submodule.
     ratio: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What publishing into the log takes while something else happens.
+//! The latency of publishing into the log while something else happens.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl Ticks {
     }
 }
 
-/// What waits come to.
+/// Statistics of waits.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     pub count: usize,

@@ -1,6 +1,6 @@
-//! How long agents need that have been idle, among very many: from a message to the first decision, one agent after the
-//! other; what publishing takes meanwhile; memory; how long restarts and a new replica take; and how long those wait whose
-//! replica is killed.
+//! The time in which idle agents wake, among very many: from a message to the first decision, one agent after the
+//! other; the latency of publishing meanwhile; memory; the durations of restarts and of adding a replica; and the waits
+//! of agents whose replica is killed.
 //!
 //! The log is filled directly ([`fill`]): every agent had one turn, and nothing is left to do. Decisions are seen as
 //! agent-runtime publishes them, over core NATS, so that watching costs the server next to nothing.
@@ -33,17 +33,17 @@ use crate::{
 pub use report::Report;
 use watch::{Seen, Watch};
 
-/// How long publishing is measured while nothing else happens.
+/// Time for which publishing is measured while nothing else happens.
 const QUIET: Duration = Duration::from_secs(5);
 /// The longest that a decision is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long reading the log for the first time may take, and how often it is looked whether that is done.
+/// The longest that reading the log for the first time may take, and the interval of checks for its end.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(3_600);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Messages to orphans that are under way at once.
 const AT_ONCE: usize = 16;
 
-/// What was measured.
+/// The measurements.
 #[derive(Default)]
 pub struct Measured {
     /// Messages in the log, and how long writing them took.
@@ -71,7 +71,7 @@ pub struct Measured {
     orphans_unanswered: usize,
 }
 
-/// How long a restart took, from asking the replica to end.
+/// The durations of a restart, from asking the replica to end.
 struct Restart {
     /// Until the next one was ready.
     ready: Duration,
@@ -182,7 +182,7 @@ impl Measured {
     }
 }
 
-/// What the gateway says of the services.
+/// The gateway's answer about the services.
 #[derive(Deserialize)]
 struct Status {
     services: Vec<Replica>,

@@ -14,7 +14,7 @@ use kairo_tests::chaos::{
 #[derive(Debug, Parser)]
 #[command(name = "scripts/chaos")]
 pub struct Arguments {
-    /// How long messages and faults come; finishing and counting takes up to a few minutes more
+    /// Seconds during which messages and faults come; finishing and counting takes up to a few minutes more
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// Chooses messages and faults

@@ -1,4 +1,4 @@
-//! Which gateways requests are sent to: all in turn, or, as a load balancer does, those of them that say they are ready.
+//! The choice of a gateway for requests: all in turn, or, as with a load balancer, those that report to be ready.
 
 use std::{
     sync::{

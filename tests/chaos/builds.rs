@@ -10,8 +10,8 @@ use tokio::process::Command;
 
 use super::{Outcome, machine::ADMIN_KEY, plan};
 
-/// What `kairo incident run` ends with where it made every decision again, whether or not another came of it: builds may
-/// decide differently.
+/// The exit codes of `kairo incident run` if it made every decision again, even with another result: builds may decide
+/// differently.
 const MADE_AGAIN: [Option<i32>; 3] = [Some(0), Some(1), Some(2)];
 
 /// One of two builds.
@@ -47,15 +47,15 @@ impl Builds {
         }
     }
 
-    /// Whether the older build is one that refuses a log beyond what it reads: since then there is `kairo fleet hold`.
+    /// Returns true if the older build refuses a log beyond what it reads: such builds have `kairo fleet hold`.
     pub async fn older_refuses(&self) -> Outcome<bool> {
         let mut asked = self.kairo(Build::Older);
         asked.args(["fleet", "hold", "--help"]).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(asked.status().await?.success())
     }
 
-    /// Has each build write incident files of the log at this gateway, and the other make their decisions again; what went
-    /// wrong.
+    /// Has each build write incident files of the log at this gateway, and the other make their decisions again;
+    /// returns the mistakes.
     pub async fn exchange_incidents(&self, gateway: &str, folder: &Path) -> Outcome<Vec<String>> {
         let mut wrong = Vec::new();
         for (writes, reads) in [(Build::Older, Build::Newer), (Build::Newer, Build::Older)] {

@@ -1,10 +1,11 @@
-//! What the model was asked for, by its own count, against what decisions were made from. Pure.
+//! Checks the model requests, by the simulator's count, against the decisions made from them. Pure.
 //!
-//! Every answer says the number of its request, and a decision holds the completions it was made from: so it is known of
-//! every request whether it was needed. One that was not is excused if it was given up for a newer message, where its
-//! agent wants that, if the simulator let it fail, or if it was about what an agent works on beside its conversations: that is prepared on the state that
-//! there was, and once more where another one has come about. One that was unsettled when the run was over has no decision that it could be
-//! in. The others may be no more than were unsettled in what was killed or frozen: asked for, and in no decision yet.
+//! Every answer contains the number of its request, and a decision holds the completions it was made from, so every
+//! request is known to be needed or not. A request that was not needed is excused if it was given up for a newer
+//! message, where its agent wants that, if the simulator let it fail, or if it was about an agent's work beside its
+//! conversations: such a request is prepared on the current state, and once more when the state changes. A request that
+//! was unsettled at the end of the run has no decision that could hold it. The others may be no more than were
+//! unsettled in killed or frozen replicas: asked for, and in no decision yet.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,16 +21,16 @@ use serde::Deserialize;
 use super::{Outcome, log::Entry, scenario};
 use crate::audit::decision;
 
-/// How long an answer may wait for its decision: for a further answer, and until the log takes the decision.
+/// The longest that an answer may wait for its decision: for a further answer, and until the log takes the decision.
 const UNSETTLED: SignedDuration = SignedDuration::from_secs(8);
-/// How long a message may be in the log before the replica that decides has read it: longer than on a busy machine.
+/// The longest that a message may be in the log before the replica that decides has read it, even on a busy machine.
 const UNREAD: SignedDuration = SignedDuration::from_secs(2);
-/// How long a client that was killed may seem to be there.
+/// The longest that a killed client may still seem to be connected.
 const UNNOTICED: SignedDuration = SignedDuration::from_millis(200);
 
-/// What findings show of a request's text, in characters.
+/// The length at which findings cut a request's text, in characters.
 const TOLD_CHARS: usize = 80;
-/// How a request ended whose client did not leave.
+/// The outcome of a request whose client did not leave.
 const ANSWERED: &str = "answered";
 
 /// A line of the simulator's journal.
@@ -38,11 +39,11 @@ pub struct Request {
     pub number: u64,
     /// The replica that asked.
     pub caller: Option<String>,
-    /// What the scenario took it for.
+    /// The rule of the scenario that matched it.
     #[serde(default)]
     pub rule: Option<String>,
     pub text: String,
-    /// Whether the simulator let it fail.
+    /// True if the simulator let it fail.
     #[serde(default)]
     failed: bool,
     begun_us: i64,
@@ -81,7 +82,7 @@ pub struct Calls {
     pub too_many: Vec<String>,
 }
 
-/// What the log says of an agent: where each message stands and since when, and each decision's cursor.
+/// The log's entries about an agent: position and time of each message, cursor and time of each decision.
 #[derive(Default)]
 struct Inputs {
     messages: Vec<(u64, Timestamp)>,
@@ -96,7 +97,7 @@ pub struct Bill<'a> {
     pub over: Timestamp,
     /// Agents that begin a decision again when a message comes.
     pub restarting: &'a BTreeSet<String>,
-    /// Where messages went, by the id that requests about them name.
+    /// The agents that messages were sent to, by the id that requests about them name.
     pub agents: &'a BTreeMap<String, String>,
 }
 
@@ -187,7 +188,8 @@ impl Bill<'_> {
         calls
     }
 
-    /// Whether a message was read for its agent while it was unsettled, and the agent wants to begin again then.
+    /// Returns true if a message was read for its agent while it was unsettled, and the agent wants to begin again
+    /// then.
     fn is_given_up(&self, request: &Request, inputs: &BTreeMap<String, Inputs>) -> bool {
         let (begun, until) = (request.begun(), request.unsettled_until());
         let came = |agent: &String| inputs.get(agent).is_some_and(|inputs| inputs.came_between(begun, until));
@@ -199,8 +201,8 @@ impl Bill<'_> {
 }
 
 impl Inputs {
-    /// Whether a message may have been read by the agent's owner while a request was unsettled. One that had been decided
-    /// on before was not.
+    /// Returns true if the agent's owner may have read a message while a request was unsettled. A message that had been
+    /// decided on before does not count.
     fn came_between(&self, begun: Timestamp, until: Timestamp) -> bool {
         let is_decided_on =
             |sequence: u64| self.decisions.iter().any(|(cursor, at)| sequence <= *cursor && *at < begun);

@@ -31,40 +31,39 @@ use super::{
     victim::Victim,
 };
 
-/// How often a process may fail to start before the run is given up: what supervises services in earnest tries again,
-/// too.
+/// Failed starts of a process after which the run is given up: a supervisor of real services tries again, too.
 const STARTS: u32 = 5;
-/// How long the replicas that are still to be replaced may take.
+/// The longest time until the remaining replicas are replaced.
 const PROMOTED_WITHIN: Duration = Duration::from_secs(120);
 /// Before the next try.
 const BREATH: Duration = Duration::from_millis(500);
 
-/// When faults begin, and where they are written down.
+/// The faults of a run: their beginning, their journal and their progress.
 #[derive(Clone)]
 pub struct Season {
     begins: tokio::time::Instant,
     journal: Arc<Journal>,
     /// Has a permit for each target that is through with its faults.
     through: Arc<Semaphore>,
-    /// Whose turn it is to be replaced.
+    /// Held by the one whose turn it is to be replaced.
     turn: Arc<Mutex<()>>,
     /// Has a permit for each process that is through with its faults.
     mended: Arc<Semaphore>,
     /// Replicas that ask models, where there are several servers.
     owners: Arc<Vec<String>>,
-    /// What could not be done to a process, or started again: the run is over then.
+    /// The failure to strike a process or to start it again, which ends the run.
     failed: Arc<OnceLock<String>>,
     over: CancellationToken,
     /// Of the run.
     folder: PathBuf,
 }
 
-/// What came of a promotion.
+/// The outcome of a promotion.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    /// Whether the epoch is another than before.
+    /// True if the epoch has changed.
     pub raised: bool,
-    /// What one build could not make of the other's incident files.
+    /// The mistakes of one build with the other's incident files.
     pub unread: Vec<String>,
 }
 
@@ -126,7 +125,7 @@ impl Hands {
     /// Waits until every fault was done and mended. What ends by itself is started again until [`Hands::off`].
     ///
     /// # Errors
-    /// What could not be struck or started again.
+    /// Returns an error if a process could not be struck or started again.
     pub async fn through(&self) -> Outcome<()> {
         let targets = self.replicas.len() + 5;
         self.season.through.acquire_many(u32::try_from(targets)?).await?.forget();

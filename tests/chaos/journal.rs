@@ -1,4 +1,4 @@
-//! What was done to Kairo and what followed: counted, and written down as it happens.
+//! The journal of faults and their consequences: counted, and written down as they happen.
 
 use std::{
     collections::BTreeMap,
@@ -20,11 +20,11 @@ pub struct Journal {
     file: Mutex<File>,
     counts: Mutex<BTreeMap<Count, u64>>,
     struck: Mutex<Vec<Struck>>,
-    /// What was killed or asked to end, or ended.
+    /// Processes that were killed or asked to end, or ended.
     gone: Mutex<Vec<Struck>>,
 }
 
-/// What is counted: what was done, and to what.
+/// The key of a count: the kind of event and its target.
 pub type Count = (&'static str, &'static str);
 
 pub const KILLED: &str = "killed";
@@ -75,13 +75,13 @@ impl Journal {
         locked(&self.gone).clone()
     }
 
-    /// How often this was done, by what it was done to.
+    /// Returns the counts of this kind of event by target.
     pub fn of(&self, done: &str) -> BTreeMap<&'static str, u64> {
         let counts = locked(&self.counts);
         counts.iter().filter(|((what, _), _)| *what == done).map(|((_, to), count)| (*to, *count)).collect()
     }
 
-    /// How often each thing was done.
+    /// Returns the count of each kind of event over all targets.
     pub fn all(&self) -> BTreeMap<&'static str, u64> {
         let mut sums = BTreeMap::new();
         for ((done, _), count) in locked(&self.counts).iter() {
@@ -91,7 +91,7 @@ impl Journal {
     }
 }
 
-/// What a lock holds; whoever panicked while holding it has ended the run anyway.
+/// Locks a mutex, even a poisoned one: a panic while holding it has ended the run anyway.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,23 +31,23 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Before a client tries again: at first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// What agents do with messages that come while they decide: a part of them each.
+/// The ways in which agents treat messages that come while they decide, each used by a part of the agents.
 const INTERJECTIONS: [&str; 4] = ["order", "order", "join", "restart"];
 /// Entries that the model is shown: more than bursts to one conversation put into it.
 const HISTORY: u32 = 100;
 /// Entries of a worker's thread: so few that those of a busy one are summed up.
 const WORKERS_HISTORY: u32 = 60;
 
-/// What became of sending a message.
+/// The outcome of sending a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// The agent it is for.
     pub agent: String,
-    /// When it was first tried.
+    /// The time of the first try.
     pub tried: Timestamp,
     /// The events it was accepted as; more than one would be wrong.
     pub accepted: Vec<String>,
-    /// What the gateway said for good, if it was not to be had.
+    /// The gateway's final refusal, if there was one.
     pub refused: Option<String>,
 }
 
@@ -74,7 +74,7 @@ fn agents() -> impl Iterator<Item = ((String, &'static str, &'static str), &'sta
     callers.chain(planners).zip(INTERJECTIONS.into_iter().cycle())
 }
 
-/// What an agent that calls tools itself is beside that: one of each kind there is, others nothing.
+/// Returns the further settings of an agent that calls tools itself: one agent of each kind, none for the others.
 fn kind(number: u64) -> Value {
     let voice = |name: &str, wants_decisions: bool| json!({ "name": name, "prompt": "You think of dangers.", "wants_decisions": wants_decisions });
     let voices = json!([voice("critic", false), voice("diary", true)]);
@@ -201,7 +201,8 @@ impl Clients {
         }
     }
 
-    /// Whether a request failed for a reason that is not its own: an agent may have too much to do, or not know yet what is asked.
+    /// Counts a request that failed for a reason not its own. An agent with too much to do, or one that does not know
+    /// yet what is asked, is no failure.
     fn count(&self, answer: &reqwest::Result<reqwest::Response>) {
         let failed = match answer {
             Ok(answer) => answer.status().is_server_error().then(|| answer.status().to_string()),
@@ -224,7 +225,7 @@ impl Clients {
         sent.iter().filter(|(_, sent)| !sent.accepted.is_empty()).map(|(id, _)| id.clone()).collect()
     }
 
-    /// What was sent so far, by message id.
+    /// Returns the messages sent so far, by message id.
     pub fn sent(&self) -> BTreeMap<String, Sent> {
         locked(&self.sent).clone()
     }
@@ -249,7 +250,7 @@ impl Clients {
         }
     }
 
-    /// Whether there is nothing more to be done for a message after this answer.
+    /// Returns true if a message needs no further request after this answer.
     async fn settled(&self, id: &str, answer: reqwest::Response) -> bool {
         let status = answer.status();
         if status == StatusCode::ACCEPTED {

@@ -37,13 +37,13 @@ pub struct Entry {
 #[derive(Default)]
 pub struct Log {
     pub entries: Vec<Entry>,
-    /// What cannot be read, and why.
+    /// Messages that cannot be read, and the reasons.
     pub unreadable: Vec<String>,
     pub open: Open,
     end: u64,
 }
 
-/// What was begun and has no end yet.
+/// Work that was begun and has no end yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Open {
     /// Messages, by their id; those that were joined to another are as good as answered: that one waits for both.

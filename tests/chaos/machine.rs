@@ -24,11 +24,12 @@ use super::{
     servers::Servers,
 };
 
-/// Where in the run's folder agents' processes start.
+/// The folder in which agents' processes start, within the run's folder.
 const WORK: &str = "work";
-/// How long a gateway serves on that is to end, in milliseconds: longer than clients take to look again who is ready.
+/// Time for which a gateway that is to end still serves, in milliseconds: longer than clients take to look again who is
+/// ready.
 const LAME_DUCK_MS: &str = "2000";
-/// Where in it agents' own folders are.
+/// The folder of agents' own folders, within the run's folder.
 const DESKS: &str = "desks";
 
 /// Whoever has it may do everything.
@@ -50,13 +51,13 @@ pub struct Replica {
     pub builds: Builds,
 }
 
-/// What became of a replica of the older build that was started after the promotion.
+/// The outcome of starting a replica of the older build after the promotion.
 #[derive(Clone, Debug)]
 pub enum OlderAgain {
     /// The end of what it said.
     Refused(String),
     Started {
-        /// Whether it is one that should not have.
+        /// True if the replica should have refused.
         should_refuse: bool,
     },
 }
@@ -71,7 +72,7 @@ pub struct Machine {
     pub builds: Builds,
 }
 
-/// What the settings of services are made from.
+/// The values from which the settings of services are made.
 struct Surroundings<'a> {
     folder: &'a Path,
     builds: &'a Builds,
@@ -148,7 +149,7 @@ impl Machine {
     }
 }
 
-/// What a replica is called.
+/// Returns the name of a replica: its binary and its index.
 pub fn name(service: Service, index: usize) -> String {
     format!("{}-{index}", service.binary())
 }
@@ -158,17 +159,17 @@ pub fn gateways(replicas: usize) -> Outcome<Vec<String>> {
     (0..replicas).map(|_| Ok(format!("127.0.0.1:{}", free_port(None)?))).collect()
 }
 
-/// Where the simulator writes down what it was asked.
+/// Returns the file in which the simulator records its requests.
 pub fn requests(folder: &Path) -> PathBuf {
     folder.join("requests.jsonl")
 }
 
-/// Where agents' own folders are.
+/// Returns the folder of agents' own folders.
 pub fn desks(folder: &Path) -> PathBuf {
     folder.join(DESKS)
 }
 
-/// Where agents' processes run.
+/// Returns the folder in which agents' processes run.
 pub fn work(folder: &Path) -> PathBuf {
     folder.join(WORK)
 }

@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 
 use super::{Outcome, journal::locked, random::Random};
 
-/// What a program that has an effect is run with: FILE EFFECT SECONDS. Its child must die with it.
+/// The script of a program with an effect, run with FILE EFFECT SECONDS. Its child must die with it.
 pub const PROGRAM: &str = r#"
 echo "$2" >>"$1"
 sleep "$3" &
@@ -43,7 +43,7 @@ struct Keyed {
     keys: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
 
-/// How often each effect has happened.
+/// The count of each effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     pub keyed: BTreeMap<String, usize>,
@@ -74,7 +74,7 @@ impl Oracle {
         self.address.to_string()
     }
 
-    /// Where processes write.
+    /// Returns the file that processes write to.
     pub fn file(&self) -> &Path {
         &self.file
     }

@@ -56,18 +56,18 @@ enum Chore {
         request: String,
         verdict: &'static str,
     },
-    /// What this hook waits for happens.
+    /// Makes the event happen that this hook waits for.
     Happen {
         wish: String,
     },
-    /// The mail that this hook waits for comes.
+    /// Sends the mail that this hook waits for.
     Mail {
         agent: String,
         wish: String,
     },
 }
 
-/// What is known of the tasks of all agents.
+/// The tasks and hooks of all agents seen so far.
 #[derive(Default)]
 struct Watch {
     /// Tasks by id, with their agents.

@@ -1,5 +1,6 @@
-//! Whom tools of the load reach: an MCP server over HTTP and one over stdio, a web API and a tool worker. Each has an effect
-//! outside of Kairo, which it writes into a [`book`], and answers, or [misbehaves](behavior) as real ones do.
+//! The peers that tools of the load reach: an MCP server over HTTP and one over stdio, a web API and a tool worker.
+//! Each has an effect outside of Kairo, which it writes into a [`book`], and answers, or [misbehaves](behavior) as real
+//! ones do.
 
 pub mod behavior;
 pub mod book;
@@ -55,11 +56,11 @@ pub struct Errand {
     pub key: String,
     /// The replica that calls; empty where that is not known.
     pub caller: String,
-    /// Whether the effect is there once for each key.
+    /// True if the effect happens once for each key.
     pub is_keyed: bool,
 }
 
-/// How peers carry out errands.
+/// The settings by which peers carry out errands.
 #[derive(Clone, Debug)]
 pub struct Ways {
     pub seed: u64,
@@ -87,7 +88,8 @@ impl Peer {
         }
     }
 
-    /// Whether an agent may call `tool` again: with the same arguments it has no further effect, as MCP's `idempotentHint` says.
+    /// Returns true if an agent may call `tool` again: with the same arguments it has no further effect, as MCP's
+    /// `idempotentHint` says.
     pub fn is_repeatable(self, tool: &str) -> bool {
         matches!(self, Self::Shop | Self::Desk) && tool == self.tool(BOOK)
     }
@@ -112,7 +114,7 @@ pub fn tools() -> Vec<String> {
 }
 
 impl Ways {
-    /// What `peer` does with an errand. A second call with the same key is told what came of the first.
+    /// Returns the behavior of `peer` in an errand. A second call with the same key is told the outcome of the first.
     pub fn behavior(&self, peer: Peer, errand: &Errand) -> Behavior {
         match errand.is_keyed && self.book.calls(&errand.effect) > 0 {
             true => Behavior::Well,
@@ -166,7 +168,7 @@ impl Peers {
         &self.ways.book
     }
 
-    /// What a tool-runner is told of them.
+    /// Returns the settings through which a tool-runner reaches the peers.
     pub fn settings(&self, replica: &str) -> Vec<(&'static str, String)> {
         let url = |path: &str| format!("http://{}/{path}", self.address);
         let Ways { seed, share, book } = &self.ways;

@@ -1,4 +1,4 @@
-//! What happens when: a pure function of the seed.
+//! The schedule of a run: a pure function of the seed.
 //!
 //! Faults are dealt like cards. A deck holds every kind of fault, is shuffled anew each time, and lasts [`DECK`]; so a
 //! run of a minute has seen every kind, and ten minutes see more than three hundred kills. Messages come evenly, with
@@ -16,14 +16,14 @@ use serde::Serialize;
 
 use super::{builds::Build, random::Random};
 
-/// How long one deck of faults lasts.
+/// The duration of one deck of faults.
 const DECK: Duration = Duration::from_secs(40);
-/// Between two messages or bursts, with a model that answers at once.
+/// Time between two messages or bursts, with a model that answers at once.
 const PACE: Duration = Duration::from_millis(300);
-/// What is added for a slower one, as a share of its delay on average: a turn asks it three times or so, and the agents,
-/// of which there are twelve, have to keep up.
+/// Time added for a slower model, as a share of its average delay: a turn asks it about three times, and the twelve
+/// agents have to keep up.
 const PACE_SHARE: f64 = 0.4;
-/// Of so many messages, one is a burst.
+/// The number of messages of which one is a burst.
 const BURST_EVERY: u64 = 12;
 /// Messages of a burst.
 const BURST: u64 = 6;
@@ -47,26 +47,26 @@ pub const SERVICES: [Service; 6] = [
     Service::Projector,
 ];
 
-/// What is wanted.
+/// The settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How long messages and faults come.
+    /// Time during which messages and faults come.
     pub time: Duration,
     pub seed: u64,
     /// Replicas of each service.
     pub replicas: usize,
     /// 1, or 3 that are a cluster.
     pub servers: usize,
-    /// What the model takes for an answer.
+    /// The delay of the model's answers.
     pub model_delay: Delay,
     /// The share of its answers that come in another form or fail, as those of real endpoints do.
     pub misbehaviour: Misbehaviour,
     pub course: Course,
-    /// Whether models may have been asked in other words than this build would ask them in: another one asked, too.
+    /// True if models may have been asked in other words than this build uses: another build asked, too.
     pub other_words: bool,
 }
 
-/// What befalls Kairo in a run.
+/// The course of a run: the faults that strike Kairo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Course {
@@ -91,7 +91,7 @@ pub enum Course {
 }
 
 impl Course {
-    /// Whether there are two builds.
+    /// Returns true if two builds run in this course.
     pub fn has_older(self) -> bool {
         matches!(self, Self::Walk | Self::SideBySide)
     }
@@ -115,22 +115,22 @@ impl Settings {
     }
 }
 
-/// What a fault strikes.
+/// The target of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     Replica(Service, usize),
     /// The only one; of several, the one that leads the log.
     Nats,
     Postgres,
-    /// What is kept in nats-server: the log and the buckets.
+    /// The store in nats-server: the log and the buckets.
     Store,
-    /// What is made from the log.
+    /// The read model, which is built from the log.
     ReadModel,
     /// All replicas together.
     Fleet,
 }
 
-/// What befalls it.
+/// The blow of a fault to its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blow {
     /// kill -9, and started again after a while.
@@ -170,7 +170,7 @@ pub enum Blow {
     },
     /// The epoch is raised, as soon as that is allowed.
     Promote,
-    /// Who owns what is forgotten.
+    /// Wipes the record of partition owners.
     WipeOwnership,
     WipeSnapshots,
     /// Built anew beside the live one.
@@ -190,7 +190,7 @@ pub struct Fault {
     pub blow: Blow,
 }
 
-/// What a message asks for.
+/// The task that a message gives its agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wish {
     /// Words, no tool.
@@ -305,23 +305,23 @@ impl Wish {
         }
     }
 
-    /// Whether it is for agents that plan.
+    /// Returns true for wishes to agents that plan.
     pub fn is_planned(self) -> bool {
         matches!(self, Self::Plan | Self::Later | Self::Repeat | Self::Hook | Self::Mail | Self::Consent | Self::Ask)
     }
 
-    /// Whether it is for teams.
+    /// Returns true for wishes to teams.
     pub fn is_queued(self) -> bool {
         matches!(self, Self::Queue | Self::Delegate)
     }
 
-    /// Whether it is for [peers](super::peers).
+    /// Returns true for wishes that call [peers](super::peers).
     pub fn is_of_peers(self) -> bool {
         matches!(self, Self::Shop | Self::Desk | Self::Bank | Self::Clerk | Self::Recall)
     }
 
-    /// Whether something is said about it of its own accord, later, so that it needs a thread of its own: the
-    /// simulator, which looks at the last message, would take that for somebody else's move.
+    /// Returns true if something is said about the wish of its own accord, later, so that it needs a thread of its own:
+    /// the simulator, which looks at the last message, would take that for somebody else's move.
     fn is_alone(self) -> bool {
         let is_told_later = matches!(self, Self::Spawn | Self::Stop | Self::Cancel) || self.is_of_peers();
         is_told_later || self.is_planned() && self != Self::Ask
@@ -336,7 +336,7 @@ pub struct Message {
     pub user: String,
     pub agent: String,
     pub wish: Wish,
-    /// How often it is sent, with the same id.
+    /// Number of times it is sent, with the same id.
     pub copies: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How long nothing can be written to nats-server at a time, as a client sees it that tries all the while.
+//! The outages of nats-server: the times for which a client that tries all the while can write nothing.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a run came to, for people and as JSON.
+//! The report of a run, for people and as JSON.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
@@ -24,7 +24,7 @@ pub struct Report {
     servers: usize,
     model_delay_ms: String,
     course: Course,
-    /// What became of the older build that was started after the promotion.
+    /// The outcome of starting the older build after the promotion.
     older_again: Option<String>,
     messages_in: usize,
     replies_out: usize,
@@ -89,14 +89,14 @@ pub struct Report {
     faults: BTreeMap<&'static str, u64>,
     /// Actions that ended neither well nor in doubt, by kind.
     failed_actions: BTreeMap<String, usize>,
-    /// What must not be, in words; empty when all is well.
+    /// The violations by kind, in words; empty when all is well.
     findings: BTreeMap<&'static str, Vec<String>>,
     passed: bool,
-    /// Where everything is that shows why, unless all is well.
+    /// The folder with the evidence, unless all is well.
     kept: Option<PathBuf>,
 }
 
-/// What clients see.
+/// Failed requests and outages as clients see them.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside {
     pub requests_failed: usize,
@@ -282,7 +282,7 @@ impl Report {
         self
     }
 
-    /// Whether nothing was found that must not be.
+    /// Returns true if no violation was found.
     pub fn passed(&self) -> bool {
         self.passed
     }
@@ -292,7 +292,7 @@ impl Report {
         self.kept = Some(folder);
     }
 
-    /// What must not be, in words, whole.
+    /// Returns all violations in words, in full.
     pub fn findings(&self) -> String {
         let kinds = self.findings.iter().map(|(what, found)| format!("{what}:\n  {}\n", found.join("\n  ")));
         kinds.collect()

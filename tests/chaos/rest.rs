@@ -18,27 +18,27 @@ use super::{Outcome, log::Log, peers::book::Book};
 
 /// The longest that the end of all work is waited for, with a model that answers at once.
 const DEADLINE: Duration = Duration::from_secs(180);
-/// What is added for a slower one: so many of its answers on average, one after the other.
+/// Time added for a slower model: this many of its average answers, one after the other.
 const ANSWERS: u32 = 100;
 /// Work that is open and does not move for so long is lost. Longer than any process of the load runs and than any
 /// message waits to be delivered again.
 const QUIET: Duration = Duration::from_secs(45);
 /// Nobody says when there is nothing left to do: asking again is all there is.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
-/// How long a late answer may take until it stands in the log.
+/// The longest time until a late answer is in the log.
 pub const SETTLED_WITHIN: Duration = Duration::from_secs(3);
-/// How long processes that were just killed may need to be gone.
+/// The longest time until processes that were just killed are gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// How Kairo came to rest.
+/// The state in which Kairo came to rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
-    /// What is still to be done, if it did not.
+    /// The work still open, if Kairo did not come to rest.
     pub unsettled: Option<String>,
     /// Messages at the end of the log that the read model does not hold.
     pub not_projected: u64,
     pub dead_letters: u64,
-    /// What the processes are that outlived their end.
+    /// Processes that outlived their end.
     pub processes_left: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ pub async fn come_to_rest(
     })
 }
 
-/// What there is left to do, if anything. Consumers are asked one after another: if the log has grown meanwhile, the
+/// Returns the work that is left, if any. Consumers are asked one after another: if the log has grown meanwhile, the
 /// first may be busy again.
 async fn to_do(bus: &Bus, database: &str, log: &mut Log, expected: &[String]) -> Outcome<Option<String>> {
     let end = log.read_on(bus).await?;

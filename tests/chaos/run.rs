@@ -40,14 +40,14 @@ use crate::{audit, causes};
 
 /// Between two lines that say how far a run is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
-/// How long messages are still accepted after the last fault.
+/// The longest that the remaining messages may take to be accepted after the last fault.
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(60);
-/// How long it may take until agents are offered what the load calls for.
+/// The longest time until agents are offered the tools that the load calls.
 const OFFERED_WITHIN: Duration = Duration::from_secs(60);
 /// The tools that the load calls.
 const TOOLS: [&str; 6] = ["http.get", "tools.now", "process.run", "process.spawn", "process.cancel", "action.cancel"];
 
-/// What a run needs beside the machine it strikes.
+/// The parts of a run beside the machine it strikes.
 pub struct Run<'a> {
     settings: &'a Settings,
     folder: &'a Path,
@@ -200,7 +200,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What is wrong with the log. Where models may have been asked in other words, that alone is told, and is nothing wrong.
+/// Returns the mistakes in the log. Where models may have been asked in other words, that difference alone is printed
+/// and is no mistake.
 fn mistakes(records: &[Record], other_words: bool) -> Vec<String> {
     let replays = audit::replays(records).into_iter();
     let (told, wrong): (Vec<_>, Vec<_>) = replays.partition(|replayed| other_words && replayed.is_asked_otherwise());

@@ -1,4 +1,4 @@
-//! What the model says: it does what a message wishes for, and answers with the message's id.
+//! The model's scenario: it does as a message wishes, and answers with the message's id.
 
 mod errands;
 mod planned;
@@ -10,17 +10,17 @@ use super::plan::Wish;
 
 /// The name under which the program with the effect is run.
 pub const PROGRAM: &str = "effect";
-/// How long a process runs that is never waited for.
+/// The duration of a process that is never waited for, in seconds.
 const FOR_LONG: &str = "1000";
-/// How the effects of processes end that a user orders to be stopped.
+/// The ending of effects whose processes a user orders to be stopped.
 pub const TO_BE_CANCELED: &str = "-canceled";
-/// What happens in another system, `<source>.<verb>`.
+/// An event in another system, `<source>.<verb>`.
 pub const OUTSIDE: &str = "shop.sale";
 /// The tool that may not be called without a human's consent.
 pub const GUARDED: &str = "tools.date_calc";
 /// The worker of every team, as its lead calls it.
 pub const WORKER: &str = "fetch";
-/// What happens when a mail comes.
+/// The event of an incoming mail.
 pub const MAIL: &str = "email.received";
 
 /// The subject of the mail that a wish waits for.
@@ -33,15 +33,15 @@ pub fn words(wish: Wish, id: &str) -> String {
     format!("{} {id} please", wish.word())
 }
 
-/// How a reply begins where the model said nothing after what was done, again and again.
+/// The beginning of a reply if the model repeatedly said nothing after its calls.
 const WITHOUT_WORDS: &str = "The model had nothing to add.";
 
-/// Whether a reply is the one to this message, or may be.
+/// Returns true if a reply answers this message, or may answer it.
 pub fn answers(reply: &str, id: &str) -> bool {
     reply.starts_with(WITHOUT_WORDS) || reply.split_whitespace().any(|word| word == id)
 }
 
-/// Whether a rule is for what agents work on beside their conversations.
+/// Returns true if a rule is for the work that agents do beside their conversations.
 pub fn is_for_work(rule: &str) -> bool {
     ["work ", "learn", "sum up work", "begin", "brief"].iter().any(|begin| rule.starts_with(begin))
 }
@@ -63,7 +63,7 @@ pub fn scenario(oracle: &str) -> String {
     json!({ "rules": rules }).to_string()
 }
 
-/// What is asked of those that think along, and of agents that look after what they say.
+/// Returns the rules for submodules, for guesses of the goal and for reviews of replies.
 fn thoughtful() -> [Value; 4] {
     let step = |name: &str| json!(format!("You are {name}"));
     [

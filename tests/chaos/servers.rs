@@ -25,9 +25,9 @@ use crate::{
     login,
 };
 
-/// How long it may take until a cluster that has just started answers.
+/// The longest time until a newly started cluster answers.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// How long a server may take until it has what the others have: the one that was cut off asks for it again and again.
+/// The longest time until a server has caught up with the others: one that was cut off asks again and again.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(120);
 /// The longest that a cluster is asked who leads: it may be without a leader.
 const LEADER_WITHIN: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(60);
 pub struct Servers {
     all: Vec<NatsServer>,
     users: Users,
-    /// What those of a cluster prove with who they are, to clients and to each other.
+    /// The TLS files with which the servers of a cluster prove their identity to clients and to each other.
     tls: Option<TlsFiles>,
     /// Asks who leads; none where there is nobody else.
     cluster: Option<jetstream::Context>,
@@ -48,7 +48,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// What they are counted as.
+    /// The name under which the journal counts them.
     pub const KIND: &str = "nats-server";
 
     /// Starts so many in `folder`, and waits until they answer.
@@ -123,12 +123,12 @@ impl Servers {
         }
     }
 
-    /// Who vouches for those that encrypt.
+    /// Returns the path of the authority that vouches for the servers' certificates, if they use TLS.
     fn authority(&self) -> Option<&Path> {
         self.tls.as_ref().map(|files| files.authority.as_path())
     }
 
-    /// How many copies of streams there can be.
+    /// Returns the number of servers, which is the most copies a stream can have.
     pub fn len(&self) -> usize {
         self.all.len()
     }

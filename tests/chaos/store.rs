@@ -21,12 +21,12 @@ const OWNERSHIP: [&str; 3] = ["KAIRO_MEMBERS", "KAIRO_OWNERS", "KAIRO_CLAIMS"];
 const SNAPSHOTS: [&str; 1] = ["KAIRO_SNAPSHOTS"];
 /// Marks what was published once more, so that it is not counted.
 const MARK: &str = "chaos-published-again";
-/// How far back in the log messages are chosen.
+/// The number of messages at the end of the log that one is chosen from.
 const REACH: u64 = 400;
 /// Before something is tried again that the server did not do.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Whether a message is one of ours.
+/// Returns true if the chaos test published the message again.
 pub fn published_again(message: &Raw) -> bool {
     message.header(MARK).is_some()
 }
@@ -40,7 +40,7 @@ impl Store {
         Self { bus }
     }
 
-    /// What was done, to be counted and to be noted.
+    /// Strikes the store; returns the name to count the blow under and the note for the journal.
     pub async fn strike(&self, blow: Blow) -> Outcome<(&'static str, String)> {
         match blow {
             Blow::WipeOwnership => self.wipe(&OWNERSHIP).await,

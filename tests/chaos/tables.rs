@@ -29,7 +29,7 @@ const DIGESTED_WITHIN: Duration = Duration::from_secs(60);
 pub struct Tables {
     http: Client,
     gateways: Arc<Vec<String>>,
-    /// Where the position went back.
+    /// The occasions on which the position went back.
     back: Arc<Mutex<Vec<String>>>,
 }
 
@@ -116,7 +116,7 @@ impl Tables {
         answer.headers().get("kairo-position")?.to_str().ok()?.parse().ok()
     }
 
-    /// What is wrong with the tables, now that nothing happens any more.
+    /// Returns the mistakes in the tables, now that nothing happens any more.
     pub async fn judge(&self) -> Outcome<Vec<String>> {
         let mut wrong: Vec<String> =
             locked(&self.back).iter().map(|back| format!("the position went back: {back}")).collect();

@@ -1,4 +1,4 @@
-//! What came of it: the log against what was sent and against what happened outside. Pure.
+//! The verdict on a run: the log against the messages sent and the effects outside. Pure.
 
 mod errands;
 mod minds;
@@ -31,13 +31,13 @@ pub struct Evidence<'a> {
     /// By message id.
     pub sent: &'a BTreeMap<String, Sent>,
     pub effects: &'a Effects,
-    /// What peers wrote down.
+    /// Lines that peers wrote down.
     pub errands: &'a [Line],
-    /// What ended, however.
+    /// Processes that ended, for any reason.
     pub gone: &'a [Struck],
-    /// What the model was asked for.
+    /// Requests to the model.
     pub requests: &'a [Request],
-    /// What was killed and frozen.
+    /// Processes that were killed or frozen.
     pub struck: &'a [Struck],
     /// When everything had come to rest.
     pub over: Timestamp,
@@ -106,7 +106,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// How an action did not succeed, and what it was asked for, if that is an effect.
+    /// Judges an action that did not succeed by its error; `asked` is the effect it was asked for, if any.
     fn judge_failure(&mut self, result: &ToolResult, asked: Option<&Asked>) {
         let kind = result.error.as_ref().map_or("", |error| error.kind.as_str());
         match kind {
@@ -138,9 +138,9 @@ pub struct Asked {
     keyed: bool,
     effect: String,
     background: bool,
-    /// Whether one of the peers has it, which may refuse.
+    /// True if one of the peers has the effect, which may refuse.
     is_of_peer: bool,
-    /// Whether an agent may call again, so that it does no harm to say that it failed.
+    /// True if an agent may call again, so that a reported failure does no harm.
     is_repeatable: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What can be killed, frozen and started again.
+//! The parts of Kairo that can be killed, frozen and started again.
 
 use std::future::Future;
 
@@ -12,9 +12,9 @@ use super::{
 };
 
 pub trait Victim: Send + Sync + 'static {
-    /// What it is counted as.
+    /// Returns the name under which it is counted.
     fn kind(&self) -> &'static str;
-    /// What the journal calls it.
+    /// Returns its name in the journal.
     fn name(&self) -> String;
     /// Returns when it is gone.
     fn kill9(&self) -> impl Future<Output = Result<(), LocalError>> + Send;
@@ -22,13 +22,13 @@ pub trait Victim: Send + Sync + 'static {
     fn thaw(&self);
     /// Starts it anew, after asking it to drain and end if it runs; returns when it is ready.
     fn restart(&mut self) -> impl Future<Output = Result<(), LocalError>> + Send;
-    /// What it is started as from now on, if there are several builds of it.
+    /// Sets the build that it is started as from now on, if there are several.
     fn becomes(&mut self, _build: Build) {}
-    /// What befalls only some; returns when it is put right.
+    /// Suffers a blow that befalls only some victims; returns when it is mended.
     fn suffer(&mut self, _blow: Blow) -> impl Future<Output = Outcome<()>> + Send {
         async { Ok(()) }
     }
-    /// Waits until it ends, and says how.
+    /// Waits until it ends, and returns how it ended.
     fn ended(&self) -> impl Future<Output = String> + Send;
 }
 

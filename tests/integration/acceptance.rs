@@ -1,4 +1,4 @@
-//! What was asked for is held by tests that there are.
+//! Every requirement names existing tests that hold it.
 
 use std::{
     collections::BTreeSet,
@@ -72,7 +72,7 @@ fn every_test_that_is_named_is_there() {
     }
 }
 
-/// What is wrong with a row of `tests/statements.md`.
+/// Returns the mistake in a row of `tests/statements.md`, if any.
 fn mistake(row: &str, tests: &BTreeSet<String>) -> Option<String> {
     let cells: Vec<&str> = row.trim().trim_matches('|').split('|').map(str::trim).collect();
     let [statement, held, deviates] = cells.as_slice() else { return Some(format!("{row}: not three columns")) };

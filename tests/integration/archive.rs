@@ -23,7 +23,7 @@ use crate::{
 };
 
 const AGENT: &str = "default";
-/// What reads the log.
+/// The API subject by which a reader of the log starts.
 const READING: &str = "CONSUMER.CREATE.KAIRO_EVENTS";
 
 /// A command for operators, as who may read streams.
@@ -45,14 +45,14 @@ pub async fn archived(world: &World, arguments: &[&str]) -> Value {
     said(&output)
 }
 
-/// Why a command is refused.
+/// Runs a command that must be refused and returns its error output.
 async fn refused(world: &World, arguments: &[&str]) -> String {
     let output = kairo(world, arguments).await;
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// What a command that reads the log says of it.
+/// Runs a command that reads the log and returns its JSON lines.
 pub async fn read(world: &World, arguments: &[&str]) -> Value {
     let output = kairo(world, &[&["--json"], arguments].concat()).await;
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
@@ -191,7 +191,7 @@ async fn of_a_log_that_lost_its_beginning_nothing_is_made_but_with_its_archive()
     world.stack.stop().await.unwrap();
 }
 
-/// What an operator's limit does: the newest stay.
+/// Trims the log as an operator's limit does: the newest `left` messages stay.
 pub async fn trimmed_by_limit(world: &World, left: i64) {
     let jetstream = &world.bus.nats().unwrap().jetstream;
     let mut config = jetstream.get_stream(EVENTS_STREAM).await.unwrap().cached_info().config.clone();

@@ -16,7 +16,7 @@ pub async fn document(world: &World) -> String {
     answer.text().await.unwrap()
 }
 
-/// What AsyncAPI's own parser says about the document; none on a machine where it is not installed.
+/// Returns the verdict of AsyncAPI's own parser on the document; none on a machine where it is not installed.
 async fn verdict(document: &str) -> Option<(bool, String)> {
     validator::verdict("KAIRO_ASYNCAPI_VALIDATE", document).await
 }

@@ -29,7 +29,7 @@ pub struct AuthorizationServer {
 
 struct Server {
     key: SigningKey,
-    /// What each code that was given is to be exchanged with.
+    /// The PKCE challenge for each code that was issued.
     challenges: Mutex<BTreeMap<String, String>>,
 }
 
@@ -49,7 +49,7 @@ impl AuthorizationServer {
         Self { url }
     }
 
-    /// What a gateway that trusts it is configured with.
+    /// Returns the setting of a gateway that trusts this server.
     pub fn config(&self) -> String {
         let Self { url } = self;
         let issuer = json!({

@@ -59,7 +59,7 @@ async fn of_type(world: &World, sent: &Sent, type_name: &str) -> EventJson {
     world.log.wait(|event| event.correlation_id == sent.event_id && event.type_name == type_name).await
 }
 
-/// What came of the task that was sent, in the conversation.
+/// Waits for the outcome of the task in the conversation.
 async fn told(world: &World, sent: &Sent) -> EventJson {
     let is_told = |event: &EventJson| {
         let payload = &event.payload;
@@ -78,7 +78,7 @@ async fn rows(world: &World, path: &str, list: &str) -> Vec<Value> {
     answer[list].as_array().unwrap().clone()
 }
 
-/// What agents decided that follows from what was sent, by type.
+/// Returns the types of the decisions that follow from the message.
 async fn decided(world: &World, sent: &Sent) -> Vec<String> {
     let others =
         [v1::UserMessage::TYPE, v1::AgentMessage::TYPE, v1::ToolInvoke::TYPE, v1::ToolResult::TYPE].map(str::to_owned);

@@ -33,7 +33,7 @@ use crate::{
 
 /// Said behind the place that is gone back to, and nowhere before.
 const LATER: &str = "tangerine";
-/// What a restore fills, but for snapshots and who owns what.
+/// The streams that a restore fills, except snapshots and the partition owners.
 pub const LOST: [&str; 7] = [
     EVENTS_STREAM,
     TIMERS_STREAM,
@@ -141,7 +141,7 @@ impl World {
         all
     }
 
-    /// Whether a timer that is set goes off and comes into the log.
+    /// Checks that a timer that is set goes off and reaches the log.
     async fn timers_go_off(&self) {
         let (task, at) = (ids::entering(), Timestamp::now() + SignedDuration::from_millis(10));
         let decided = Place { sequence: 1, position: 0 };
@@ -371,7 +371,7 @@ async fn nobody_goes_on_from_what_is_ahead_of_a_restored_log_and_who_was_forgott
     world.end().await;
 }
 
-/// What is restored is another Kairo, with other servers: the one that the backup is of goes on and notices nothing.
+/// The drill restores another Kairo, with other servers: the one that was backed up goes on undisturbed.
 #[tokio::test]
 async fn a_drill_restores_a_backup_elsewhere_and_has_an_agent_reply() {
     let world = wanted().start().await;

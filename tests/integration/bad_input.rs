@@ -1,4 +1,4 @@
-//! What nobody can read, on every subject and at the gateway: it is set aside with a reason, and blocks nobody.
+//! Unreadable messages, on every subject and at the gateway: they become dead letters with a reason and block nobody.
 
 mod oversized;
 
@@ -24,7 +24,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::world::{Wanted, World, agent, raw::headers, scenario::USUAL};
 
-/// What is said of a type that nobody knows.
+/// The end of the reason given for an unknown type.
 const UNKNOWN: &str = " is unknown";
 
 /// A message that cannot be read, and what its dead letter must say.
@@ -33,7 +33,8 @@ struct Flawed {
     headers: HeaderMap,
     body: Vec<u8>,
     reason: String,
-    /// Whether there is a dead letter: what only the read model is told of may be of a newer version, and is counted.
+    /// True if it becomes a dead letter. A message that only the read model reads may be of a newer version: it is only
+    /// counted.
     is_letter: bool,
 }
 

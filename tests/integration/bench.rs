@@ -95,7 +95,7 @@ async fn nobody_below_their_share_is_refused_anything_beside_a_flood() {
     }
 }
 
-/// What `wake` and `fair` measure as well, which are these parts alone.
+/// This covers `wake` and `fair` too, which measure these parts alone.
 #[tokio::test]
 async fn idle_agents_are_made_and_woken_and_others_are_measured_beside_a_flood() {
     let sizes = ["--idle", "300", "--wakes", "5", "--orphans", "4", "--flood", "50", "--seconds", "2"];

@@ -61,7 +61,7 @@ const PAGE: &str = r#"<!doctype html><title>A page of another site</title><ol></
 /// A browser that shows the page.
 struct Browser {
     seen: mpsc::UnboundedReceiver<Value>,
-    /// What the page told of events, by their places, in the order in which it told them.
+    /// The events that the page reported, with their positions, in the order in which it reported them.
     events: Vec<(String, EventJson)>,
     _chromium: Chromium,
 }

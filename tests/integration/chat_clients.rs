@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Wanted, World, scenario::USUAL};
 
-/// What a client got: the status, the thread, and the body.
+/// The answer to a client: the status, the headers, which name the thread, and the body.
 struct Got {
     status: u16,
     headers: HeaderMap,
@@ -64,7 +64,7 @@ async fn stream(world: &World, body: &Value) -> (u16, Vec<Value>) {
     (status, chunks.collect())
 }
 
-/// What the model was asked last, as text.
+/// Returns the messages of the last request to the model, as text.
 async fn asked_last(world: &World) -> String {
     world.model_requests().await.last().unwrap()["body"]["messages"].to_string()
 }

@@ -1,4 +1,4 @@
-//! What chat completions cost, and that they miss nothing, however many wait at once.
+//! The cost of chat completions; and that they miss nothing, however many wait at once.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::world::{DEADLINE, Wanted, World, scenario::USUAL};
 
-/// What a gateway takes for Postgres: it never says a word.
+/// A listener in place of Postgres that never answers.
 struct Nobody {
     listener: TcpListener,
     /// Those who ask again when they are cut off are kept waiting.
@@ -36,7 +36,7 @@ impl Nobody {
         wanted.env(Service::Gateway, "KAIRO_GATEWAY__METRICS_INTERVAL_MS", "3600000")
     }
 
-    /// Whether anybody connected since it was looked last.
+    /// Returns true if anybody has connected since the last call.
     fn was_asked(&self) -> bool {
         let mut waiting = self.waiting.lock().unwrap();
         let before = waiting.len();

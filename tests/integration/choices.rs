@@ -1,4 +1,4 @@
-//! What an agent asks its user, and what comes of the answer, on the command line.
+//! Choices that an agent offers its user on the command line, and the effect of the answer.
 
 use std::process::Output;
 

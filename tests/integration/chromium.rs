@@ -26,7 +26,7 @@ pub fn program() -> Option<String> {
 
 /// A browser that runs until this is dropped.
 pub struct Chromium {
-    /// Where its debuggers find it.
+    /// The address for debuggers.
     address: oneshot::Receiver<String>,
     process: Child,
     _profile: TempDir,
@@ -116,7 +116,7 @@ impl Page {
         tokio::time::timeout(DEADLINE, waiting).await.expect("the browser says nothing")
     }
 
-    /// What an expression of JavaScript comes to. It is the debugger that runs it: what the page forbids itself is no matter.
+    /// Evaluates a JavaScript expression. The debugger runs it, so the page's own restrictions do not apply.
     pub async fn look(&mut self, expression: &str) -> Value {
         let look = json!({ "expression": expression, "returnByValue": true });
         let seen = self.call("Runtime.evaluate", look).await;

@@ -12,7 +12,7 @@ use crate::world::{DEADLINE, Wanted, World};
 
 const AGENT: &str = "coach";
 
-/// What the model does with what the libraries say.
+/// The model's replies to the messages of the libraries.
 const SCENARIO: &str = r#"
 defaults: { chunk_chars: 4 }
 rules:
@@ -32,9 +32,9 @@ rules:
 struct Library {
     program: &'static str,
     script: &'static str,
-    /// What it calls an answer that ended for calls of tools.
+    /// The library's name for the finish reason "tool calls".
     finish_of_calls: &'static str,
-    /// What it raises for 429 and for 503.
+    /// The exceptions that it raises for 429 and for 503.
     exceptions: [&'static str; 2],
 }
 
@@ -66,7 +66,7 @@ const LIBRARIES: [Library; 4] = [
 ];
 
 impl Library {
-    /// What came of one way of using it; none on a machine where it is not installed.
+    /// Runs the library's script in one way and returns its last line as JSON; none on a machine without the library.
     async fn use_it(&self, world: &World, way: &str, model: &str, text: &str) -> Option<Value> {
         let Some(program) = std::env::var_os(self.program) else {
             eprintln!("skipped: {} is not installed; scripts/setup --tests says why", self.script);
@@ -91,7 +91,7 @@ async fn world() -> World {
     world
 }
 
-/// What came of it in every library that is installed, each in words of its own.
+/// Runs the same in every library that is installed, each with a text of its own, and returns the results.
 async fn in_every_library(world: &World, way: &str, model: &str, text: &str) -> Vec<(&'static Library, Value)> {
     let of = |library: &'static Library| {
         let text = format!("{text} ({})", library.script);
@@ -145,7 +145,7 @@ async fn an_answer_has_the_schema_that_is_wanted() {
     world.end().await;
 }
 
-/// How a turn fails: what is said, and with which status a whole answer is refused for it.
+/// Turns that fail: the agent, the message, and the status of the answer when it is not streamed.
 const FAILURES: [(&str, &str, u16); 3] = [(AGENT, "be busy", 429), (AGENT, "be away", 503), ("nobody", "hello", 404)];
 
 #[tokio::test]

@@ -143,7 +143,7 @@ async fn whom_a_user_speaks_with_is_known_from_the_log_and_what_is_read_again_go
     world.end().await;
 }
 
-/// What router has written down, as soon as that is what these agents declare.
+/// Waits until the router's snapshot holds the commands of exactly these agents, and returns it.
 async fn written_down(world: &World, agents: &[&str]) -> Value {
     let key = format!("commands.{READER}");
     let there = async {

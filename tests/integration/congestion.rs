@@ -31,7 +31,7 @@ async fn post(world: &World, path: &str, body: &Value) -> Response {
     world.http.post(world.url(path)).json(body).send().await.unwrap()
 }
 
-/// Whether a message is refused since the agent is congested, and not since somebody asks too often.
+/// Returns true if a message is refused because the agent is congested, not because of a rate limit.
 async fn is_refused(world: &World, name: &str) -> bool {
     let answer = post(world, "/v1/messages", &message(Some(name), "hello")).await;
     answer.status() == 429 && answer.json::<Value>().await.unwrap()["type"] == "urn:kairo:problem:congested"

@@ -1,4 +1,4 @@
-//! Whose consent counts: of whoever was asked, at the boundary, for the agent and in the read model alike.
+//! Only the consent of the user who was asked counts: at the boundary, for the agent and in the read model alike.
 
 use jiff::Timestamp;
 use kairo_core::{
@@ -23,7 +23,7 @@ async fn world() -> World {
     world
 }
 
-/// What this user is asked, once the read model knows.
+/// Sends a message that needs this user's consent; returns it and the id of the request, once the read model has it.
 async fn ask_for_consent(world: &World, user: &str) -> (Sent, String) {
     let message = json!({ "user": user, "agent": "clerk", "text": "the time please" });
     let sent = world.send_as(&message).await;

@@ -21,16 +21,16 @@ use crate::{
 
 /// A page that says how to build the console is no console.
 const WITHOUT: &str = "built without its console";
-/// What the model says to the journeys.
+/// The model's replies to the journeys.
 pub const SCENARIO: &str = include_str!("console.yaml");
 const LISTEN: &str = "KAIRO_GATEWAY__LISTEN";
 
-/// Where "the day please" takes consent.
+/// Returns a world in which "the day please" needs consent.
 pub fn with_consent() -> Wanted {
     Wanted::new(SCENARIO).env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__APPROVAL", r#"["tools.date_calc"]"#)
 }
 
-/// What it takes; nothing where something is not installed, which is said.
+/// The programs that drive the console: the script and its browser.
 struct Driver {
     program: String,
     chromium: String,
@@ -203,7 +203,7 @@ fn the_console_is_small() {
     assert!(!sizes.is_empty() && all <= MOST_SCRIPTS, "{all} bytes in {} scripts", sizes.len());
 }
 
-/// Where the console is made.
+/// The sources of the console.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../services/console");
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-//! What was published once must be readable for ever.
+//! Every type that was ever published must stay readable for ever.
 //!
 //! `golden/<type>.bin` holds the bytes of a message of each type that was ever published, `golden/<type>.json` what
-//! they say. Of fields that came later there is `golden/<type>+<what>` beside it. Files are only ever added: `KAIRO_REGENERATE=1` writes the bytes of a new type from its JSON, and never
-//! touches those of an old one.
+//! they say. Fields added later have a `golden/<type>+<what>` beside it. Files are only ever added:
+//! `KAIRO_REGENERATE=1` writes the bytes of a new type from its JSON, and never touches those of an old one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,7 +66,7 @@ fn the_contract_of_the_version_before_is_kept() {
     assert!(checked > 1_000, "{checked} fields are not the contract");
 }
 
-/// What must stay of a field or of a value of an enum: its name, and of a field its type and label.
+/// The parts of a field or of an enum's value that must stay: its name, and of a field also its type and label.
 type Field = (String, Option<i32>, Option<String>, Option<i32>);
 
 /// Every field and every value, by its message or enum and its number.
@@ -103,8 +103,8 @@ fn every_type_has_golden_bytes() {
     assert!(missing.is_empty(), "no golden bytes of {missing:?}");
 }
 
-/// What the replicas of other builds answer is no event; it is kept here all the same, as who is there decides what may be
-/// written.
+/// The status of a replica is no event, but replicas of other builds answer with it. It is kept here all the same, as
+/// the replicas that are running decide what may be written.
 #[test]
 fn the_answer_of_a_replica_says_what_it_always_said() {
     let file = |ending: &str| std::fs::read(golden().join(format!("replies/ReplicaRow.{ending}"))).unwrap();

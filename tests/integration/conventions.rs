@@ -1,4 +1,4 @@
-//! What OpenTelemetry's conventions say of the attributes of spans: their names, their types, and which must be there.
+//! OpenTelemetry's conventions for the attributes of spans: their names, their types, and which are required.
 //! From the registries semantic-conventions 1.38 (http, server, messaging) and semantic-conventions-genai 0.1.0.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ const TYPES: [(&str, &str); 23] = [
 const NAMESPACES: [&str; 5] = ["gen_ai.", "http.", "messaging.", "server.", "error."];
 const OWN_NUMBER: &str = "kairo.sequence";
 
-/// What must be there of a turn with a tool, by the operation.
+/// The attributes required of the spans of a turn with a tool, by operation.
 const NEEDED: [(&str, &[&str]); 3] = [
     ("invoke_agent", &["gen_ai.agent.id", "gen_ai.agent.name", "gen_ai.conversation.id", "gen_ai.provider.name"]),
     (
@@ -75,7 +75,7 @@ pub fn attributes(of_span: &[KeyValue]) -> Attributes {
     of_span.iter().filter_map(typed).collect()
 }
 
-/// What is wrong with the attributes of a span of this name.
+/// Returns the mistakes in the attributes of a span of this name.
 pub fn mistakes(name: &str, attributes: &Attributes) -> Vec<String> {
     let mut found = Vec::new();
     for (attribute, kind) in attributes {

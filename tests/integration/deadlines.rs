@@ -1,5 +1,5 @@
-//! What agents ask of each other ends: at its deadline, with the calls of models that a message may set off, and with a team that
-//! begins nothing. With the real services; names, numbers and words are made anew in each run.
+//! Requests between agents end: at their deadline, at the limit of model calls that a message may set off, and in a
+//! team that begins nothing. With the real services; names, numbers and words are made anew in each run.
 
 use std::collections::BTreeSet;
 

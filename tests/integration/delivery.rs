@@ -48,7 +48,7 @@ fn notes(world: &World, agent: &str) -> Vec<String> {
     words
 }
 
-/// How often each event stands in the log.
+/// Returns the number of copies of each event in the log.
 fn copies(log: &[Raw]) -> BTreeMap<String, usize> {
     let mut copies = BTreeMap::new();
     for message in log {
@@ -72,7 +72,7 @@ async fn assert_once(world: &World, sent: &[Sent]) {
     assert_eq!(calls, results);
 }
 
-/// What a model is shown by the next request of an agent: all that the agent knows.
+/// Asks the agent once more and returns the messages of its request to the model: all that the agent knows.
 async fn known(world: &World, agent: &str) -> Vec<Value> {
     world.ask(agent, "and now?").await;
     let requests = world.model_requests().await;

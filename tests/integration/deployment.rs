@@ -1,4 +1,4 @@
-//! What is deployed is what the programs understand: every program is started somewhere, every setting is one that it
+//! Deployments match the programs: every program is started somewhere, and every setting is one that its program
 //! knows. No container runs here.
 
 mod chart;
@@ -24,14 +24,14 @@ use sqlx::{Connection, PgConnection};
 
 const TLS: &str = "k8s/components/tls";
 const NKEYS: &str = "k8s/components/nkeys";
-/// What stands for whatever a deployment takes from its secrets: all of them are texts, one is a URL, one is a key.
+/// The placeholder for every value that a deployment takes from its secrets: all are texts, one is a URL, one is a key.
 const SECRET: &str = "postgres://kairo:secret@database/kairo";
 /// The services that go to Postgres, as their names stand in variables.
 const IN_POSTGRES: [(Service, &str); 3] =
     [(Service::Projector, "PROJECTOR"), (Service::Gateway, "GATEWAY"), (Service::ToolRunner, "TOOL_RUNNER")];
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
-/// What compose says, and does nothing else, while a secret is not set.
+/// The error with which compose stops while a secret is not set, as written in the variable's expansion.
 const NEEDED: &str = ":?run scripts/secrets once, which makes it}";
 
 /// The settings that belong together: file names from the root, and the TOML file among them.
@@ -90,7 +90,8 @@ fn variables(text: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// What compose makes of `${NAME:-default}` when nothing is set, and of what has no default once `scripts/secrets` ran.
+/// Returns what compose substitutes for `${NAME:-default}` when nothing is set, or for a secret without a default once
+/// `scripts/secrets` has run.
 fn default_of(value: &str) -> &str {
     if value.contains(NEEDED) {
         return KEY;
@@ -137,7 +138,8 @@ fn services() -> impl Iterator<Item = Service> {
     Service::ALL.into_iter().filter(|service| !matches!(service, Service::ModelSim))
 }
 
-/// Whether these settings end in this configuration, which a service that passes over a section does not show.
+/// Returns true if the setting of this name arrived in one of the configurations. A service that ignores the section
+/// does not show it.
 fn arrived(configs: &[Value], name: &str) -> bool {
     let path = name.trim_start_matches("KAIRO_").to_lowercase().replace("__", "/");
     configs.iter().any(|config| config.pointer(&format!("/{path}")).is_some())
@@ -168,7 +170,7 @@ fn nkeys() -> BTreeMap<String, String> {
     made.lines().map(|line| line.split_once('=').unwrap()).map(|(name, key)| (name.into(), key.into())).collect()
 }
 
-/// What nats-server is told is what it understands, with and without TLS, and what every user may do is there.
+/// nats-server understands its configurations, with and without TLS, and they hold the permissions of every user.
 #[test]
 fn the_configurations_of_nats_server_are_understood() {
     let tools = Tools::of_this_checkout().expect("run ./scripts/test");
@@ -210,7 +212,8 @@ fn the_configurations_of_nats_server_are_understood() {
     }
 }
 
-/// What a new server of a deployment runs, run by the same program: the roles are there, with their passwords.
+/// Runs the scripts that a deployment runs on a new server, with the same program: the roles exist, with their
+/// passwords.
 #[tokio::test]
 async fn the_roles_of_postgres_are_made_and_can_log_in() {
     let (tools, folder) = (Tools::of_this_checkout().expect("run ./scripts/test"), tempfile::tempdir().unwrap());
@@ -357,7 +360,7 @@ fn what_users_say_is_sealed_in_every_deployment() {
     }
 }
 
-/// What the script makes.
+/// The secrets that `scripts/secrets` generates.
 const MADE: [&str; 16] = [
     "KAIRO_API_KEY",
     "KAIRO_MASTER_KEY",

@@ -115,7 +115,7 @@ impl Document {
             .collect()
     }
 
-    /// Where its links lead, those to other sites aside.
+    /// Returns the targets of its links, except those to other sites.
     fn links(&self) -> Vec<String> {
         let prose = self.prose();
         let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -140,7 +140,7 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// What follows each call of a program, up to the end of the command.
+/// Returns each call of a matching program with its arguments, up to the end of the command.
 fn calls(words: &[String], is_program: impl Fn(&str) -> bool) -> Vec<(&str, &[String])> {
     let ends = |word: &String| matches!(word.as_str(), "|" | "&&" | ";" | "<<<" | ">");
     let mut calls = Vec::new();
@@ -169,7 +169,7 @@ fn owner(row: &Route) -> &'static str {
     }
 }
 
-/// What is carried forward before the log is trimmed.
+/// Builds the table of the subjects that are carried forward before the log is trimmed.
 fn carried() -> String {
     let mut text = String::from("| subject | carried | why |\n|---|---|---|\n");
     for (row, carrying, why) in &SUBJECTS {
@@ -293,7 +293,7 @@ fn every_invariant_is_one_line() {
     assert_eq!(kept.lines().filter(numbered).count(), invariants.len());
 }
 
-/// What a service prints as its configuration, with such a file if it is given one.
+/// Returns the configuration that a service prints, with this file if one is given, or its error.
 fn config(service: Service, file: Option<&Path>) -> Result<Value, String> {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join(service.binary());
     let mut command = Command::new(&program);
@@ -361,7 +361,7 @@ fn every_configuration_that_is_shown_is_taken() {
     assert!(shown > 0);
 }
 
-/// What is wrong with the arguments of `kairo`, values aside.
+/// Returns the first mistake in the arguments of `kairo`, values aside.
 fn mistake(arguments: &[String]) -> Option<String> {
     let mut command = Arguments::command();
     command.build();

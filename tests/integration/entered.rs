@@ -1,4 +1,4 @@
-//! Who entered something: shown wherever it is, told by the key, and by nothing that a client says.
+//! The author of every entry: shown with it everywhere, taken from the key, and never from a client's own claim.
 
 use kairo_local::{Service, StackOptions};
 use kairo_proto::v1;

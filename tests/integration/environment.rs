@@ -1,5 +1,5 @@
-//! What agents perceive, as seed 004 tells it: what their profiles look at when a message comes, and what a message says of where
-//! its user is. With the real services; the model's words are the simulator's.
+//! The perception of agents, after seed 004: the observations of their profiles when a message comes, and the
+//! environment of the user that a message describes. With the real services; the model's words are the simulator's.
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;

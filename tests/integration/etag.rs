@@ -1,4 +1,4 @@
-//! Who has an answer already is not sent it again.
+//! A client that already has an answer is not sent it again.
 
 use reqwest::{Client, Response, header};
 

@@ -1,4 +1,4 @@
-//! What is held of a user, for a person who asks: all of it, with where it came from, and nothing of anybody else.
+//! The export of a user's data, for a person who asks: all of it, with its sources, and nothing of anybody else.
 
 use std::{collections::BTreeSet, os::unix::fs::PermissionsExt};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 const AGENT: &str = "keeper";
-/// What both say.
+/// A word that both users say.
 const SHARED: &str = "zanzibar";
 
 pub const SCENARIO: &str = r#"
@@ -48,7 +48,8 @@ rules:
     reply: "You said: {{ user }}"
 "#;
 
-/// What each section has of somebody who has said each of these once. Of plans, choices, briefings and approvals there is nothing.
+/// The messages that each user sends once; [`HELD`] counts what each section then holds. Plans, choices, briefings and
+/// approvals stay empty.
 const SAID: [&str; 5] = ["run", "remember", "plan", "keep", "hello"];
 const HELD: [(ExportSection, usize); 7] = [
     (ExportSection::Threads, 1),

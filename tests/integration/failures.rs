@@ -1,4 +1,4 @@
-//! How often a message may fail before it is set aside, and that a polite return is no failure.
+//! The number of times a message may fail before it becomes a dead letter; and that a polite return is no failure.
 
 use std::{
     collections::VecDeque,
@@ -35,7 +35,7 @@ use crate::{
 
 const CONSUMER: Consumer = Consumer::ToolRunner;
 
-/// What comes of one delivery.
+/// The outcome of one delivery.
 #[derive(Clone, Copy)]
 enum Outcome {
     Return,

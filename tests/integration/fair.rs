@@ -1,5 +1,5 @@
-//! Who takes all that they can get leaves others their shares: of what waits for an agent, of the read model's connections, of
-//! streams and subscriptions, of a key's requests and of calls of models. Every test is an attack that once shut others out.
+//! A greedy user leaves others their shares: of an agent's queue, of the read model's connections, of streams and
+//! subscriptions, of a key's requests and of calls of models. Every test is an attack that once shut others out.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 const AGENT: &str = "shared";
-/// What is said for ever is never answered; everything else is echoed.
+/// Messages with "for ever" are never answered; everything else is echoed.
 const HANGING: &str = r#"
 rules:
   - name: never

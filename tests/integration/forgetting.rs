@@ -18,7 +18,7 @@ pub const AGENT: &str = "keeper";
 /// Stands in whatever ann says, is told or has done, and in nothing else.
 pub const MARK: &str = "zanzibar";
 pub const OTHER: &str = "marmalade";
-/// What Postgres calls a table that is not there.
+/// The SQLSTATE for a table that does not exist.
 const UNDEFINED_TABLE: &str = "42P01";
 
 const SCENARIO: &str = r#"
@@ -93,7 +93,7 @@ async fn tables_now(database: &mut PgConnection) -> Option<String> {
 }
 
 impl World {
-    /// What happened to the agent, as the gateway shows it.
+    /// Returns the agent's latest events as the gateway shows them.
     pub async fn shown(&self) -> String {
         self.projected().await;
         let (status, answer) = self.get("/v1/events?agent=keeper&latest=200").await;

@@ -17,7 +17,7 @@ use crate::{
 
 const AGENT: &str = "default";
 
-/// What was told of a fork: the id of the event, its name, and its data.
+/// An event of a fork's stream: its id, its name, and its data.
 type Told = (u64, String, Value);
 
 /// A stream of a fork's events.
@@ -68,19 +68,19 @@ impl Stream {
         told
     }
 
-    /// Why the fork ended.
+    /// Waits for the fork's end and returns the reason.
     async fn why(&mut self) -> String {
         self.until("fork.ended").await.last().unwrap().2["why"].as_str().unwrap().to_owned()
     }
 }
 
-/// What an agent says.
+/// Returns the texts that the agent says in these events.
 fn said(told: &[Told]) -> Vec<&str> {
     let says = told.iter().filter(|(_, _, data)| data["payload"]["type"] == "say");
     says.filter_map(|(_, _, data)| data["payload"]["text"].as_str()).collect()
 }
 
-/// Where answers came from, of models or of tools.
+/// Returns the source of each answer of this kind, from a model or a tool.
 fn from<'t>(told: &'t [Told], answered: &str) -> Vec<&'t str> {
     let of = told.iter().filter(|(_, name, data)| name == "fork.answered" && data["answered"] == answered);
     of.filter_map(|(_, _, data)| data["answer"]["from"].as_str()).collect()
@@ -124,7 +124,7 @@ async fn at_rest(operator: &Caller) -> (String, Stream) {
     (id, stream)
 }
 
-/// What is told of it now.
+/// Returns the fork as the gateway shows it now.
 async fn standing(operator: &Caller, id: &str) -> Value {
     let (status, fork) = operator.get(&format!("/v1/forks/{id}")).await;
     assert_eq!(status, 200, "{fork}");

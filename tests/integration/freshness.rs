@@ -54,7 +54,7 @@ async fn positioned(answer: Response) -> (u64, Value) {
     (header, body)
 }
 
-/// What a user said, by sequence.
+/// Returns the positions of the user's messages.
 fn said(body: &Value) -> BTreeSet<u64> {
     let messages = body["messages"].as_array().unwrap().iter();
     messages.filter(|said| said["role"] == "user").map(|said| said["sequence"].as_u64().unwrap()).collect()

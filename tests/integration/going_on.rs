@@ -12,7 +12,7 @@ use crate::{
 
 const AGENT: &str = "clerk";
 
-/// What users ask for, and what a model promises without calling anything.
+/// The requests of users, each with the promise that a model makes without calling anything.
 const WORKS: [(&str, &str); 6] = [
     ("please book the crane in Zeebrugge for Tuesday", "Sure, I will book the crane."),
     ("帮我订厦门港周二的吊车", "好的，我来订。"),
@@ -59,7 +59,7 @@ fn of_three_steps() -> Vec<Value> {
     ]
 }
 
-/// What came of the task that was sent, in the conversation.
+/// Waits for the outcome of the task in the conversation, with a text that fits.
 async fn wait_for_words(world: &World, sent: &Sent, fits: impl Fn(&str) -> bool) -> EventJson {
     let is_told = |event: &EventJson| {
         event.correlation_id == sent.event_id

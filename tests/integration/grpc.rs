@@ -144,7 +144,7 @@ fn json_of(text: Option<&Value>) -> Option<Value> {
     serde_json::from_str(text?.as_str()?).ok()
 }
 
-/// Whether the message says what the JSON does: texts for numbers, and nothing for what is not there.
+/// Checks that the message equals the JSON. Texts may stand for numbers, and empty values may be missing.
 fn same(at: &str, told: &Value, shown: &Value) {
     let nothing = |value: &Value| {
         value.is_null() || [json!(""), json!(0), json!(false), json!([]), json!({}), json!(0.0)].contains(value)

@@ -34,7 +34,7 @@ async fn start() -> World {
     world
 }
 
-/// What the conversation of joe with chef consists of.
+/// Returns the messages of joe's conversation with chef.
 async fn conversation(world: &World) -> Vec<Value> {
     let (status, answer) = world.get("/v1/conversations/chef?user=joe").await;
     assert_eq!(status, 200, "{answer}");

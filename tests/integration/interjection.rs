@@ -63,7 +63,7 @@ fn finish(world: &World, which: &str) {
     std::fs::write(world.workplace(AGENT).join(format!("finish-{which}")), "").unwrap();
 }
 
-/// What a user says, in one language.
+/// The messages of a user, in one language.
 struct Words {
     begin: &'static str,
     how_far: &'static str,
@@ -147,7 +147,7 @@ async fn the_end_of_a_process_in_the_background_is_told_without_being_asked() {
     world.end().await;
 }
 
-/// What the model was told by the system in its last request.
+/// Returns the system blocks in the last request to the model.
 async fn told(world: &World) -> String {
     let requests = world.model_requests().await;
     let messages = requests.last().unwrap()["body"]["messages"].as_array().unwrap().clone();

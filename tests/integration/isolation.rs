@@ -1,6 +1,6 @@
-//! What two users of one agent can do to each other by way of the agent: nothing.
+//! Two users of one agent cannot reach each other's data by way of the agent.
 //!
-//! What they can do over HTTP is in [`crate::limited`] and [`crate::keys`], endpoint by endpoint.
+//! Access over HTTP is tested in [`crate::limited`] and [`crate::keys`], endpoint by endpoint.
 
 mod endpoints;
 
@@ -24,7 +24,7 @@ use crate::world::{Wanted, World, agent};
 
 const AGENT: &str = "bob";
 
-/// What users have the agent call, in so many words.
+/// The calls that the agent makes for the words of its users.
 const SCENARIO: &str = r#"
 rules:
   - name: critic
@@ -103,7 +103,7 @@ rules:
     reply: "You said: {{ user }}"
 "#;
 
-/// What keeps each tool to the user on whose behalf it is called. A new tool has to say it here.
+/// The rule that keeps each tool to the user on whose behalf it is called. A new tool must be listed here.
 const TOOLS: &[(&str, Kept)] = &[
     ("action.cancel", Kept::ToTheirs),
     ("process.cancel", Kept::ToTheirs),
@@ -366,7 +366,7 @@ async fn no_decision_makes_up_a_humans_consent() {
     world.end().await;
 }
 
-/// What an operator adds is never taken for a tool of Kairo's own.
+/// A tool that an operator adds is never taken for one of Kairo's own.
 #[test]
 fn names_that_begin_like_those_of_built_in_tools_are_kept_for_them() {
     for (tool, _) in TOOLS {

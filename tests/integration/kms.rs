@@ -30,7 +30,8 @@ const TOKEN: &str = "s.good";
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 type Answer = (StatusCode, Json<Value>);
 
-/// What stands for Vault's transit engine with a key `kairo`, mounted at `keys/transit`; how often it is sealed before it answers.
+/// A fake of Vault's transit engine with a key `kairo`, mounted at `keys/transit`. It refuses the next `sealed`
+/// requests as sealed before it answers.
 #[derive(Clone, Default)]
 struct Vault {
     sealed: Arc<AtomicUsize>,
@@ -90,7 +91,7 @@ impl Vault {
     }
 }
 
-/// What `kairo privacy wrap` does with these settings.
+/// Runs `kairo privacy wrap` with these settings.
 async fn wrap(kms: &BTreeMap<&'static str, String>, more: &[(&str, &str)]) -> Output {
     let mut command = Command::new(StackOptions::bin_dir_of_this_build().unwrap().join("kairo"));
     command.env_clear().args(["privacy", "wrap"]).envs(more.iter().copied());
@@ -197,7 +198,7 @@ async fn a_key_that_is_there_is_wrapped_as_it_is_and_each_mistake_says_what_to_d
     assert!(sealed.contains("does not answer") && sealed.contains("Vault is sealed"), "{sealed}");
 }
 
-/// What stands for AWS's service: it knows one bearer, and turns bits.
+/// A fake of AWS's service: it accepts one access key, and encrypts by flipping bits.
 async fn aws(headers: HeaderMap, body: Bytes) -> Answer {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
     let (signed, target) = (text("authorization"), text("x-amz-target"));

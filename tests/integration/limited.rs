@@ -107,7 +107,7 @@ async fn begun(world: &World, caller: &Caller, user: &str) -> Turn {
     Turn { correlation, action, process, thread: spawned.thread_id.unwrap() }
 }
 
-/// What concerns ann, as a test knows it: what she said, and what came of that.
+/// Returns the positions, up to `last`, of the events that concern ann: her messages and all that they set off.
 async fn hers(world: &World, last: (u64, u32)) -> Vec<(u64, u32)> {
     let all = world.log.now(&world.bus).await;
     let begun = |event: &&EventJson| event.subject.starts_with("kairo.user.ann.");
@@ -120,7 +120,7 @@ fn place(event: &Value) -> (u64, u32) {
     (event["sequence"].as_u64().unwrap(), u32::try_from(event["position"].as_u64().unwrap()).unwrap())
 }
 
-/// What a stream shows up to a reply to her, which is the last.
+/// Returns the events of a stream up to the reply to her, which is the last.
 async fn streamed(caller: &Caller, query: &str, reply: Uuid) -> Vec<Value> {
     shown_until(opened(caller, query).await, |shown| shown.last().is_some_and(|last| is_reply(last, reply))).await
 }
@@ -374,7 +374,7 @@ async fn a_chat_is_of_the_user_of_the_key_and_needs_both_scopes() {
     world.end().await;
 }
 
-/// What an agent is instructed with, which its users are not to read.
+/// The agent's system prompt, which its users must not read.
 const PROMPT: &str = "Never tell anybody that the discount is 17 percent.";
 
 /// The answer to an rpc, asked without generated code.

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::world::{DEADLINE, Sent, Wanted, World};
 
 const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/llama/qwen.jinja");
-/// What the server takes at once, in tokens.
+/// The server's context size, in tokens.
 const CONTEXT: &str = "2048";
 const AGENT: &str = "small";
 /// A call in the form in which the template tells the model to write one.
@@ -96,7 +96,7 @@ fn chat(text: &str, stream: bool) -> Value {
     json!({ "model": AGENT, "user": "bob", "stream": stream, "messages": [{ "role": "user", "content": text }] })
 }
 
-/// Whether a chunk of this stream has content.
+/// Returns true if any chunk of this stream has content.
 fn has_words(stream: &str) -> bool {
     let chunks = stream.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
     chunks.into_iter().any(|chunk| !chunk["choices"][0]["delta"]["content"].as_str().unwrap_or_default().is_empty())

@@ -1,4 +1,4 @@
-//! What agent-runtime asks of nats to know its agents, counted at the server.
+//! The requests that agent-runtime sends to NATS to load its agents, counted at the server.
 
 use futures::future::join_all;
 use kairo_agent_runtime::snapshot_key;

@@ -1,5 +1,5 @@
-//! What a program of the same machine may do that brings no key, where none is required: talk to agents. An agent may have started
-//! it.
+//! A program on the same machine without a key, where none is required, may only talk to agents: an agent may have
+//! started it.
 
 use kairo_gateway::{Access, Needs, Scope};
 use kairo_local::Service;

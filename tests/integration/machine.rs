@@ -1,4 +1,4 @@
-//! What a program that an agent runs can learn of the machine, with ordinary programs that try.
+//! Limits of what a program run by an agent can learn about the machine, tested with ordinary programs that try.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,8 @@ use crate::world::{Sent, Wanted, World};
 
 const AGENT: &str = "default";
 
-/// What it is given ids of, it tries to read, as a debugger and a thief do. It says what it could open.
+/// A script that tries to read the processes whose ids it is given, as a debugger or a thief would, and prints what
+/// it could open.
 const LOOK: &str = "for pid in $PPID \"$@\"; do \
                       for file in environ maps mem; do \
                         (exec 3</proc/$pid/$file) 2>/dev/null && echo \"$pid $file\"; \
@@ -78,7 +79,7 @@ async fn sleeper(world: &World) -> (u64, u32) {
     (program, parent(program))
 }
 
-/// What a program could open of these processes and of its own guard, a line each.
+/// Returns the files of these processes and of its own guard that a program could open, one line each.
 async fn opened(world: &World, pids: impl IntoIterator<Item = String>) -> Vec<String> {
     let pids = pids.into_iter().collect::<Vec<_>>().join(" ");
     let found = world.ask(AGENT, &format!("look at {pids}")).await;
@@ -139,7 +140,7 @@ async fn what_the_machine_does_not_enforce_is_in_the_status() {
     assert!(notes.iter().any(|note| note.contains("pid_namespace is off")), "{notes:?}");
 }
 
-/// What the status says of process-supervisor.
+/// Returns the notes on process-supervisor in the status.
 async fn shortcomings(world: &World) -> Vec<String> {
     let request = world.http.get(world.url("/v1/status")).bearer_auth(ADMIN_KEY);
     let status: Value = request.send().await.unwrap().json().await.unwrap();
@@ -190,7 +191,7 @@ async fn asked_for_consent(world: &World, sent: &Sent) -> EventJson {
     world.log.wait(is_it).await
 }
 
-/// How many programs have been run so far.
+/// Returns the number of programs run so far.
 async fn runs(world: &World) -> usize {
     let events = world.log.now(&world.bus).await;
     events.iter().filter(|event| event.type_name == v1::ProcessSpawned::TYPE).count()

@@ -1,4 +1,4 @@
-//! What agents are told to remember: written by the mind, found by its next step, its secrets sealed.
+//! Memories that agents are told to keep: written by the mind, found by its next step, their secrets sealed.
 
 use std::process::Command;
 

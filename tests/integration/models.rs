@@ -33,7 +33,7 @@ rules:
   - { name: fine, when: {}, reply: "All is well." }
 "#;
 
-/// What is said, how the answers fail (the kind of `agent.failed`), and whether the last try succeeds.
+/// The message, the failures of its answers (the kind of `agent.failed`), and true if the last try succeeds.
 const CASES: [(&str, &[&str], bool); 16] = [
     ("busy once", &["model_unavailable"], true),
     ("busy always", &["model_overloaded", "model_overloaded", "model_overloaded"], false),

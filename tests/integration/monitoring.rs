@@ -1,5 +1,5 @@
-//! What is seen of Kairo: the metrics that every service serves, the dashboards and alerts that are made of them, and the
-//! documents that tell of them.
+//! Monitoring of Kairo: the metrics that every service serves, the dashboards and alerts built on them, and the
+//! documents that describe them.
 
 mod prometheus;
 mod query;
@@ -30,12 +30,12 @@ metadata:
   name: kairo
 spec:
 ";
-/// What Prometheus itself says of whatever it reads.
+/// The metric that Prometheus itself records for every target.
 const OF_PROMETHEUS: &str = "up";
 const LABELS_OF_PROMETHEUS: [&str; 2] = ["job", "instance"];
 /// The bound of a bucket.
 const BOUND: &str = "le";
-/// What stands for the range that Grafana chooses.
+/// The placeholder for the range that Grafana chooses.
 const INTERVAL: &str = "[$__rate_interval]";
 
 fn root() -> PathBuf {
@@ -153,7 +153,7 @@ fn every_dashboard_is_deployed() {
     assert_eq!(deployed, files.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect());
 }
 
-/// What KEDA asks for to say how many replicas there are to be.
+/// Returns the queries by which KEDA decides on the number of replicas.
 fn scaled() -> Vec<Asked> {
     let text = fs::read_to_string(root().join("k8s/components/keda/scaled-objects.yaml")).unwrap();
     let objects = text.split("\n---\n").map(|object| serde_saphyr::from_str::<Value>(object).unwrap());
@@ -217,7 +217,7 @@ fn by_sample() -> BTreeMap<String, &'static Metric> {
     TABLE.iter().flat_map(|metric| metric.samples().into_iter().map(move |name| (name, *metric))).collect()
 }
 
-/// What is wrong with a query.
+/// Returns the mistakes in a query: unknown metrics and labels.
 fn mistakes(query: &str, shown: &BTreeSet<String>, known: &BTreeMap<String, &'static Metric>) -> Vec<String> {
     let named = named(query);
     let mut mistakes = Vec::new();

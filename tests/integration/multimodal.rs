@@ -52,7 +52,7 @@ fn film() -> Vec<u8> {
     bytes
 }
 
-/// What the model says that was shown these bytes.
+/// Returns the reply of a model that was shown these bytes.
 fn seen(bytes: &[u8]) -> String {
     format!("image image/png {} {};", bytes.len(), media::digest(bytes))
 }

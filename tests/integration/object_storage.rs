@@ -123,7 +123,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What is said to whoever may not, without any secret.
+/// Runs a command that must fail with this status, and returns its output, which contains no secret.
 async fn refused(mut command: Command, status: i32) -> String {
     let output = command.output().await.unwrap();
     let told = String::from_utf8([&output.stdout[..], &output.stderr].concat()).unwrap();

@@ -156,7 +156,7 @@ async fn what_no_event_names_goes_and_makes_room_and_what_one_names_stays() {
     world.end().await;
 }
 
-/// What the store keeps.
+/// Returns all entries that the store keeps.
 pub async fn kept(objects: &Objects) -> Vec<Kept> {
     let (there, kept) = objects.follow().await.unwrap();
     let kept = kept.take(usize::try_from(there).unwrap());

@@ -140,7 +140,7 @@ impl Issuer {
         trusting(&[self.settings(change)])
     }
 
-    /// How it is configured, with these settings changed.
+    /// Returns the issuer's settings with these changes.
     fn settings(&self, change: Value) -> Value {
         let mut issuer = json!({
             "issuer": ISSUER, "audience": ["kairo"], "jwks_url": self.url, "algorithms": ["ES256", "EdDSA"],

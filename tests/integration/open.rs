@@ -1,5 +1,5 @@
-//! Who has no key, or too much of everything, shuts nobody out: what is open to everybody has permits of its own, silent
-//! connections end, and nobody takes the permits of all.
+//! Callers without a key, or with too many requests, shut nobody out: endpoints open to everybody have permits of their
+//! own, silent connections end, and nobody takes all permits.
 
 use futures::future::join_all;
 use kairo_local::Service;
@@ -72,7 +72,7 @@ async fn silent_conversations_without_a_key_shut_nobody_out_and_end() {
     world.end().await;
 }
 
-/// Whether the gateway ends a connection over which this was sent.
+/// Sends this over a new connection and waits until the gateway closes it.
 async fn ends(world: &World, sent: &[u8]) {
     let mut stream = connected(world).await;
     stream.write_all(sent).await.unwrap();

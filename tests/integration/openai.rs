@@ -99,7 +99,7 @@ fn replied(answer: &Value) -> &str {
     answer["choices"][0]["message"]["content"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// What the agent said to the message that an answer names, in the log.
+/// Returns the agent's texts in the log in reply to the message that an answer names.
 async fn said(world: &World, id: &str) -> Vec<String> {
     let correlation: Uuid = id.strip_prefix("chatcmpl-").unwrap().parse().unwrap();
     let is_said = |event: &&EventJson| event.correlation_id == correlation && event.payload["type"] == "say";

@@ -23,10 +23,10 @@ const NOT_TRIED: [&str; 4] = [
     // Its body is no JSON: `multimodal` tries it.
     "storeObject",
 ];
-/// What Schemathesis holds answers to.
+/// The checks that Schemathesis applies to answers.
 const CHECKS: &str = "no_failure,status_code_conformance,content_type_conformance,\
                       response_schema_conformance,response_headers_conformance";
-/// Where the first of these is.
+/// The source of the first of these checks.
 const HOOKS: &str = include_str!("../openapi/hooks.py");
 const UUID: &str = "0c4d2fd1-9b9c-5b3a-8d5e-3b1c9a4d7e21";
 
@@ -37,7 +37,7 @@ async fn document(world: &World) -> String {
     answer.text().await.unwrap()
 }
 
-/// What the linter says about the document; none on a machine where it is not installed.
+/// Returns the linter's verdict on the document; none on a machine where it is not installed.
 async fn verdict(document: &str) -> Option<(bool, String)> {
     validator::verdict("KAIRO_OPENAPI_VALIDATE", document).await
 }
@@ -133,8 +133,8 @@ async fn assert_answered(operation: &Operation, status: u16, answer: Response) -
     answer.json().await.unwrap()
 }
 
-/// What is documented for whatever is wrong with a request does happen. What happens when something else is away is
-/// tried in `faults`, and when somebody asks too often, where keys are.
+/// The answers documented for faulty requests do occur. Failures of other servers are tested in `faults`, and rate
+/// limits with the tests of keys.
 #[tokio::test]
 async fn what_is_wrong_with_a_request_is_answered_as_documented() {
     let world = Wanted::new(USUAL).start().await;

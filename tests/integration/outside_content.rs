@@ -1,4 +1,4 @@
-//! What others wrote and an agent was shown: it is marked, and cannot have the agent act outside unasked.
+//! Content from outside that an agent is shown: it is marked, and cannot make the agent act outside unasked.
 
 use kairo_core::event_json::EventJson;
 use kairo_local::{Service, Tools};
@@ -93,7 +93,7 @@ async fn what_an_mcp_server_says_runs_no_program_unasked() {
     world.end().await;
 }
 
-/// What the catalogue in force says of the tool, and when it did.
+/// Returns true if the event is a tool catalogue that offers the tool if `wanted`, and leaves it out otherwise.
 fn offers(event: &EventJson, wanted: bool) -> bool {
     let offered = |tools: &Vec<Value>| tools.iter().any(|tool| tool["name"] == "time.get_current_time");
     event.type_name == v1::ToolCatalogue::TYPE && event.payload["tools"].as_array().is_some_and(offered) == wanted

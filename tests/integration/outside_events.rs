@@ -1,4 +1,4 @@
-//! What happens in other systems reaches the agents whose tasks wait for it, against a real nats-server.
+//! Events of other systems reach the agents whose tasks wait for them, against a real nats-server.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -43,7 +43,7 @@ struct Outside {
     bus: Bus,
     shutdown: CancellationToken,
     running: Vec<JoinHandle<()>>,
-    /// Whose deliveries are dealt with.
+    /// The consumers whose deliveries are handled.
     consumers: Vec<Consumer>,
 }
 
@@ -122,7 +122,7 @@ impl Outside {
         }
     }
 
-    /// What agents were told, once all that runs has dealt with all there is.
+    /// Returns the triggers sent to agents, once all running consumers have handled everything.
     async fn told(&self) -> Vec<(Record, TaskTriggered)> {
         self.at_rest().await;
         let mut told = Vec::new();

@@ -1,6 +1,6 @@
-//! What owned partitions promise, counted from outside: each decision is paid for once, with any number of replicas, while
-//! they come and go; a user's messages are decided on in the order in which they were acknowledged; nothing is asked of a
-//! model whose answer could not be kept; and an agent with too much before it is left alone.
+//! The promises of owned partitions, counted from outside: each decision is paid for once, with any number of replicas,
+//! while they come and go; a user's messages are decided on in the order in which they were acknowledged; no model is
+//! asked for an answer that could not be kept; and an agent with too much pending is left alone.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -62,7 +62,7 @@ async fn replies(world: &World, sent: &[Sent]) {
     }
 }
 
-/// How many requests the simulator was sent.
+/// Returns the number of requests sent to the simulator.
 async fn model_requests(world: &World) -> u64 {
     let url = format!("{}/v1/requests?limit=1", world.stack.url(Service::ModelSim).unwrap());
     let answer: Value = world.http.get(url).send().await.unwrap().json().await.unwrap();
@@ -174,7 +174,7 @@ async fn a_replica_that_stops_hands_over_the_answers_it_has() {
     world.end().await;
 }
 
-/// Whether a snapshot of the agent says what a model has answered.
+/// Returns true if a snapshot of the agent holds answers of a model.
 async fn is_answer_saved(world: &World, agent: &Name) -> bool {
     let entries = world.bus.values(SNAPSHOTS_BUCKET, &snapshot_key(agent)).await.unwrap();
     let entries = entries.into_iter().map(|entry| (entry.key, entry.value)).collect();
@@ -202,7 +202,8 @@ fn replicas_of<'a>(status: &'a Value, service: &str) -> Vec<&'a Value> {
     status["services"].as_array().unwrap().iter().filter(|replica| replica["service"] == service).collect()
 }
 
-/// What is said when both replicas have half of the partitions. On a busy machine one is told late that the other is there.
+/// Waits until each replica owns half of the partitions and returns the status. On a busy machine a replica learns of
+/// the other late.
 async fn shared(world: &World) -> Value {
     let half = |replica: &Value| replica["partitions"].as_array().unwrap().len() == 8;
     loop {

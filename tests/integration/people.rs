@@ -1,4 +1,4 @@
-//! What MCP servers need people for: signing in at them, and answering what they ask in a call.
+//! People and MCP servers: signing in, and answering the questions that a server asks during a call.
 
 use std::process::Stdio;
 
@@ -47,7 +47,7 @@ async fn start(wanted: Wanted) -> World {
     world
 }
 
-/// What a chat client of this user gets: what is said is sealed in the log.
+/// Returns the answer that a chat client of this user gets: the log holds it sealed.
 async fn paid(world: &World, user: &str, words: &str) -> String {
     let question = json!({ "model": "default", "user": user, "messages": [{ "role": "user", "content": words }] });
     let (_, answer) = world.post("/v1/chat/completions", &question).await;

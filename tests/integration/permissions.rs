@@ -1,4 +1,4 @@
-//! Who may do what on NATS: the committed file is made from the table of subjects, and a real server refuses the rest.
+//! Permissions on NATS: the committed file is made from the table of subjects, and a real server refuses the rest.
 
 mod attacks;
 mod nkeys;
@@ -42,7 +42,7 @@ fn the_committed_permissions_are_those_of_the_table() {
     }
 }
 
-/// What operators are told to write for a worker is what it needs, and no more.
+/// The permissions documented for a worker are those that it needs, and no more.
 #[test]
 fn the_documented_permissions_of_a_worker_are_those_that_it_has() {
     let document = PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/tool-workers.md");
@@ -102,7 +102,8 @@ fn subject(route: &Route, owner: &str) -> String {
     if route.store == Store::Events { format!("{spoken}.3") } else { spoken }
 }
 
-/// What a service must not be able to publish: what others emit, their dead letters, and changes of what all share.
+/// Returns the subjects that a service must not be able to publish: those that others emit, their dead letters, and
+/// changes to shared state.
 fn forbidden(service: Service) -> Vec<String> {
     let mut forbidden = Vec::new();
     for route in TABLE {

@@ -20,11 +20,11 @@ use kairo_tests::login;
 use crate::{bus::Server, world::cluster};
 
 const STREAM: &str = "SMALL";
-/// How long an answer is waited for by whoever is hasty.
+/// The request timeout of an impatient client.
 const ANSWER: Duration = Duration::from_millis(100);
 /// Asked for at once where a server has gone away.
 const READERS: usize = 12;
-/// How often the server tells a reader that nothing is lost.
+/// The interval of the heartbeats by which the server tells a reader that nothing is lost.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// A stream of three messages that takes no more, besides those of Kairo.
@@ -193,7 +193,7 @@ async fn readers_are_opened_although_one_of_three_servers_has_just_gone_away() {
     }
 }
 
-/// Who reads, by name.
+/// Returns the names of the stream's consumers.
 async fn readers(bus: &Bus) -> Vec<String> {
     let stream = bus.nats().unwrap().jetstream.get_stream_no_info(STREAM).await.unwrap();
     stream.consumer_names().try_collect().await.unwrap()

@@ -37,7 +37,7 @@ async fn postgres() -> (PgConnection, Postgres, TempDir) {
     (connection, postgres, folder)
 }
 
-/// What `scripts/prepare-queries` wrote down.
+/// Returns the query data that `scripts/prepare-queries` wrote.
 fn written() -> Vec<Value> {
     let files = fs::read_dir(Path::new(ROOT).join(".sqlx")).unwrap().map(|file| file.unwrap().path());
     files.map(|file| serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()).collect()

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::world::{Sent, Wanted, World};
 
-/// What is said to make the model answer in each form. In each, it thinks before it calls a tool, and before it answers.
+/// The messages that make the model answer in each form. In each, it thinks before it calls a tool, and before it
+/// answers.
 const FORMS: [&str; 8] = [
     "form-field",
     "form-other-field",
@@ -20,7 +21,7 @@ const FORMS: [&str; 8] = [
     "form-several-blocks",
     "form-code",
 ];
-/// What is thought in each form, and said by no form.
+/// The thoughts that are in every form, and in no reply.
 const BEFORE_CALL: &str = "A clock is needed here.";
 const BEFORE_ANSWER: &str = "It must be noon.";
 const SAID: &str = "It is noon, as `<think>` is a tag.";

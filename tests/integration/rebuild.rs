@@ -79,7 +79,7 @@ async fn rows(world: &World, place: &str) -> BTreeMap<String, Vec<Value>> {
     all
 }
 
-/// Where the generations of the tables are that have rows.
+/// Returns the schemas of the generations whose tables have rows: live or kept.
 async fn places(world: &World) -> Vec<String> {
     let generations = world.projection("read-model").await["generations"].clone();
     let generations = generations.as_array().unwrap().iter();
@@ -168,7 +168,8 @@ async fn a_rebuild_gives_equal_rows() {
     world.end().await;
 }
 
-/// What is left when nobody builds or removes anything.
+/// Impossible orders are refused: 404 for unknown generations and projections, 409 for conflicts with what is live or
+/// being built.
 #[tokio::test]
 async fn operators_are_told_what_cannot_be() {
     let world = Wanted::new(EVERYTHING).start().await;

@@ -13,7 +13,7 @@ use tokio::{
 /// Bytes that are passed on at once.
 const PIECE: usize = 64 * 1024;
 
-/// What becomes of what the server says.
+/// The state of a relay towards the server's answers: not yet holding, holding them back, or released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holding {
     NotYet,

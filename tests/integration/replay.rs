@@ -52,7 +52,7 @@ fn tampered(path: &Path, name: &str, change: impl Fn(&mut AgentDecision)) -> Str
     changed.to_str().unwrap().to_owned()
 }
 
-/// What a decision says to the user.
+/// Returns the text that a decision says to the user.
 fn words(decision: &mut AgentDecision) -> Option<&mut String> {
     decision.events.iter_mut().find_map(|event| {
         let Some(Event::Action(action)) = &mut event.event else { return None };

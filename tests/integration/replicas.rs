@@ -38,7 +38,7 @@ rules:
 
 const AGENTS: usize = 24;
 
-/// What is said to every agent, each by a user of its own, and what is answered.
+/// The messages to every agent, each from a user of its own, and the replies.
 const SAID: [(&str, &str); 4] = [
     ("clock alpha", "Clock alpha: 2."),
     ("run beta", "Ran beta\n."),

@@ -1,4 +1,5 @@
-//! What each service may do in Postgres: a real server refuses its role the rest. The other tests run with these roles.
+//! The Postgres permissions of each service: a real server refuses its role the rest. The other tests run with these
+//! roles.
 
 mod tls;
 
@@ -16,7 +17,7 @@ use crate::world::{DEADLINE, Wanted, World, scenario::USUAL};
 /// "Permission denied", and for `SET ROLE` and the like, too.
 const DENIED: &str = "42501";
 
-/// What nobody but projector may do, with `{place}` for the schema of the live tables.
+/// Statements that only projector may run, with `{place}` for the schema of the live tables.
 const OWNERS: [&str; 22] = [
     "INSERT INTO generations (projection, version, place, state) VALUES ('read-model', 99, 'mine', 'live')",
     "UPDATE generations SET state = 'live'",
@@ -42,7 +43,7 @@ const OWNERS: [&str; 22] = [
     "SELECT * FROM _sqlx_migrations",
 ];
 
-/// What no service may do, whatever it owns.
+/// Statements that no service may run, whatever it owns.
 const SUPERUSERS: [&str; 7] = [
     "SELECT rolpassword FROM pg_authid",
     "SELECT pg_read_file('/etc/passwd')",
@@ -135,7 +136,7 @@ async fn gateway_reads_all_and_tool_runner_what_memory_search_needs() {
     world.end().await;
 }
 
-/// What the gateway may ask of projector goes no further than `kairo projections`.
+/// The gateway can order from projector only what `kairo projections` offers.
 #[tokio::test]
 async fn what_is_live_is_not_dropped_whoever_asks() {
     let world = Wanted::new(USUAL).start().await;
@@ -217,7 +218,7 @@ fn password(url: &str) -> &str {
     url.split([':', '@']).nth(2).unwrap()
 }
 
-/// Where there are no roles, one does everything, as it did before.
+/// Without the services' roles, a single role does everything, as before.
 #[tokio::test]
 async fn a_role_that_is_not_there_is_passed_over() {
     let folder: TempDir = tempfile::tempdir().unwrap();

@@ -34,7 +34,7 @@ fn configure(world: &mut World, master: &str, old: &[String]) {
     common.env("KAIRO_PRIVACY__MASTER_KEY", master).env("KAIRO_PRIVACY__OLD_MASTER_KEYS", json!(old).to_string());
 }
 
-/// What ann says, and the reply.
+/// Sends a message as this user and returns the conversation after the reply.
 async fn says(world: &World, user: &str, text: &str) -> String {
     let sent = world.send_as(&json!({ "user": user, "agent": AGENT, "text": text })).await;
     world.reply(&sent).await;

@@ -1,5 +1,6 @@
-//! What people say in five languages, drawn from seeds (`kairo_tests::situations`), while runtimes are killed: memories, corrections,
-//! requests and questions in between. Models are scripted from the situations, so each test is about what Kairo makes of their answers.
+//! Conversations in five languages, drawn from seeds (`kairo_tests::situations`), while runtimes are killed: memories,
+//! corrections, requests and questions in between. Models are scripted from the situations, so each test is about how
+//! Kairo handles their answers.
 
 mod correcting;
 mod progress;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Wanted, World};
 
-/// How many runtimes there are: one goes on where another was killed.
+/// The number of runtimes: one goes on where another was killed.
 const RUNTIMES: usize = 2;
 
 /// A rule of the simulator, which reads JSON as it reads YAML.
@@ -53,7 +54,7 @@ fn sorted(rows: &[Value], field: &str) -> Vec<String> {
     texts
 }
 
-/// What a search for these words finds among an agent's memories, the best first: their contents.
+/// Searches an agent's memories for these words and returns the contents of the hits, the best first.
 async fn search(world: &World, agent: &str, words: &str) -> Vec<String> {
     let at_least = world.end_of_log().await.to_string();
     let query = [("q", words), ("in", "memory"), ("agent", agent), ("at_least", &at_least)];

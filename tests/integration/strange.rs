@@ -17,9 +17,9 @@ use crate::world::{Wanted, World};
 /// Presets whose agents work at once: more would wait for the machine.
 const AT_ONCE: usize = 16;
 
-/// What came of a preset.
+/// The outcome of playing one preset.
 struct Outcome {
-    /// What chat completions answered with; none where the message went another way.
+    /// The status of the chat completion; none if the message was not sent as one.
     status: Option<u16>,
     answer: Value,
     events: Vec<EventJson>,
@@ -67,7 +67,7 @@ async fn play(world: &World, preset: &Preset) -> Outcome {
     Outcome { status, answer, events: Vec::new(), requests: 0 }
 }
 
-/// What came of all of them, with what the log and the simulator say.
+/// Plays the presets and returns their outcomes, completed with the events of the log and the simulator's counts.
 async fn play_all(world: &World, chosen: &[&'static Preset]) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for some in chosen.chunks(AT_ONCE) {
@@ -81,12 +81,12 @@ async fn play_all(world: &World, chosen: &[&'static Preset]) -> Vec<Outcome> {
     outcomes
 }
 
-/// Whose subject it is.
+/// Returns the owner named in the event's subject.
 fn owner(event: &EventJson) -> Option<&str> {
     event.subject.split('.').nth(2)
 }
 
-/// How many requests each preset answered.
+/// Returns the number of requests that each preset answered.
 async fn counts(world: &World) -> BTreeMap<String, u64> {
     let url = format!("{}/v1/counts?rules=true", world.stack.url(Service::ModelSim).unwrap());
     let page: Value = world.http.get(url).send().await.unwrap().json().await.unwrap();
@@ -99,7 +99,7 @@ async fn counts(world: &World) -> BTreeMap<String, u64> {
 }
 
 impl Outcome {
-    /// What the user reads: the answer, the refusal, or why there is none.
+    /// Returns the text that the user reads: the answer, the refusal, or the error.
     fn words(&self) -> String {
         let message = &self.answer["choices"][0]["message"];
         let said = [&self.answer, &message["content"], &message["refusal"], &self.answer["error"]["message"]];
@@ -116,7 +116,7 @@ impl Outcome {
         self.events.iter().filter(|event| event.type_name == v1::ToolResult::TYPE).count()
     }
 
-    /// What of it is not right.
+    /// Returns the complaints: every way in which the outcome differs from `expect`.
     fn wrong(&self, expect: &Expect) -> Vec<String> {
         let (words, last) = (self.words(), self.last());
         let failure = last["failure"].as_str().unwrap_or_default();
@@ -193,7 +193,7 @@ async fn kairo_copes_with_whatever_an_endpoint_does() {
     world.end().await;
 }
 
-/// What a fallback can mend, it answers.
+/// A fallback answers wherever it can help.
 #[tokio::test]
 async fn a_fallback_answers_where_the_endpoint_cannot() {
     let world = wanted().spare("spare").start().await;

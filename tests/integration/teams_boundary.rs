@@ -122,7 +122,7 @@ fn briefed(told: bool, reason: &str) -> Event {
     Event::Briefed(AgentBriefed { thread_id: "w".into(), user: "ann".into(), told, reason: reason.into(), summary })
 }
 
-/// What the lead and a worker would decide in an hour.
+/// Writes the decisions that the lead and a worker would make in an hour, and waits until they are projected.
 async fn at_work(world: &World) {
     let thread_id = "w".to_owned();
     let created =

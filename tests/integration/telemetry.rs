@@ -48,7 +48,7 @@ use crate::{
 
 /// Of a message from another system.
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-/// What the collector wants to be shown.
+/// The authorization that the collector requires.
 const TOKEN: &str = "Bearer swordfish";
 
 /// A span as it was collected.
@@ -170,7 +170,7 @@ impl TraceService for Collector {
 /// The services of a turn with a tool, in the order in which it reaches them.
 const WAY: [&str; 5] = ["gateway", "router", "agent-runtime", "tool-runner", "agent-runtime"];
 
-/// Whether every span but the root has its parent, and one of them has come the whole way.
+/// Returns true if every span but the root has its parent, and one of them has passed through all services of [`WAY`].
 fn is_whole(spans: &[Span]) -> bool {
     let by_id: BTreeMap<&[u8], &Span> = spans.iter().map(|span| (span.id.as_slice(), span)).collect();
     let came_all_the_way = |span: &Span| {

@@ -139,7 +139,7 @@ fn body(request: &ModelRequest, takes: Takes) -> Value {
     serde_json::to_value(chat_completions::request(request, &tools, &[], settings)).unwrap()
 }
 
-/// What is refused of these requests, and by which templates.
+/// Returns the refusals of these requests by the chat templates.
 fn refused(python: &OsStr, requests: &[ModelRequest]) -> Vec<Refused> {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("templates/render.py");
     let mut command = Command::new(python);

@@ -39,7 +39,7 @@ fn soon(milliseconds: i64) -> Timestamp {
     Timestamp::now() + SignedDuration::from_millis(milliseconds)
 }
 
-/// What was said to be due, once `last` was.
+/// Returns every due task in the log, once `last` is among them.
 async fn due_until(bus: &Bus, last: Uuid) -> Vec<(Raw, TaskDue)> {
     let said = async {
         loop {
@@ -58,7 +58,7 @@ async fn due_until(bus: &Bus, last: Uuid) -> Vec<(Raw, TaskDue)> {
     tokio::time::timeout(DEADLINE, said).await.expect("it was never due")
 }
 
-/// What else was due by this time and a little later, which another timer tells.
+/// Returns all that is due by this time and a little later: a sentinel timer marks the end and is left out.
 async fn due_by(bus: &Bus, at: Timestamp) -> Vec<(Raw, TaskDue)> {
     let sentinel = ids::entering();
     bus.arm(&timer(sentinel, 1, at.max(Timestamp::now()) + SignedDuration::from_millis(1_000), 1)).await.unwrap();

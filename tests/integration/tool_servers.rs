@@ -1,11 +1,11 @@
-//! What people see of tools: which there are, where they come from, which are left out, and how it is with those who have them.
+//! Tools as people see them: the list, their sources, the tools left out, and the status of the servers behind them.
 
 use kairo_local::{Service, Tools};
 use serde_json::{Value, json};
 
 use crate::world::{Wanted, World, scenario::USUAL};
 
-/// What a server must not be shown to have said.
+/// A secret that a server prints and the status must not show.
 const TOKEN: &str = "sesame-1234";
 
 /// A server that says its secret and ends.

@@ -50,14 +50,15 @@ async fn trimmed(world: &World, path: &str, before: u64) -> Value {
     said(&output)
 }
 
-/// Why it is not trimmed.
+/// Runs a trim that must be refused and returns its error output.
 async fn not_trimmed(world: &World, path: &str, before: u64) -> String {
     let output = trim(world, path, before).args(["--wait", "1s"]).output().await.unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Where everything is read, and archived with these arguments.
+/// Waits until everything is read and projected, archives it with these arguments, and returns the archive's last
+/// position.
 async fn at_rest(world: &World, archive: &[&str]) -> u64 {
     world.settled().await;
     world.projected().await;

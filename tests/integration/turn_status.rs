@@ -32,7 +32,7 @@ const TURN: [&str; 5] = ["started", "planning", "executing", "reflecting", "comp
 /// One thing that a stream shows: its id, its name, and what it says.
 type Shown = (Option<String>, Option<String>, Value);
 
-/// What a stream shows up to the end of a turn, the event that ends it included.
+/// Returns the events of a stream up to the end of a turn, including the event that ends it.
 async fn streamed(caller: &Caller, query: &str, last: Option<&str>, turn: Uuid) -> Vec<Shown> {
     let request = caller.request(Method::GET, &format!("/v1/events/stream?turn_status=true{query}"));
     let request = last.into_iter().fold(request, |request, last| request.header("last-event-id", last));

@@ -1,4 +1,4 @@
-//! What models took: every call of every decision, counted once, at the configured prices.
+//! Usage of models: every call of every decision, counted once, at the configured prices.
 
 use kairo_local::Service;
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@ use std::process::Stdio;
 
 use tokio::{io::AsyncWriteExt, process::Command};
 
-/// Whether the validator that this variable of the environment names finds the document valid, and what it says; none on
-/// a machine where it is not installed.
+/// Runs the validator named by this environment variable and returns true if the document is valid, with the output;
+/// none on a machine where it is not installed.
 pub async fn verdict(variable: &str, document: &str) -> Option<(bool, String)> {
     let program = std::env::var_os(variable)?;
     let validating = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn();

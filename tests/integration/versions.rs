@@ -311,7 +311,7 @@ async fn what_a_checkpoint_says_of_a_log_that_was_restored_is_not_believed() {
     world.end().await;
 }
 
-/// What was given up is counted once it stands in a decision.
+/// Calls that were given up count towards usage once a decision records them.
 #[tokio::test]
 async fn usage_counts_calls_that_were_given_up() {
     let world = Wanted::new(USUAL).start().await;

@@ -1,5 +1,4 @@
-//! What people see of an agent from outside: `kairo watch`, `kairo actions` and `kairo processes`, and what they do
-//! about it.
+//! Watching an agent from outside with `kairo watch`, `kairo actions` and `kairo processes`, and canceling its actions.
 
 use std::process::{Output, Stdio};
 
@@ -43,7 +42,7 @@ async fn run(world: &World, arguments: &[&str]) -> Output {
     timeout(DEADLINE, kairo(world, arguments).output()).await.expect("kairo does not return").unwrap()
 }
 
-/// What a command that shows something answers in JSON.
+/// Runs a command that shows something and returns its JSON.
 async fn shown(world: &World, arguments: &[&str]) -> Value {
     let output = run(world, &[arguments, &["--json"]].concat()).await;
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");

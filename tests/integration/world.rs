@@ -36,10 +36,10 @@ use log::Log;
 /// The longest any wait may take. Far above what anything needs, so that only a hang reaches it.
 pub const DEADLINE: Duration = Duration::from_secs(90);
 
-/// Where in the world's folder agents' processes start.
+/// The directory in the world's folder in which agents' processes start.
 const WORK: &str = "work";
 
-/// What a test wants.
+/// The world that a test asks for: services, replicas, settings and servers.
 pub struct Wanted {
     replicas: BTreeMap<Service, usize>,
     scenario: String,
@@ -48,7 +48,7 @@ pub struct Wanted {
     monitored: bool,
     unprivileged: bool,
     fallbacks: Vec<String>,
-    /// Whether the heavy model is away, so that its fallbacks are all there is.
+    /// True if the heavy model is unavailable, so that only its fallbacks answer.
     only_fallbacks: bool,
     servers: usize,
 }
@@ -61,7 +61,7 @@ pub struct World {
     /// All of them, as clients are told.
     pub url_of_nats: String,
     pub postgres: Postgres,
-    /// Where the read model is.
+    /// The database of the read model.
     pub database: Database,
     pub stack: Stack,
     pub bus: Bus,
@@ -112,7 +112,7 @@ impl Wanted {
         self
     }
 
-    /// Where Postgres keeps its data, if not in the world's own folder.
+    /// Has Postgres keep its data in this folder instead of the world's own.
     pub fn postgres_in(mut self, folder: PathBuf) -> Self {
         self.postgres = Some(folder);
         self
@@ -319,17 +319,17 @@ impl World {
         (answer.status().as_u16(), answer.json().await.unwrap_or_default())
     }
 
-    /// Where services write their logs.
+    /// Returns the folder to which services write their logs.
     pub fn logs(&self) -> PathBuf {
         self.folder.path().join("logs")
     }
 
-    /// Where nats-server has its configuration.
+    /// Returns the folder of nats-server, with its configuration.
     pub fn nats_folder(&self) -> PathBuf {
         self.folder.path().join("nats")
     }
 
-    /// Where the processes of an agent run.
+    /// Returns the working directory of the agent's processes.
     pub fn workplace(&self, agent: &str) -> PathBuf {
         self.folder.path().join("work").join(agent)
     }

@@ -23,7 +23,7 @@ use crate::{
 /// The services of a run.
 pub const SERVICES: [Service; 4] =
     [Service::Router, Service::AgentRuntime, Service::ToolRunner, Service::ProcessSupervisor];
-/// How long the server waits for a sign of life.
+/// Time for which the server waits for a sign of life.
 pub const ACK_WAIT: Duration = Duration::from_millis(1_500);
 
 /// Everything is quick, so that a run is short.
@@ -77,7 +77,7 @@ pub fn start(world: &Shared, service: Service) -> usize {
     replica
 }
 
-/// What `main` of every service does, but for signals and probes.
+/// Does the work of every service's `main`, without signals and probes.
 async fn serve(world: Shared, replica: usize, bus: Bus, shutdown: CancellationToken, little_memory: bool) {
     let found = kairo_core::service::waiting_for_nats(&bus, &shutdown, async || bus.find_log().await).await;
     let outcome = match found {

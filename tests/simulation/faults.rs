@@ -1,4 +1,4 @@
-//! What goes wrong in a run, and how often.
+//! The faults of a run, and how often each comes.
 
 use crate::chance::Chance;
 
@@ -127,7 +127,7 @@ impl Faults {
         }
     }
 
-    /// Whether nothing goes wrong that could cost an answer which was paid for.
+    /// Returns true if no fault of the run could cost an answer that was paid for.
     pub fn is_fair(&self) -> bool {
         let Self { copy, repeated_timer, outdated_catalogue, skew, little_memory, long_programs, .. } = *self;
         // These cost nobody an answer.

@@ -51,7 +51,7 @@ pub enum Flaw {
     BusyForgotten,
     /// A checkpoint that is not of this log is taken for one of it.
     OtherLogsCheckpoint,
-    /// What only the leader knows for sure is asked of a server that lags behind.
+    /// A server that lags behind is asked for facts that only the leader knows for sure.
     LaggingLeader,
     /// Whoever reads a partition does not see that messages come out of order.
     TailOutOfOrder,
@@ -93,7 +93,7 @@ impl Flaw {
 
 const CHECKPOINT: &str = "$KV.KAIRO_SNAPSHOTS.checkpoint.";
 
-/// What a replica writes, with its flaw.
+/// Returns the message that a replica writes as its flaw changes it.
 pub fn written(world: &mut World, replica: usize, mut message: Message) -> Message {
     let Some(flaw) = world.flaw else { return message };
     let about = |noun: &str, verb: &str| {
@@ -130,7 +130,7 @@ fn with(headers: &Headers, changed: &str, to: &str) -> Headers {
     copy
 }
 
-/// What a replica sees of what it reads, with its flaw.
+/// Returns the messages that a replica reads as its flaw changes them.
 pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
     let service = world.replicas[replica].service;
     if world.faults.outdated_catalogue && service == Service::AgentRuntime {
@@ -163,7 +163,7 @@ pub fn seen(world: &mut World, replica: usize, mut raws: Vec<Raw>) -> Vec<Raw> {
     raws
 }
 
-/// Whether it is a decision that stops a call.
+/// Returns true if the message is a decision that stops a call.
 fn stops(raw: &Raw) -> bool {
     let Ok(record) = raw.read(1 << 20) else { return false };
     let calls = decision(&record).into_iter().flat_map(tool_calls);

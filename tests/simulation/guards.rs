@@ -24,9 +24,9 @@ use crate::{
     world::{ProcessState, Shared},
 };
 
-/// What the pipe between a supervisor and a guard holds, in bytes.
+/// The capacity of the pipe between a supervisor and a guard, in bytes.
 const PIPE: usize = 1 << 20;
-/// How long a program works that works for long, in milliseconds.
+/// The working time of a long program, in milliseconds.
 const LONG: u64 = 12_000;
 
 pub struct Invented {

@@ -1,4 +1,4 @@
-//! What must be true of every run, once it is at rest.
+//! The invariants of every run, checked once it is at rest.
 
 mod canceled;
 mod chains;

@@ -1,4 +1,4 @@
-//! What comes from outside in a run: the agents there are, what users say to them, and what happens elsewhere.
+//! The input of a run from outside: the agents, the messages of users, and events elsewhere.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -49,7 +49,7 @@ pub enum Said {
     Outside(usize),
 }
 
-/// What is said, by its number.
+/// Builds an input from its number.
 type Saying = fn(usize) -> Said;
 
 /// Defines the agents: some call tools themselves, some plan; with one or another policy for messages that come while
@@ -144,7 +144,7 @@ fn join_team(profile: &mut AgentProfile, chance: &mut Chance) {
     *profile = AgentProfile { conduct, mission, owner, next_run_after: 1_800, team: Some(team), ..own };
 }
 
-/// What is said and happens in a run, some of it twice.
+/// Draws the inputs of a run, some of them twice.
 pub fn drawn(chance: &mut Chance) -> VecDeque<Said> {
     let mut said = VecDeque::new();
     for number in 0..1 + chance.below(MESSAGES) {
@@ -196,7 +196,7 @@ pub async fn speak(world: &Shared, said: VecDeque<Said>, within: Duration) {
     }
 }
 
-/// What the gateway, another system or tool-runner publishes of it.
+/// Publishes an input as the gateway, another system or tool-runner does.
 fn say(world: &mut World, said: Said) {
     let now = world.now();
     match said {
@@ -257,7 +257,7 @@ fn happen(world: &mut World, event: &Outgoing) {
     }
 }
 
-/// Whether there is something to say it about.
+/// Returns true if there is something that the input can be about.
 fn is_timely(world: &World, said: &Said) -> bool {
     match said {
         Said::Message(_) | Said::Mail(_) | Said::Outside(_) => true,

@@ -66,7 +66,7 @@ use crate::{flaw::Flaw, run::run};
 const SEEDS: u64 = 400;
 /// Seeds within which a flaw must be found.
 const FLAW_SEEDS: u64 = 2_000;
-/// How much gentler than others it takes the machine.
+/// The nice value of the process, so that others get the machine first.
 const GENTLE: i32 = 10;
 /// Of so many runs one is repeated, to see that it is the same again.
 const REPEATED: u64 = 50;
@@ -82,7 +82,7 @@ impl Drop for Running {
     }
 }
 
-/// What is wrong with a run, and its log.
+/// Runs a seed; returns the mistakes and the log.
 fn outcome(seed: u64, flaw: Option<Flaw>, trace: bool) -> run::Outcome {
     let _running = Running(seed);
     run(seed, flaw, trace)

@@ -31,7 +31,7 @@ pub fn needs_consent(tool: &str) -> bool {
     tool == MAIL
 }
 
-/// Whether calling it twice with the same action has the effect of once: also what orders become.
+/// Returns true if calling it twice with the same action has one effect only; that includes the tools orders turn into.
 pub fn is_keyed(tool: &str) -> bool {
     !matches!(tool, UNKEYED | MAIL) && !is_process(tool)
 }
@@ -66,10 +66,10 @@ pub fn answer(request: &ModelRequest, attempt: u32, seed: u64) -> Completion {
     }
 }
 
-/// How an answer ends that says no.
+/// The ends of an answer that refuses.
 const REFUSALS: [&str; 2] = ["refused", "filtered"];
 
-/// How an endpoint fails: the kind, and whether it is asked again.
+/// The failures of an endpoint: the kind, and true if it is asked again.
 const FAILURES: [(&str, bool); 12] = [
     ("model_unavailable", true),
     ("model_unavailable", true),

@@ -1,4 +1,4 @@
-//! What users say that is not words: verdicts, choices and orders about what there is by then.
+//! The input of users beside words: verdicts, choices and orders about whatever exists by then.
 
 use kairo_core::{
     bus::append::Outgoing,
@@ -146,7 +146,7 @@ pub fn last_replies(world: &World) -> Vec<Outgoing> {
     replies
 }
 
-/// What agents wait for, when everything is at rest.
+/// The thing that agents wait for, when everything is at rest.
 #[derive(Debug)]
 pub enum Waits {
     Nothing,
@@ -174,7 +174,8 @@ pub fn what_waits(world: &World) -> Waits {
     }
 }
 
-/// What goes on only when its owner says so: a task in the queue, or a team that nothing wakes on the next day.
+/// Returns the order for work that goes on only when its owner says so: a task in the queue, or a team that nothing
+/// wakes on the next day.
 fn rests_for_its_owner(agent: &str, state: &AgentState) -> Option<UserCommand> {
     let of = UserCommand { agent: agent.to_owned(), ..Default::default() };
     let is_paused = |task: &&Task| task.status == Status::Paused && matches!(task.what, What::Queue { .. });
@@ -186,7 +187,7 @@ fn rests_for_its_owner(agent: &str, state: &AgentState) -> Option<UserCommand> {
     rests.then(|| UserCommand { team: agent.to_owned(), user: USERS[0].to_owned(), ..of })
 }
 
-/// Whether a task waits for a while, and not for the next day.
+/// Returns true if a task waits for a while, and not for the next day.
 fn is_tried_again(state: &AgentState) -> bool {
     let rests = |task: &Task| state.work.rests == Some(task.id);
     let waits =
@@ -232,7 +233,7 @@ pub fn end_of_hooks(world: &World) -> Vec<Outgoing> {
     hooks.map(end).collect()
 }
 
-/// What an agent knows at the end of its log.
+/// Reads the log of an agent to its end.
 pub fn read(world: &World, agent: &Name) -> Log {
     let mut log = Log::default();
     for record in world.concerning(agent) {
@@ -271,17 +272,17 @@ fn approval(world: &World, id: &str, user: &str, agent: &str, action: &str, verd
     Outgoing::new(&USER_APPROVAL, &name(user), envelope, approval)
 }
 
-/// Whether there is an action without a result.
+/// Returns true if an action has no result yet.
 pub fn acts(world: &World) -> bool {
     actions(world).any(|(_, action)| !has_ended(world, &action))
 }
 
-/// Whether there is a task.
+/// Returns true if a task was scheduled.
 pub fn plans(world: &World) -> bool {
     made(world).any(|made| matches!(made.event, Event::TaskScheduled(_)))
 }
 
-/// Whether something was put to a user.
+/// Returns true if a user was asked something.
 pub fn asks(world: &World) -> bool {
     made(world).any(|made| asked_of(made.event).is_some())
 }

@@ -36,7 +36,7 @@ use uuid::Uuid;
 
 use crate::world::{Shared, World};
 
-/// How long a replica waits for the server.
+/// Time for which a replica waits for the server.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The world of one replica.
@@ -115,7 +115,7 @@ impl Memory {
         .await
     }
 
-    /// What a replica with a flaw makes of what it reads.
+    /// Returns the messages that a replica reads as its flaw changes them.
     fn seen(&self, raws: Vec<Raw>) -> Vec<Raw> {
         self.world(|world| world.seen(self.replica, raws))
     }

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// Tasks that a replica may begin in one moment. What goes round in circles without waiting for anything begins millions.
 pub const AT_ONCE: u64 = 20_000;
 
-/// What a machine does.
+/// The state of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Pace {
@@ -28,7 +28,7 @@ enum Pace {
     Dead,
 }
 
-/// Whether the tasks of a replica go on.
+/// The life of a replica: its tasks go on only while its machine runs.
 #[derive(Debug, Default)]
 pub struct Life {
     pace: AtomicU8,
@@ -171,7 +171,7 @@ pub struct Replica {
     pub cut: Option<Instant>,
     /// Connections made so far.
     pub connections: u64,
-    /// How far its clock is off.
+    /// The offset of its clock.
     pub skew: SignedDuration,
     /// Asks it to stop in good order.
     pub shutdown: CancellationToken,

@@ -25,18 +25,17 @@ const PAUSES: [u64; 3] = [2 * 60, 2 * 60 * 60, 26 * 60 * 60];
 const DAY: u64 = 24 * 60 * 60;
 /// When a task that failed is tried again, in seconds.
 const SESSION_PAUSE: u64 = 61;
-/// How long nothing must happen for everything to be at rest, and within which time it must come to that once nothing
-/// goes wrong any more.
+/// The silence after which everything is at rest, and the longest time until that once nothing goes wrong any more.
 const REST: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often, when everything is at rest, something may still be waited for.
+/// The most times that something may still be waited for when everything is at rest.
 const MOST_WAITS: usize = 100;
-/// How often the server looks at its clock.
+/// The interval at which the server looks at its clock.
 const TICK: Duration = Duration::from_millis(50);
-/// How long an orderly end may take.
+/// The longest that an orderly end may take.
 const END: Duration = Duration::from_secs(30);
 
-/// What a run came to.
+/// The outcome of a run.
 pub struct Outcome {
     pub mistakes: Vec<String>,
     /// The messages of its log, as they lie in the stream.
@@ -87,7 +86,7 @@ async fn tick(world: Shared) {
     }
 }
 
-/// What there was before the log was made again.
+/// Runs the time before the log is made again, and makes the log again.
 async fn before(world: &Shared, chance: &mut Chance) {
     load::define(&mut world.lock().unwrap(), chance);
     storm::fill_up(world);

@@ -1,4 +1,4 @@
-//! What models answer, by the step of the mind that asks: mostly something that can be used, and now and then not.
+//! The answers of models, by the step of the mind that asks: mostly usable, and now and then not.
 
 use kairo_mind::request::{Message, ModelRequest, PLAN, blocks};
 use kairo_proto::v1::CompletionToolCall;
@@ -11,19 +11,19 @@ use crate::{
     model::{KEYED, MAIL, RUN, SPAWN, TOOLS, UNKEYED, is_process},
 };
 
-/// Where a model is told that what it writes is an analysis.
+/// The text that tells a model that it writes an analysis.
 const ANALYSE: &str = "Now, within the chain";
-/// What puts a task into the queue.
+/// The tool that puts a task into the queue.
 const QUEUE: &str = "task.queue";
-/// What has a member think.
+/// The tool that has a member think.
 const ASK_MEMBER: &str = "member.ask";
-/// What has a worker do something.
+/// The tool that has a worker do something.
 const DELEGATE: &str = "team.delegate";
-/// What asks a submodule.
+/// The tool that asks a submodule.
 const ASK_SUBMODULE: &str = "submodule.ask";
-/// What keeps something in the inner state.
+/// The tool that keeps something in the inner state.
 const WRITE: &str = "state.write";
-/// What hooks wait for.
+/// The events that hooks wait for.
 const TRIGGERS: [&str; 7] = [
     "post:count.keyed",
     "post:count.once",
@@ -108,7 +108,7 @@ fn keeps_inner_state(request: &ModelRequest) -> bool {
     request.tools.iter().any(|tool| *tool.name == *WRITE)
 }
 
-/// What a submodule says, if anything; some look something up first.
+/// Returns the answer of a submodule, which may say nothing; some look something up first.
 fn think_along(request: &ModelRequest, chance: &mut Chance) -> Answer {
     if keeps_inner_state(request) && chance.permille(200) {
         return (String::new(), vec![of_inner_state(chance)]);
@@ -120,7 +120,7 @@ fn think_along(request: &ModelRequest, chance: &mut Chance) -> Answer {
     }
 }
 
-/// Which thread a message belongs to.
+/// Chooses the thread that a message belongs to.
 fn thread(asked: &str, chance: &mut Chance) -> Value {
     let asked: Value = serde_json::from_str(asked).unwrap_or_default();
     let threads = asked["threads"].as_array().cloned().unwrap_or_default();
@@ -230,8 +230,8 @@ fn say(chance: &mut Chance) -> Answer {
     }
 }
 
-/// What a process is to run: how many milliseconds it works, at times for longer than a frozen supervisor is waited for;
-/// now and then what nobody may run.
+/// Chooses the program of a process and its working time in milliseconds, at times longer than a frozen supervisor is
+/// waited for; now and then it is a program that nobody may run.
 fn program(chance: &mut Chance) -> Value {
     let long = match chance.below(10) {
         0 => 20_000,
@@ -313,7 +313,7 @@ fn hook(chance: &mut Chance) -> Value {
     json!({ "trigger": trigger, "condition": CONDITIONS[chance.below(CONDITIONS.len())], "action": steps })
 }
 
-/// What a task does.
+/// Chooses the action of a task.
 fn action(chance: &mut Chance) -> Value {
     let steps = (0..1 + chance.below(2)).map(|_| match chance.below(12) {
         0..=4 => json!({ "event": "user.notify", "params": { "message": "it is time" } }),

@@ -1,4 +1,4 @@
-//! What strikes a run, and when.
+//! The faults that strike a run, and their times.
 
 mod desertion;
 
@@ -120,7 +120,7 @@ fn strike(world: &Shared) {
     server(world, &mut here, &faults);
 }
 
-/// What strikes the server and what it has stored.
+/// Strikes the server and its storage.
 fn server(world: &Shared, here: &mut World, faults: &Faults) {
     if here.permille(faults.restart) {
         here.note("server", || "restarts".to_owned());

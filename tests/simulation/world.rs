@@ -42,7 +42,7 @@ pub type Shared = Arc<Mutex<World>>;
 pub struct World {
     pub seed: u64,
     pub server: Server,
-    /// Whether services seal, and under which key.
+    /// The privacy settings: whether services seal, and under which key.
     pub privacy: PrivacyConfig,
     pub replicas: Vec<Replica>,
     pub log: Uuid,
@@ -51,13 +51,13 @@ pub struct World {
     pub epoch: u32,
     /// Every value there ever was in the bucket of snapshots.
     pub snapshots_ever: Vec<(String, Bytes)>,
-    /// What models were asked, by the digest of the request: how often.
+    /// The requests that models were asked: how often each, by its digest.
     pub asked: BTreeMap<String, u32>,
     /// Requests made to models, over all.
     pub tries: u32,
-    /// What may have cost an answer that was paid for: deaths, changes of owners, interruptions.
+    /// Events that may have cost an answer that was paid for: deaths, changes of owners, interruptions.
     pub disruptions: u32,
-    /// Whether anybody was cut off who went on.
+    /// True if somebody was cut off from the server and went on.
     pub was_cut: bool,
     /// Effects of tools, by action: how often the tool was called.
     pub called: BTreeMap<Uuid, u32>,
@@ -68,7 +68,7 @@ pub struct World {
     /// A service of which nobody is there, and until when.
     pub deserted: Option<(Service, Instant)>,
     pub flaw: Option<Flaw>,
-    /// What must never be seen, and was.
+    /// Violations that were seen and must never be.
     pub violations: Vec<String>,
     chance: RefCell<Chance>,
     /// Of which this is the content.
@@ -103,12 +103,12 @@ pub enum ProcessState {
 pub struct Process {
     /// Invented, and each another one: by it the log names the process.
     pub pid: u32,
-    /// What asked for it, once the log says so.
+    /// The action that asked for it, once the log holds it.
     pub action: Option<Uuid>,
     pub state: ProcessState,
-    /// Whether its program ever ran.
+    /// True if its program ever ran.
     pub ran: bool,
-    /// How far the log went when it was over.
+    /// The end of the log when it was over, as a sequence.
     pub over_at: u64,
 }
 
@@ -222,7 +222,7 @@ impl World {
         self.server.provision(log, crate::cluster::ACK_WAIT, self.now());
     }
 
-    /// What the server does by itself as time passes.
+    /// Does the server's own work as time passes.
     pub fn tick(&mut self) {
         let (now, again, lost) = (self.now(), self.faults.repeated_timer, self.has(Flaw::LostTimer));
         if self.ticks.is_multiple_of(EXPIRY) {
@@ -259,7 +259,7 @@ impl World {
         self.permille(self.faults.lost_ack)
     }
 
-    /// What the server sees that is asked: the leader everything, another one perhaps not the last of it.
+    /// Returns the view of the server that is asked: the leader sees everything, another one may lack the last of it.
     pub fn view(&mut self, asked: Asked) -> View {
         let now = Instant::now();
         let lags = asked == Asked::Any || self.has(Flaw::LaggingLeader);
@@ -354,12 +354,12 @@ impl World {
         written
     }
 
-    /// What a replica makes of what it reads.
+    /// Returns the messages that a replica reads as its flaw changes them.
     pub fn seen(&mut self, replica: usize, raws: Vec<Raw>) -> Vec<Raw> {
         flaw::seen(self, replica, raws)
     }
 
-    /// What enters from outside is stored, whatever goes wrong elsewhere: whoever says it says it until it is.
+    /// Stores a message from outside, whatever goes wrong elsewhere: its sender repeats it until it is stored.
     pub fn enter(&mut self, event: &Outgoing) -> u64 {
         let message = Message::new(self.partitions.stored(&event.subject), event.headers(), event.body.encode());
         self.enter_as(message.once(event.envelope.id.to_string()))
@@ -387,7 +387,7 @@ impl World {
         copy
     }
 
-    /// What the log says about somebody.
+    /// Returns the records of the log about an owner.
     pub fn concerning<'a>(&'a self, owner: &'a Name) -> impl Iterator<Item = &'a Record> + 'a {
         self.records().iter().filter(|record| record.subject.split('.').nth(2) == Some(owner.as_str()))
     }

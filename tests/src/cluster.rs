@@ -12,7 +12,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// The longest that a server may take for an answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// What the server at this place is called.
+/// Returns the name of the server at `index`.
 pub fn name(index: usize) -> String {
     format!("nats-{index}")
 }
@@ -44,7 +44,7 @@ pub async fn caught_up(server: &NatsServer, within: Duration) -> Result<(), Box<
     Ok(())
 }
 
-/// Which of so many leads the log, if anybody does.
+/// Returns the index of the server that leads the log, if any of the `servers` does.
 pub async fn leader(cluster: &jetstream::Context, servers: usize) -> Option<usize> {
     let stream = cluster.get_stream(EVENTS_STREAM).await.ok()?;
     let leader = stream.cached_info().cluster.as_ref()?.leader.as_ref()?;

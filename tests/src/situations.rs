@@ -17,9 +17,9 @@ pub use self::phrases::Language;
 use self::phrases::{Kind, Phrases};
 use crate::chaos::random::Random;
 
-/// How many seeds a test takes unless `KAIRO_SITUATIONS` says otherwise: few, as each takes seconds.
+/// Number of seeds a test takes unless `KAIRO_SITUATIONS` says otherwise: few, as each takes seconds.
 const SEEDS: u64 = 1;
-/// How often a sentence is drawn again that was said before; then the phrases are too few for what is wanted.
+/// Draws after which no new sentence is looked for any more: the phrases are then too few for the test.
 const DRAWS: usize = 1_000;
 
 /// The seeds of this run.
@@ -29,7 +29,7 @@ pub fn seeds() -> Range<u64> {
     first..first + number("KAIRO_SITUATIONS").unwrap_or(SEEDS)
 }
 
-/// What is known of a thing, and what it was corrected to: the two sentences differ in one value.
+/// A fact and its correction: two sentences that differ in one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub language: Language,
@@ -96,7 +96,7 @@ impl Speaker {
         self.sentence(self.phrases().status_questions)
     }
 
-    /// What a program says of how far it is.
+    /// Returns a sentence with which a program reports its progress.
     pub fn progress(&mut self) -> String {
         self.sentence(self.phrases().progress)
     }

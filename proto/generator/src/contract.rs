@@ -8,7 +8,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, ExtensionDescriptor, FileDes
 /// The protos of the contract.
 pub struct Contract {
     pub pool: DescriptorPool,
-    /// As `google.protobuf.FileDescriptorSet`, for the generators of others; those know nothing of options.
+    /// The `google.protobuf.FileDescriptorSet` for other generators, which know nothing of options.
     pub descriptors: prost_types::FileDescriptorSet,
     /// The same with all options and without comments, in bytes.
     pub encoded: Vec<u8>,
@@ -46,7 +46,7 @@ impl Contract {
         self.files().flat_map(|file| file.messages().collect::<Vec<_>>())
     }
 
-    /// Whether the option of a field says so.
+    /// Returns true if the flag `what` is set in the options of a field.
     pub fn field_says(&self, message: &str, field: &str, what: &str) -> anyhow::Result<bool> {
         let message = self.pool.get_message_by_name(&format!("{PACKAGE}.{message}")).context("no such message")?;
         let field = message.get_field_by_name(field).context("no such field")?;
@@ -76,7 +76,7 @@ pub fn text(option: &DynamicMessage, field: &str) -> String {
     option.get_field_by_name(field).and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// What is said of something in front of it.
+/// Returns the comment in front of an element; empty where there is none.
 pub fn comment(file: &FileDescriptor, path: &[i32]) -> String {
     let locations = file.file_descriptor_proto().source_code_info.iter().flat_map(|info| &info.location);
     let found = locations.into_iter().find(|location| location.path == path);
@@ -84,7 +84,7 @@ pub fn comment(file: &FileDescriptor, path: &[i32]) -> String {
     comment.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
 }
 
-/// Whether a field of an option says so.
+/// Returns true if a boolean field of an option is set.
 pub fn flag(option: &DynamicMessage, field: &str) -> bool {
     option.get_field_by_name(field).is_some_and(|value| value.as_bool() == Some(true))
 }
@@ -109,7 +109,7 @@ pub fn list(option: &DynamicMessage, field: &str) -> Vec<Value> {
     option.get_field_by_name(field).and_then(|value| value.as_list().map(<[Value]>::to_vec)).unwrap_or_default()
 }
 
-/// A word with a capital.
+/// Returns the word with a capital.
 pub fn capital(word: &str) -> String {
     word.get(..1).unwrap_or_default().to_uppercase() + word.get(1..).unwrap_or_default()
 }

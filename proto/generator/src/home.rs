@@ -1,4 +1,4 @@
-//! What the gateway says of its endpoints to people who open its address: where it is, what it does, and its fields.
+//! Generates the descriptions of the endpoints on the gateway's home page: path, purpose and fields.
 
 use std::fmt::Write;
 

@@ -1,5 +1,6 @@
-//! What follows from the protos and their options (`kairo/v1/options.proto`): messages, the lists of types, what an rpc
-//! is called and who may use it. It is committed, and held to the protos by a test, so that building needs no generator.
+//! Generates code and documents from the protos and their options (`kairo/v1/options.proto`): messages, the lists of
+//! types, the names of rpcs and who may use them. The output is committed, and a test compares it to the protos, so
+//! that building needs no generator.
 
 mod contract;
 mod home;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 
 use contract::Contract;
 
-/// A file and what it holds; the path is one from the root of the project.
+/// The path of a file, from the root of the project, and its content.
 pub type Generated = (String, Vec<u8>);
 
 /// The root of the project.

@@ -1,4 +1,4 @@
-//! Writes what follows from the protos to where it is committed: `cargo run -p kairo-generator`.
+//! Writes the files generated from the protos to the repository: `cargo run -p kairo-generator`.
 
 use anyhow::Context;
 

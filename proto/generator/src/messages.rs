@@ -9,7 +9,7 @@ use crate::{
     contract::{Contract, PACKAGE},
 };
 
-/// What clients ask for and are shown.
+/// The protos of clients' requests and answers.
 const ASKED_AND_SHOWN: [&str; 5] = [
     "kairo/v1/administration.proto",
     "kairo/v1/commands.proto",
@@ -17,7 +17,7 @@ const ASKED_AND_SHOWN: [&str; 5] = [
     "kairo/v1/queries.proto",
     "kairo/v1/rows.proto",
 ];
-/// Of these, what is never JSON.
+/// The message among these that is never JSON.
 const STREAMED: &str = "StreamResponse";
 
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
@@ -44,12 +44,12 @@ fn written(folder: &Path) -> std::io::Result<Vec<u8>> {
     std::fs::read(folder.join(format!("{PACKAGE}.rs")))
 }
 
-/// Whether messages of a file have a JSON of their own, and not proto3's mapping.
+/// Returns true if the messages of a file derive their JSON instead of using proto3's mapping.
 pub fn derives_json(file: &str) -> bool {
     ASKED_AND_SHOWN.contains(&file)
 }
 
-/// What clients ask for and are shown derives its JSON: of a request the fields that are given, of an answer all.
+/// Derives the JSON of clients' requests, with the fields that are given, and of answers, with all fields.
 fn json(contract: &Contract, messages: &mut prost_build::Config, file: &FileDescriptorProto) -> anyhow::Result<()> {
     if !derives_json(file.name()) {
         return Ok(());

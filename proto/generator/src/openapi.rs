@@ -1,5 +1,6 @@
-//! The part of the document of the HTTP interface that follows from the protos: what rpcs are called and answer, and the
-//! messages in JSON. The gateway puts in what many endpoints have in common, in the place of lines that begin with `#`.
+//! Generates the part of the document of the HTTP interface that follows from the protos: the requests and answers of
+//! rpcs, and the messages in JSON. The gateway replaces lines that begin with `#` by the parts that many endpoints
+//! share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,16 +18,16 @@ use crate::{
 
 /// The message whose schema is written by hand, as its JSON is a text.
 const PLACE: &str = "Place";
-/// Those that are any JSON.
+/// The messages that may be any JSON.
 const ANY: [&str; 2] = ["Json", "AgentProfile"];
 const SCHEMAS: &str = "#/components/schemas";
-/// Answers that the gateway describes, of operations that name them.
+/// Answers that the gateway describes, for operations that name them.
 const OTHERS: [(u32, &str); 5] =
     [(400, "Invalid"), (404, "NotFound"), (409, "Conflict"), (500, "Internal"), (507, "Full")];
 /// Fields of every query, which the gateway describes.
 pub const FRESHNESS: [&str; 2] = ["at_least", "wait_ms"];
 
-/// What server-sent events have as their data.
+/// The messages sent as the data of server-sent events.
 const STREAMED: [&str; 2] = ["Event", "TurnStatus"];
 
 pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
@@ -116,7 +117,7 @@ fn parameters(contract: &Contract, out: &mut String, rpc: &Rpc) -> anyhow::Resul
     Ok(())
 }
 
-/// Whether the path of its endpoint has it.
+/// Returns true if the field is a parameter in the path of the rpc's endpoint.
 fn is_in_path(rpc: &Rpc, field: &FieldDescriptor) -> bool {
     rpc.path.contains(&format!("{{{}}}", field.name()))
 }
@@ -170,7 +171,7 @@ fn answers(out: &mut String, rpc: &Rpc, operation: &DynamicMessage) -> anyhow::R
     Ok(writeln!(out, "        # {rest}")?)
 }
 
-/// The schemas of messages, and of those that they hold, but for what is in the path of an endpoint.
+/// Returns the schemas of messages, and of the messages they hold, without the fields in the path of an endpoint.
 fn schemas(
     contract: &Contract,
     mut messages: Vec<MessageDescriptor>,
@@ -255,13 +256,13 @@ fn schema(contract: &Contract, field: &FieldDescriptor, words: &str) -> anyhow::
     Ok(keywords.join(", "))
 }
 
-/// What is said of the words of a vocabulary, for a field of which nothing else is said.
+/// Returns the meanings of a vocabulary's words, to describe a field that has no description of its own.
 fn meanings(vocabulary: &[(String, String)]) -> String {
     let told = vocabulary.iter().filter(|(_, meaning)| !meaning.is_empty());
     told.map(|(word, meaning)| format!("{word}: {meaning}")).collect::<Vec<_>>().join(" ")
 }
 
-/// One of what a field holds.
+/// Returns the schema of one value of a field.
 fn one(field: &FieldDescriptor, form: &str, values: &[String], nullable: bool) -> String {
     let typed = |name: &str| if nullable { format!("type: [{name}, 'null']") } else { format!("type: {name}") };
     match field.kind() {

@@ -1,4 +1,4 @@
-//! Which fields of the log are somebody's own, as code that goes through them in the order of the protos.
+//! Generates the code that visits the personal fields of the log, in the order of the protos.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -43,7 +43,7 @@ pub fn file(contract: &Contract) -> anyhow::Result<Generated> {
     Ok(("proto/src/generated/personal.rs".to_owned(), out.into_bytes()))
 }
 
-/// The messages that have anything personal, in themselves or in what they hold.
+/// Returns the messages with personal fields, of their own or in messages they hold.
 fn holding(contract: &Contract, logged: &[MessageDescriptor]) -> anyhow::Result<BTreeSet<String>> {
     let mut holding = BTreeSet::new();
     loop {
@@ -66,7 +66,7 @@ pub fn is_personal(contract: &Contract, field: &FieldDescriptor) -> anyhow::Resu
     Ok(contract.option("kairo.options.field", &field.options())?.is_some_and(|option| flag(&option, "personal")))
 }
 
-/// What goes through a field; none where it has nothing personal.
+/// Returns the code that visits a field; `None` if the field holds nothing personal.
 fn of(contract: &Contract, field: &FieldDescriptor, holding: &BTreeSet<String>) -> anyhow::Result<Option<String>> {
     let (name, many) = (field.name(), field.is_list());
     if is_personal(contract, field)? {
@@ -80,7 +80,7 @@ fn of(contract: &Contract, field: &FieldDescriptor, holding: &BTreeSet<String>) 
     Ok(holds.then(|| format!("self.{name}.iter_mut().for_each(|it| it.personal(visit));")))
 }
 
-/// What goes through whichever of them is there.
+/// Writes the code that visits the variant of a oneof that is set.
 fn chosen(
     out: &mut String,
     message: &MessageDescriptor,

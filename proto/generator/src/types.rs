@@ -1,4 +1,4 @@
-//! The closed list of messages that have a type of their own, and the groups in which they are matched.
+//! Generates the closed list of messages that have a type of their own, and the groups in which they are matched.
 
 use std::fmt::Write;
 
@@ -16,11 +16,11 @@ struct Event {
     message: String,
     type_name: String,
     group: i32,
-    /// Its name within its group; empty for one that is a group of its own.
+    /// The name within its group; empty if it is a group of its own.
     name: String,
-    /// The name of the variant, of one that decisions hold.
+    /// The name of the variant, if decisions hold the event.
     decided: Option<String>,
-    /// The version of readers that knows it; 0 where all do.
+    /// The version of readers that first knows it; 0 if all do.
     reader: u32,
 }
 
@@ -98,7 +98,7 @@ impl Group {
         self.events.iter().any(|event| event.decided.is_some())
     }
 
-    /// How an event is matched in it, of which `it` is the message.
+    /// Returns the pattern that matches an event in the group and binds its message to `it`.
     fn pattern(&self, event: &Event) -> String {
         match event.name.as_str() {
             "" => format!("{}(it)", self.name),
@@ -106,7 +106,7 @@ impl Group {
         }
     }
 
-    /// What it holds, as a type.
+    /// Returns the type of the group's content.
     fn holds(&self) -> String {
         match self.events.as_slice() {
             [only] if only.name.is_empty() => format!("&'m v1::{}", only.message),
@@ -115,7 +115,7 @@ impl Group {
     }
 }
 
-/// What not all builds know.
+/// Writes the table of types that not all builds know, and the newest version of readers.
 fn readers(out: &mut String, contract: &Contract, groups: &[Group]) -> anyhow::Result<()> {
     let mut newest = 1;
     writeln!(out, "/// Types that not all builds know, and the version of readers that does.")?;

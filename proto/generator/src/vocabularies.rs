@@ -58,7 +58,7 @@ fn of(contract: &Contract, field: &FieldDescriptor) -> anyhow::Result<Option<Enu
     named(contract, &name).map(Some)
 }
 
-/// The words of a vocabulary, and what is said of each.
+/// Returns the words of a vocabulary, each with its comment.
 pub fn words_of(contract: &Contract, vocabulary: &str) -> anyhow::Result<Vec<(String, String)>> {
     Ok(words(&named(contract, vocabulary)?).collect())
 }
@@ -68,7 +68,7 @@ fn named(contract: &Contract, vocabulary: &str) -> anyhow::Result<EnumDescriptor
     found.with_context(|| format!("no vocabulary {vocabulary}"))
 }
 
-/// Each word, and what is said of it.
+/// Returns each word with its comment.
 fn words(vocabulary: &EnumDescriptor) -> impl Iterator<Item = (String, String)> {
     let prefix = vocabulary.values().next().map(|first| first.name().trim_end_matches("UNSPECIFIED").to_owned());
     let prefix = prefix.unwrap_or_default();

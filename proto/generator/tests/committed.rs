@@ -1,4 +1,4 @@
-//! What is committed is what the protos say.
+//! Checks that the committed files match the protos.
 
 #[test]
 fn generated_code_is_what_the_protos_say() {

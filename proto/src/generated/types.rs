@@ -110,7 +110,7 @@ decided! {
 }
 
 groups! {
-    /// What users say, as it entered.
+    /// Input from users, as it entered.
     User {
         Message(UserMessage),
         Undelivered(UserMessageUndelivered),
@@ -121,7 +121,7 @@ groups! {
         Approval(UserApproval),
         Command(UserCommand),
     }
-    /// What agents are, and what is said to them.
+    /// Definitions of agents, and messages to them.
     Agent {
         Defined(AgentDefined),
         Request(AgentRequest),
@@ -133,7 +133,7 @@ groups! {
         Approval(AgentApproval),
         Command(AgentCommand),
     }
-    /// What an agent does in a turn.
+    /// The activity of an agent in a turn.
     Turn {
         SubmoduleChanged(SubmoduleChanged),
         SubmoduleFailed(SubmoduleFailed),
@@ -149,7 +149,7 @@ groups! {
         Joined(AgentJoined),
         Failed(AgentFailed),
     }
-    /// Which thread a turn belongs to, and what becomes of threads.
+    /// The matching of turns to threads, and changes to threads.
     Thread {
         Created(ThreadCreated),
         Matched(ThreadMatched),
@@ -166,7 +166,7 @@ groups! {
         Ended(ChainEnded),
         ApprovalRequested(ApprovalRequested),
     }
-    /// What is to be done later.
+    /// Work to be done later.
     Task {
         Scheduled(TaskScheduled),
         Started(TaskStarted),
@@ -174,24 +174,24 @@ groups! {
         Fired(TaskFired),
         Changed(TaskChanged),
     }
-    /// What an agent remembers.
+    /// The memories of an agent.
     Memory {
         Appended(MemoryAppended),
     }
-    /// What happens to agents without anybody speaking to them.
+    /// Events that reach agents without anybody speaking to them.
     Outside {
         Due(TaskDue),
         Triggered(TaskTriggered),
         Email(EmailReceived),
     }
-    /// What becomes of actions.
+    /// The progress and results of actions.
     Tool {
         Invoke(ToolInvoke),
         Order(ToolOrder),
         Progress(ToolProgress),
         Result(ToolResult),
     }
-    /// What becomes of processes.
+    /// The start, progress and end of processes.
     Process {
         Spawned(ProcessSpawned),
         Progress(ProcessProgress),
@@ -199,7 +199,7 @@ groups! {
         Reply(ProcessReply),
         Exited(ProcessExited),
     }
-    /// What services say of themselves.
+    /// Reports of services about themselves.
     System {
         Catalogue(ToolCatalogue),
         Basis(DecisionBasis),
@@ -209,12 +209,12 @@ groups! {
         DeadLetterRetry(DeadLetterRetry),
         DeadLetterRetried(DeadLetterRetried),
     }
-    /// What is seen while it happens, and never stored.
+    /// Live events, which are shown while they happen and never stored.
     Live {
         Token(LiveToken),
         Output(LiveOutput),
     }
-    /// What an agent keeps in its inner state.
+    /// The entries of an agent's inner state.
     State {
         Written(StateWritten),
         Deleted(StateDeleted),
@@ -254,21 +254,21 @@ pub const READER: u32 = 10;
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum About<'m> {
-    /// What users say, as it entered.
+    /// Input from users, as it entered.
     User(User<'m>),
-    /// What agents are, and what is said to them.
+    /// Definitions of agents, and messages to them.
     Agent(Agent<'m>),
-    /// What an agent decided.
+    /// Decisions of agents.
     Decision(&'m v1::AgentDecision),
-    /// What happens to agents without anybody speaking to them.
+    /// Events that reach agents without anybody speaking to them.
     Outside(Outside<'m>),
-    /// What becomes of actions.
+    /// The progress and results of actions.
     Tool(Tool<'m>),
-    /// What becomes of processes.
+    /// The start, progress and end of processes.
     Process(Process<'m>),
-    /// What services say of themselves.
+    /// Reports of services about themselves.
     System(System<'m>),
-    /// What is seen while it happens, and never stored.
+    /// Live events, which are shown while they happen and never stored.
     Live(Live<'m>),
     /// An event that a decision holds.
     Decided(Decided<'m>),
@@ -277,17 +277,17 @@ pub enum About<'m> {
 /// What an event of a decision is about.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decided<'m> {
-    /// What an agent does in a turn.
+    /// The activity of an agent in a turn.
     Turn(Turn<'m>),
-    /// Which thread a turn belongs to, and what becomes of threads.
+    /// The matching of turns to threads, and changes to threads.
     Thread(Thread<'m>),
     /// The steps that a turn consists of.
     Chain(Chain<'m>),
-    /// What is to be done later.
+    /// Work to be done later.
     Task(Task<'m>),
-    /// What an agent remembers.
+    /// The memories of an agent.
     Memory(Memory<'m>),
-    /// What an agent keeps in its inner state.
+    /// The entries of an agent's inner state.
     State(State<'m>),
 }
 

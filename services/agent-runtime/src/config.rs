@@ -1,4 +1,4 @@
-//! What agent-runtime is configured with.
+//! The configuration of agent-runtime.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +17,19 @@ use kairo_mind::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What models with vocabularies of their own count for a token of o200k_base.
+/// Tokens that models with vocabularies of their own count for one token of o200k_base.
 const OTHER_VOCABULARIES: f64 = 1.2;
-/// Models that may be asked in place of one.
+/// Maximum number of fallbacks of one model.
 const FALLBACKS: usize = 8;
 
 service_config! {
-    /// Everything agent-runtime is configured with.
+    /// The whole configuration of agent-runtime.
     Config {
-        /// How agents decide.
+        /// The limits of agents' decisions.
         agent_runtime: AgentRuntimeConfig,
         /// The models that are asked.
         models: ModelsConfig,
-        /// Where a log is archived that was trimmed.
+        /// The archive of a trimmed log.
         archive: ArchiveConfig,
     }
 }
@@ -44,43 +44,45 @@ pub struct AgentRuntimeConfig {
     pub model_tries: u32,
     /// Tries of one model call that finds its endpoint away, overloaded or busy, the first included. Default 8.
     pub outage_tries: u32,
-    /// Pause before the second try, in milliseconds; it doubles for each further one, up to 16 seconds, and is shortened by up to
-    /// half by chance. An endpoint that says how long to wait is waited for that long. Default 250.
+    /// Pause before the second try, in milliseconds; it doubles for each further one, up to 16 seconds, and is
+    /// shortened by up to half at random. If an endpoint names a time to wait, that time is used. Default 250.
     pub retry_pause_ms: u64,
     /// Tools an agent may call at once. Default 8.
     pub parallel_tools: usize,
     /// Steps a chain may have. Default 64.
     pub chain_steps: usize,
-    /// Tools that a request to a model lists at most. Where an agent may call more, requests list a few of them, and the model finds
-    /// the others with `tools.find`; 0 always lists all. Default 40.
+    /// Maximum number of tools that a request to a model lists. Where an agent may call more, requests list a few of
+    /// them, and the model finds the others with `tools.find`; 0 always lists all. Default 40.
     pub listed_tools: usize,
-    /// The same of their names, descriptions and schemas together, in bytes, of which about three make a token. Default 24576.
+    /// Maximum bytes of their names, descriptions and schemas together; about three make a token. Default 24576.
     pub listed_tool_bytes: usize,
-    /// What agents may take of this replica's memory, in bytes, about: three times what is written down of each, and 2 KiB. Those
-    /// that rest longest are forgotten when it is more, and nothing is read while agents are written down. Default 268435456.
+    /// Approximate memory that agents may take in this replica, in bytes: for each, three times its checkpoint, and
+    /// 2 KiB. Above it, the agents idle for longest are evicted, and nothing is read while their checkpoints are
+    /// written. Default 268435456.
     pub cached_bytes: usize,
-    /// Decisions that are made at once, over all agents, of which each user has a share; more wait. Default 256.
+    /// Decisions made at once, over all agents, shared among users; more wait. Default 256.
     pub decisions_at_once: usize,
-    /// Decisions of agents at work in the background that are being prepared at once, beside those; more wait. Default 256.
+    /// Decisions of agents at work in the background prepared at once, besides those; more wait. Default 256.
     pub work_at_once: usize,
-    /// Inputs that may wait for one agent, of which each user has a share. The gateway refuses messages (429) of a user above their
-    /// share until half of it is left. Default 1000.
+    /// Maximum number of inputs waiting for one agent, shared among users. The gateway refuses messages (429) of a user
+    /// above their share until half of it is left. Default 1000.
     pub pending_inputs: usize,
-    /// Agents that are loaded into memory at once. Default 64.
+    /// Agents loaded into memory at once. Default 64.
     pub loads_at_once: usize,
-    /// Agents of one partition that may be on their way into memory before no more of it is read. Default 256.
+    /// Agents of one partition being loaded into memory at which reading the partition pauses. Default 256.
     pub loads_waiting: usize,
-    /// Messages of a partition after which what it came to is written down before its time (`bus.checkpoint_ms`), also while it is
-    /// read for the first time; after an eighth of that while agents take more than `cached_bytes`. Default 5000.
+    /// Messages of a partition after which a checkpoint is written early, before `bus.checkpoint_ms`, also while the
+    /// partition is read for the first time; after an eighth of that while agents take more than `cached_bytes`.
+    /// Default 5000.
     pub checkpoint_messages: usize,
-    /// Times one decision is begun again because another message came, for agents that want that; what comes after
-    /// waits for its turn. Default 3.
+    /// Maximum number of restarts of one decision because another message came, for agents that want that; later
+    /// messages wait for their turn. Default 3.
     pub restarts: u32,
-    /// Images and audio that are held in memory at once while models are sent them, in bytes, as they are stored, of which each user
-    /// has a share; on its way each byte takes about three more. What does not fit waits. Default 134217728.
+    /// Images and audio held in memory at once while they are sent to models, in bytes as stored, shared among users;
+    /// in transit each byte takes about three more. What does not fit waits. Default 134217728.
     pub max_loaded_bytes: u64,
-    /// Key under which secrets that agents are told are kept in their memory: 64 hexadecimal digits, or base64 of 32
-    /// bytes. Empty: secrets are not kept. Whoever has it can read them with `kairo memories reveal`. Default empty.
+    /// Key that seals the secrets told to agents in their memory: 64 hexadecimal digits, or base64 of 32 bytes. Empty:
+    /// secrets are not kept. Whoever has it can read them with `kairo memories reveal`. Default empty.
     pub secret_key: Secret,
 }
 
@@ -89,12 +91,13 @@ pub struct AgentRuntimeConfig {
 pub struct ModelsConfig {
     /// The model that thinks: `agent.think`.
     pub heavy: ModelConfig,
-    /// The model that translates and sums up: `agent.chain`, `thread.match`, `thread.summarize`, memory. Unset: as heavy.
+    /// The model that translates and sums up: `agent.chain`, `thread.match`, `thread.summarize`, memory. Unset: as
+    /// heavy.
     pub fast: Option<ModelConfig>,
     /// The model that completes parameters and judges conditions: `agent.decide`. Unset: as fast.
     pub light: Option<ModelConfig>,
-    /// What bounds of money count for a model that has no `price`: `{ input, output, cached }`, as there. Choose it so high that no
-    /// model costs more. Default none: money cannot be bounded where a model has no price.
+    /// Price that bounds in money assume for a model without `price`: `{ input, output, cached }`, as there. Choose it
+    /// so high that no model costs more. Default none: money cannot be bounded where a model has no price.
     pub fallback_price: Option<Price>,
 }
 
@@ -108,55 +111,59 @@ pub struct ModelConfig {
     pub api_key: Secret,
     /// Name of the model. Default `simulator`.
     pub model: String,
-    /// Whether to ask for streaming. Default true.
+    /// True if answers are requested as streams. Default true.
     pub stream: bool,
-    /// Longest wait for the first piece of an answer that is streamed, in milliseconds; comments that keep the connection open
-    /// are none. Default 120000.
+    /// Longest wait for the first piece of an answer that is streamed, in milliseconds; comments that keep the
+    /// connection open are none. Default 120000.
     pub first_token_ms: u64,
-    /// Longest wait for the next piece of an answer that is streamed, in milliseconds; comments are none. Default 60000.
+    /// Longest wait for the next piece of an answer that is streamed, in milliseconds; comments are none.
+    /// Default 60000.
     pub idle_ms: u64,
     /// Longest wait for a whole answer, in milliseconds, however many pieces arrive. Default 600000.
     pub timeout_ms: u64,
-    /// Longest wait that an endpoint may ask for before another try, in milliseconds; one that asks for a longer one is not asked
-    /// again. Default 60000.
+    /// Longest wait that an endpoint may ask for before another try, in milliseconds; one that asks for a longer one is
+    /// not asked again. Default 60000.
     pub max_retry_after_ms: u64,
     /// Longest answer, in bytes as it is sent. Default 16777216.
     pub max_answer_bytes: usize,
     /// Longest answer, in tokens; 0 leaves it to the endpoint. Default 0.
     pub max_output_tokens: u32,
-    /// What is kept of the reasoning of one answer, in bytes; of more it is said how much was left out. All of it is shown
-    /// live. So much is also kept of the fields that its endpoint wants back with its calls, or none of them. Default 65536.
+    /// Maximum bytes kept of the reasoning of one answer, with a note of how many were left out. All of it is shown
+    /// live. The same limit applies to the fields that its endpoint wants back with its calls; if they exceed it, none
+    /// is kept. Default 65536.
     pub max_reasoning_bytes: usize,
-    /// Whether its answers begin within a `<think>` block that its prompt template has opened: up to `</think>` they are
-    /// reasoning. Default false.
+    /// True if its answers begin within a `<think>` block that its prompt template has opened: up to `</think>` they
+    /// are reasoning. Default false.
     pub thinks_first: bool,
-    /// Calls this replica makes at once, of which each user has a share; more wait. So many again are made for what agents work on in
-    /// the background. Default 256.
+    /// Calls this replica makes at once, shared among users; more wait. The same number again is allowed for work of
+    /// agents in the background. Default 256.
     pub max_in_flight: usize,
-    /// Whether it is sent images; in their place it is told of them. One that refuses a request with images or audio is
-    /// asked once more without. Default true.
+    /// True if it is sent images; otherwise it gets a note in their place. One that refuses a request with images or
+    /// audio is asked once more without. Default true.
     pub images: bool,
-    /// Whether it is sent audio, as `input_audio`. Default true.
+    /// True if it is sent audio, as `input_audio`. Default true.
     pub audio: bool,
-    /// Whether it is sent video, as `video_url`, which few endpoints take; in its place it is told of it. Default false.
+    /// True if it is sent video, as `video_url`, which few endpoints take; otherwise it gets a note in its place.
+    /// Default false.
     pub video: bool,
-    /// Images, pieces of audio and videos that one request shows, the newest of the conversation; it is told of those before.
-    /// Default 16.
+    /// Maximum number of images, pieces of audio and videos in one request, the newest of the conversation; notes stand
+    /// for earlier ones. Default 16.
     pub max_parts: usize,
-    /// Bytes of them, as they are stored; on its way a byte takes a third more. Default 20971520.
+    /// Maximum bytes of them, as stored; in transit a byte takes a third more. Default 20971520.
     pub max_parts_bytes: u64,
-    /// What it takes at once, its answer included, in tokens. Before a request comes to three quarters of that, what is oldest
-    /// of its thread is summed up by the light tier. 0 leaves that to nobody: what is oldest is dropped. Default 128000.
+    /// Size of its context, its answer included, in tokens. Before a request reaches three quarters of it, the light
+    /// tier summarizes the oldest part of its thread. 0 turns that off: the oldest part is dropped. Default 128000.
     pub context_tokens: u32,
-    /// How many tokens it counts where o200k_base, by which requests are counted, counts one: for models with vocabularies
-    /// of their own. Default 1.2, and 1.0 for models whose names begin with gpt- or o.
+    /// Tokens it counts for one token of o200k_base, by which requests are counted: for models with vocabularies of
+    /// their own. Default 1.2, and 1.0 for models whose names begin with gpt- or o.
     pub token_factor: Option<f64>,
-    /// Models that are asked in its place when it has no answer, in order; each as a model is configured. Whose answer
-    /// it is, is said with it. Default none.
+    /// Models asked in its place when it has no answer, in order; each as a model is configured. An answer names the
+    /// model that gave it. Default none.
     pub fallbacks: Vec<ModelConfig>,
-    /// What a million of its tokens cost: `{ input, output, cached }`, in units of the currency that `gateway.currency` names,
-    /// with at most 6 decimal places. `cached` is that of input which the endpoint reads from its cache, and may be left out: it
-    /// then costs what other input does. It is recorded with what decisions rest on. Default none: the price is not known.
+    /// Price of a million of its tokens: `{ input, output, cached }`, in units of the currency that `gateway.currency`
+    /// names, with at most 6 decimal places. `cached` is the price of input that the endpoint reads from its cache, and
+    /// may be left out: it then costs what other input does. It is recorded with the basis of each decision. Default
+    /// none: the price is not known.
     pub price: Option<Price>,
 }
 
@@ -215,7 +222,7 @@ impl Default for ModelConfig {
 }
 
 impl ModelsConfig {
-    /// What every model costs that may be asked, those that are asked in place of others too.
+    /// Returns the price of every model that may be asked, fallbacks included.
     pub fn prices(&self) -> PriceList {
         let listed = |(tier, model): (&str, &ModelConfig)| {
             let all = std::iter::once(model).chain(&model.fallbacks);
@@ -232,19 +239,19 @@ impl ModelsConfig {
 }
 
 impl ModelConfig {
-    /// What it takes at once, as requests are counted here.
+    /// Returns the size of its context, in tokens of o200k_base, rounded down.
     pub fn counted_context(&self) -> u32 {
         // Rounding it down is what is wanted.
         (f64::from(self.context_tokens) / self.factor()) as u32
     }
 
-    /// How many tokens it counts where so many are counted here, rounded up.
+    /// Converts `counted` tokens of o200k_base to the model's own, rounded up.
     pub fn own_tokens(&self, counted: usize) -> u64 {
         let counted = u32::try_from(counted).unwrap_or(u32::MAX);
         (f64::from(counted) * self.factor()).ceil() as u64
     }
 
-    /// How many tokens it counts where one is counted here.
+    /// Returns the model's own tokens for one token of o200k_base.
     pub fn factor(&self) -> f64 {
         let is_known = self.model.starts_with("gpt-") || self.model.starts_with('o');
         self.token_factor.unwrap_or(if is_known { 1.0 } else { OTHER_VOCABULARIES })
@@ -359,7 +366,7 @@ mod tests {
 
     use super::*;
 
-    /// What is told of a price, without a value: it may be a secret.
+    /// Returns the mistakes found in a price; they must not quote the value, which may be a secret.
     fn told(price: &str) -> Vec<String> {
         let environment = [("KAIRO_MODELS__FAST__PRICE".to_owned(), price.to_owned())];
         match load::<Config>([], environment) {

@@ -22,21 +22,21 @@ const LINE: u64 = 4 * 1024 * 1024;
 /// Most agents that are read at once: of each, a page of its log is held.
 const AGENTS: usize = 64;
 
-/// Whether whoever reads has seen enough.
+/// The decision of a message callback: read on or stop.
 pub type Went = Result<ControlFlow<()>, Error>;
 
-/// Where messages come from.
+/// The source of log messages.
 #[derive(Clone, Debug)]
 pub enum Source<'s> {
-    /// Or the folder of a backup.
+    /// A file, or the folder of a backup.
     File(&'s Path),
     /// The gateway; what is read is kept in the file, if one is named.
     Agents(&'s Client, &'s [Name], Option<PathBuf>),
     /// The same as it is stored: what users said is not opened.
     Stored(&'s Client, &'s [Name], Option<PathBuf>),
-    /// The same, with all that the log has.
+    /// The same for the whole log.
     Whole(&'s Client, Option<PathBuf>),
-    /// What the folder of an archive holds, and behind it what the gateway has.
+    /// The messages in the folder of an archive, and behind them those of the gateway.
     Joined(&'s Path, Box<Source<'s>>),
 }
 
@@ -67,7 +67,7 @@ impl<'s> Source<'s> {
     /// Reads it until `take` has seen enough.
     ///
     /// # Errors
-    /// Where it cannot be read or kept, and whatever `take` says.
+    /// Returns an error if it cannot be read or saved, and any error of `take`.
     pub async fn read(&self, mut take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
         match self {
             Self::Joined(path, rest) => {
@@ -108,7 +108,7 @@ impl<'s> Source<'s> {
 #[derive(Debug)]
 pub struct Opened {
     pub manifest: Manifest,
-    /// Where its objects stand, by their digests.
+    /// The places of its objects, by digest.
     pub objects: BTreeMap<String, Place>,
 }
 
@@ -122,7 +122,7 @@ pub struct Place {
 /// The manifest of an incident file, without looking whether the rest of it is as it was exported; none for a file that is none.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// Returns an error if it cannot be read.
 pub fn manifest(path: &Path) -> Result<Option<Manifest>, Error> {
     Ok(begun(path)?.map(|(manifest, _)| manifest))
 }
@@ -141,7 +141,7 @@ fn begun(path: &Path) -> Result<Option<(Manifest, Lines<'_>)>, Error> {
 /// The manifest of an incident file that is as it was exported, and where its objects stand; none for a file that is none.
 ///
 /// # Errors
-/// Where it cannot be read, or is not as it was exported, with the place.
+/// Returns an error with the place if it cannot be read or was altered since its export.
 pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
     let damaged = |wrong: Wrong| Error::Damaged(format!("{}, {wrong}", path.display()));
     let Some((manifest, mut lines)) = begun(path)? else { return Ok(None) };
@@ -164,8 +164,8 @@ pub fn opened(path: &Path) -> Result<Option<Opened>, Error> {
 /// Reads a file that holds one message a line, or an incident file, until `take` has seen enough.
 ///
 /// # Errors
-/// Where it cannot be read, with the line that is no message, and whatever `take` says; before any of it, where an incident file
-/// is not as it was exported.
+/// Returns an error with the line if it cannot be read or a line is no message, and any error of `take`; before any of
+/// that, if an incident file was altered since its export.
 pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(), Error> {
     opened(path)?;
     as_it_is(path, take)
@@ -211,13 +211,13 @@ pub struct Saved<'p> {
 
 impl<'p> Saved<'p> {
     /// # Errors
-    /// Where the file cannot be made.
+    /// Returns an error if the file cannot be created.
     pub fn create(path: &'p Path) -> Result<Self, Error> {
         Ok(Self { path, file: File::create(path).map_err(Error::file("write", path))? })
     }
 
     /// # Errors
-    /// Where it cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&mut self, message: &LogMessage) -> Result<(), Error> {
         let line = serde_json::to_string(message).unwrap_or_default();
         writeln!(self.file, "{line}").map_err(Error::file("write", self.path))
@@ -323,7 +323,7 @@ async fn of_whole(
 /// A page of the gateway's log.
 ///
 /// # Errors
-/// Where there is none to be had.
+/// Returns an error if the gateway cannot be reached or refuses.
 pub async fn whole_behind(client: &Client, after: u64) -> Result<GetLogResponse, Error> {
     Ok(client.get("v1/log", &[("after", after.to_string())]).await?)
 }
@@ -360,7 +360,7 @@ struct Pages<'c> {
     agent: &'c Name,
     sealed: bool,
     page: VecDeque<LogMessage>,
-    /// Behind which message the next page begins; none behind the last one.
+    /// The message behind which the next page begins; `None` behind the last one.
     after: Option<u64>,
 }
 

@@ -31,8 +31,8 @@ use crate::{
 pub struct Options {
     #[command(flatten)]
     pub models: models::Options,
-    /// What models may cost, such as 0.50, in the currency of the configured prices; 0 asks nothing and tells what it would cost, and
-    /// `none` sets no bound
+    /// Budget for models, such as 0.50, in the currency of the configured prices; 0 asks nothing and tells what it
+    /// would cost, and `none` sets no bound
     #[arg(long, value_parser = budget, value_name = "AMOUNT|none")]
     budget: Option<Most>,
     /// Longest answer, in tokens, of a model whose configuration leaves that to the endpoint; so much is held of the budget
@@ -41,7 +41,7 @@ pub struct Options {
     max_output: u32,
 }
 
-/// What may be spent.
+/// The budget for models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Most {
     Unbounded,
@@ -61,16 +61,16 @@ fn budget(text: &str) -> Result<Most, String> {
 }
 
 impl Options {
-    /// Whether anything is said about asking.
+    /// Returns true if a budget is given, `none` included.
     pub fn is_bounded(&self) -> bool {
         self.budget.is_some()
     }
 }
 
-/// Who asks what the log of a fork has no answer to.
+/// Builds the access to models for requests that the log of a fork has no answer to.
 ///
 /// # Errors
-/// Where a budget is to be kept, and a model has no price.
+/// Returns an error if a budget is to be kept and a model has no price.
 pub fn forking(configured: &Configured, options: &Options, parts: Arc<dyn Parts>) -> Result<Forking, Error> {
     let Configured { agent_runtime, models, gateway } = configured;
     let most = match options.budget {
@@ -83,10 +83,11 @@ pub fn forking(configured: &Configured, options: &Options, parts: Arc<dyn Parts>
     Forking::new(&terms, parts).map_err(settings::no_price)
 }
 
-/// Who has the images, audio and video that the log names; where nobody has, models are told so.
+/// Returns the store of the images, audio and video that the log names; without one, models are told that they are
+/// missing.
 ///
 /// # Errors
-/// Where a file cannot be read, or is not as it was exported.
+/// Returns an error if a file cannot be read or was altered since its export.
 pub fn parts(source: &Source<'_>) -> Result<Arc<dyn Parts>, Error> {
     Ok(objects::of(source)?.unwrap_or_else(|| Arc::new(NoParts)))
 }

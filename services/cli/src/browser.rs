@@ -23,12 +23,12 @@ use crate::Error;
 
 /// Longest request that is read, in bytes.
 const LONGEST_REQUEST: u64 = 64 * 1024;
-/// How long a connection may take to ask.
+/// The longest time a connection may take to send its request.
 const ASKED_WITHIN: Duration = Duration::from_secs(5);
-/// How long a browser may take to start.
+/// The longest time a browser may take to start.
 const OPENED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Where people look at what agents do, at this gateway.
+/// Returns the address of the console at this gateway.
 pub(crate) fn console_url(gateway: &str) -> String {
     format!("{}/console/", gateway.trim_end_matches('/'))
 }
@@ -75,7 +75,7 @@ async fn send_on(listener: &TcpListener, path: &str, target: &str) {
     }
 }
 
-/// Whether another user of this machine holds the other end of a connection, as far as Linux tells.
+/// Returns true if another user of this machine holds the other end of a connection, as far as Linux tells.
 fn is_anothers(peer: SocketAddr) -> bool {
     let own = fs::metadata("/proc/self").ok().map(|process| process.uid());
     let connections = fs::read_to_string("/proc/net/tcp").unwrap_or_default();

@@ -21,11 +21,11 @@ pub use messages::{
 
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long an answer other than a stream may take.
+/// The longest time an answer other than a stream may take.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
-/// How long storing an image or a piece of audio may take.
+/// The longest time storing an image or a piece of audio may take.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
-/// How long one may take that reads all of the read models.
+/// The longest time an answer that reads all of the read models may take.
 const PATIENT_DEADLINE: Duration = Duration::from_secs(900);
 
 /// One gateway.

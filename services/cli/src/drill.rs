@@ -1,7 +1,7 @@
 //! `kairo backup drill`: a backup is restored into a Kairo of its own, in which an agent replies.
 //!
-//! What is in the backup may be of production: nothing of the environment that configures tools, mail or models is handed on, so that
-//! what comes due in the restored log reaches nobody.
+//! The backup may be of production: nothing of the environment that configures tools, mail or models is handed on, so
+//! that what comes due in the restored log reaches nobody.
 
 use std::{
     collections::BTreeMap,
@@ -27,15 +27,15 @@ use crate::{
 /// The agent that replies.
 const AGENT: &str = "drill";
 const MESSAGE: &str = "What time is it?";
-/// What a backup with sealed content needs, and where programs are.
+/// The prefixes of variables that a backup with sealed content needs, and that name the paths of programs.
 const HANDED_ON: [&str; 4] = ["KAIRO_PRIVACY__", "KAIRO_SIGNING__", "KAIRO_NATS_SERVER", "KAIRO_POSTGRES_BIN"];
-/// How long the read model may take to follow the log, and between two looks.
+/// The longest time the read model may take to follow the log; `PACE` is the pause between two looks.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(3_600);
 const PACE: Duration = Duration::from_millis(200);
 /// Lines of each log that are shown when it failed.
 const LOG_LINES: usize = 5;
 
-/// What came of it, with the time since the beginning.
+/// The result of the drill, with the times since its beginning.
 struct Drilled {
     is_proven: bool,
     has_replied: bool,
@@ -99,7 +99,7 @@ async fn drill(machine: &mut Machine, data_folder: &DataFolder, place: &Place) -
     Ok(Drilled { is_proven, has_replied, to_first_reply, to_read_model, through })
 }
 
-/// What of the environment reaches the services.
+/// Returns the variables of the environment that are handed on to the services.
 fn handed_on(all: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let is_handed_on = |name: &str| HANDED_ON.iter().any(|prefix| name.starts_with(prefix)) || name == "PATH";
     all.iter().filter(|(name, _)| is_handed_on(name)).map(|(name, value)| (name.clone(), value.clone())).collect()

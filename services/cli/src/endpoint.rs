@@ -1,4 +1,4 @@
-//! Which gateway is meant when none is named.
+//! The gateway to use when none is named.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,7 +12,7 @@ use kairo_local::DirLock;
 
 use crate::Error;
 
-/// Where a gateway listens unless it is told otherwise.
+/// The address a gateway listens at by default.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7420";
 
 /// The data folder of `kairo dev`, in the folder it was started in.
@@ -97,7 +97,7 @@ impl Drop for Published {
     }
 }
 
-/// Where in a data folder all lies that the running system writes; `kairo dev` has it locked while it runs.
+/// Returns the folder of all that the running system writes; `kairo dev` has it locked while it runs.
 pub fn dev_dir(data_dir: &Path) -> PathBuf {
     data_dir.join("dev")
 }

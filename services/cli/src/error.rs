@@ -1,4 +1,4 @@
-//! Why a command failed.
+//! Errors of commands.
 
 use std::{io, process::ExitCode};
 
@@ -24,13 +24,13 @@ pub enum Error {
     /// Something that the user can mend.
     #[error("{0}")]
     Advice(String),
-    /// What was asked for cannot be meant, such as a file that is no report.
+    /// A request that makes no sense, such as a file that is no report.
     #[error("{0}")]
     Usage(String),
     /// A file that is not as it was written.
     #[error("{0}")]
     Damaged(String),
-    /// What is personal cannot be taken out of a log.
+    /// A log from which personal data cannot be removed.
     #[error("{0}")]
     NotRedacted(#[from] kairo_replay::incident::redacting::Refused),
     /// There is no server where one is needed.
@@ -77,7 +77,7 @@ impl Error {
         }
     }
 
-    /// Whether whoever read our output has gone, as `head` does: no failure of ours.
+    /// Returns true if the reader of our output has gone, as `head` does: no failure of ours.
     pub(crate) fn is_closed_output(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

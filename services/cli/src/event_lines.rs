@@ -108,7 +108,7 @@ impl Columns {
     }
 }
 
-/// Where the event is in the log: its message's sequence, and its position if it is not the first there.
+/// Returns the place of the event in the log: its message's sequence, and its position if it is not the first there.
 fn place(event: &EventJson) -> String {
     match event.position {
         0 => event.sequence.to_string(),
@@ -125,7 +125,7 @@ fn short_type(name: &str) -> &str {
     }
 }
 
-/// What the event says, on one line, and who entered it.
+/// Returns what the event says, on one line, and who entered it.
 fn says(event: &EventJson) -> String {
     let kind = event.payload.get("type").and_then(Value::as_str).unwrap_or_default();
     // Only where it entered: what the router delivers was entered by the same.
@@ -149,13 +149,13 @@ pub fn in_one_line(text: &str) -> String {
     printable(text).replace(['\n', '\t'], " ")
 }
 
-/// Whether it could steer a terminal: the control characters of ASCII, those behind it (C1, of which U+009B begins a sequence as
-/// Escape and a bracket do), and what changes the order.
+/// Returns true if the character could steer a terminal: the control characters of ASCII, those behind it (C1, of which
+/// U+009B begins a sequence as Escape and a bracket do), and those that change the order.
 pub fn steers(c: char) -> bool {
     c.is_control() || reorders(c)
 }
 
-/// Whether it makes a terminal show what follows in another order than it was written.
+/// Returns true if the character makes a terminal show the text behind it in another order than it was written.
 fn reorders(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -20,15 +20,15 @@ pub struct Exchange {
     client: Client,
     follow: Follow,
     agent: Option<String>,
-    /// Whether it may have been said before, so that questions may be answered already.
+    /// True if it may have been said before, so that questions may be answered already.
     again: bool,
     /// The piece that comes next, if none is lost.
     next_token: u64,
-    /// Whether an answer began of which no piece was told yet.
+    /// True if an answer began and no piece of it was told yet.
     fresh: bool,
 }
 
-/// What happened next in an exchange.
+/// The next update of an exchange.
 #[derive(Debug)]
 pub enum Update {
     /// A piece of an answer while the model writes it; `first` if it begins one.
@@ -91,8 +91,8 @@ impl Exchange {
         }
     }
 
-    /// Whether the read model knows an answer to a question that stands there in the log. Where it cannot say, the
-    /// question is put again, and an answer too many is refused by the agent.
+    /// Returns true if the read model knows an answer to the question at this sequence of the log. If it cannot say,
+    /// the question is put again, and the agent refuses an answer too many.
     async fn is_answered(&self, question: &Question, sequence: u64) -> bool {
         let agent = Name::parse(&question.agent).ok();
         let filter = EventFilter { agent, after: Some(sequence), ..EventFilter::default() };

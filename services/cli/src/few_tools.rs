@@ -1,5 +1,5 @@
-//! What an agent is offered whose definition names no tools. Every tool that is offered is paid for with every request, and models
-//! choose worse among many.
+//! The tools offered to an agent whose definition names none. Every tool that is offered is paid for with every
+//! request, and models choose worse among many.
 
 /// Everything but what a first conversation does not need: tools that are added, such as those of MCP servers, are offered. `*` names
 /// all of them.

@@ -1,4 +1,4 @@
-//! How long something takes and how far it is, in few letters. Pure.
+//! Durations and progress in few characters. Pure.
 
 use jiff::Timestamp;
 
@@ -19,7 +19,7 @@ pub fn between(from: Timestamp, to: Timestamp) -> String {
     short(u64::try_from(to.as_second().saturating_sub(from.as_second())).unwrap_or(0))
 }
 
-/// How far something says it is, such as `42% the third of seven`; nothing if it says nothing.
+/// Formats reported progress, such as `42% the third of seven`; empty if nothing is reported.
 pub fn progress(fraction: Option<f64>, message: &str) -> String {
     let percent = fraction.map(|fraction| format!("{:.0}%", fraction.clamp(0.0, 1.0) * 100.0));
     [percent.unwrap_or_default(), printable(message)].join(" ").trim().to_owned()

@@ -22,18 +22,18 @@ use url::Url;
 
 use crate::{Error, dev, endpoint::DATA_DIR, secret_key};
 
-/// Where a `kairo dev` that runs says what it has for models, in its data folder.
+/// File in the data folder in which a running `kairo dev` publishes its model settings.
 const FILE: &str = "models.json";
-/// How variables begin that say which models there are.
+/// Prefix of the environment variables that configure models.
 const VARIABLES: &str = "KAIRO_MODELS__";
-/// How those end that say where one is.
+/// Suffix of the variables that hold the address of a model.
 const PLACE: &str = "__BASE_URL";
-/// How those end that are told of others. What a fallback or a whole tier is may hold a key.
+/// Suffixes of the variables that are published. Fallbacks and whole tiers are not: their values may hold a key.
 const TOLD: [&str; 6] = [PLACE, "__MODEL", "__API_KEY", "__PRICE", "__TOKEN_FACTOR", "__CONTEXT_TOKENS"];
-/// What they cost stands elsewhere as well.
+/// Variables of the gateway that hold prices and their currency; they are published as well.
 const PRICES: [&str; 2] = ["KAIRO_GATEWAY__PRICES", "KAIRO_GATEWAY__CURRENCY"];
 
-/// Which models are asked
+/// Models to ask
 #[derive(Clone, Debug, Default, Args)]
 #[group(id = "models")]
 pub struct Options {
@@ -43,7 +43,7 @@ pub struct Options {
     config: Option<PathBuf>,
 }
 
-/// What of the services' configuration concerns models.
+/// The part of the services' configuration that concerns models.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Configured {
@@ -57,7 +57,7 @@ pub struct Configured {
 pub struct Gateway {
     pub prices: Prices,
     pub currency: String,
-    /// What the gateway alone can judge.
+    /// The gateway's other settings, which only the gateway can validate.
     #[serde(flatten)]
     others: Map<String, Value>,
 }
@@ -72,10 +72,11 @@ impl Validate for Configured {
 }
 
 impl Options {
-    /// What the services are configured with, and whether any model is named there.
+    /// Loads the services' configuration. The flag is true if there is a configuration file, or if the environment or a
+    /// running `kairo dev` names a model.
     ///
     /// # Errors
-    /// All mistakes in it.
+    /// Fails if the configuration has mistakes, and lists them all.
     pub fn load(&self) -> Result<(Configured, bool), Error> {
         let mut environment: BTreeMap<String, String> = config::environment().collect();
         let has_file = self.config.is_some() || environment.get("KAIRO_CONFIG").is_some_and(|file| !file.is_empty());
@@ -95,7 +96,7 @@ impl Options {
     }
 }
 
-/// Whether a variable of models ends so and says something.
+/// Returns true if a model variable whose name ends with `end` has a value.
 fn named(environment: &BTreeMap<String, String>, end: &str) -> bool {
     let says = |(name, value): (&String, &String)| {
         let name = name.to_ascii_uppercase();
@@ -104,8 +105,8 @@ fn named(environment: &BTreeMap<String, String>, end: &str) -> bool {
     environment.iter().any(says)
 }
 
-/// What the environment names as `kairo dev` takes it, else what one has that runs here; none where the environment says where
-/// models are.
+/// Finds the settings of the endpoint that the environment names in the way of `kairo dev`, else those that a running
+/// `kairo dev` published in this folder or one above it. Empty if the environment already gives a model's address.
 fn found(environment: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
     if named(environment, PLACE) {
         return Ok(BTreeMap::new());
@@ -123,7 +124,7 @@ fn found(environment: &BTreeMap<String, String>) -> Result<BTreeMap<String, Stri
 pub struct Published(PathBuf);
 
 impl Published {
-    /// Of the variables that configure its services, those are told that say which models there are and what they cost.
+    /// Publishes those variables of its services that configure models and their prices.
     pub fn new(data_dir: &Path, settings: &[(String, String)]) -> io::Result<Self> {
         let file = data_dir.join(FILE);
         let told: BTreeMap<&String, String> =
@@ -139,7 +140,8 @@ impl Drop for Published {
     }
 }
 
-/// What others are told of a variable: nothing secret. Keys are only referred to.
+/// Returns the value of a variable as published, without secrets; `None` withholds it. An API key is published only as
+/// a reference (`env:` or `file:`).
 fn told(name: &str, value: &str) -> Option<String> {
     let upper = name.to_ascii_uppercase();
     let is_of_model = upper.starts_with(VARIABLES) && TOLD.iter().any(|end| upper.ends_with(end));

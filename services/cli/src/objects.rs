@@ -1,4 +1,4 @@
-//! Who has the images, audio and video that a log names: the gateway, or the incident file that the log is read from.
+//! Source of the images, audio and video that a log names: the gateway, or the incident file that holds the log.
 
 use std::{
     collections::BTreeMap,
@@ -20,10 +20,10 @@ use crate::{
     client::Client,
 };
 
-/// Who has those of this log; none where nobody does, as with a file that `kairo replay --save` wrote.
+/// Returns the source of a log's media; `None` if nobody has them, as with a file that `kairo replay --save` wrote.
 ///
 /// # Errors
-/// Where a file cannot be read, or is not as it was exported.
+/// Fails if the file cannot be read or is not as it was exported.
 pub fn of(source: &Source<'_>) -> Result<Option<Arc<dyn Parts>>, Error> {
     match (source, source.client()) {
         (Source::File(path), _) => of_file(path),

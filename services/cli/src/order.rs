@@ -1,4 +1,4 @@
-//! What became of a verdict or an order: the agent refused it, or did what it says. Pure.
+//! The outcome of a verdict or an order: the agent refuses it or carries it out. Pure.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use crate::{lapse, question::Question, watch};
 
-/// What reaches the agent of an order.
+/// Events that bring an order to the agent.
 const TOLD: [&str; 3] = [v1::AgentChoice::TYPE, v1::AgentApproval::TYPE, v1::AgentCommand::TYPE];
 
-/// What an agent can do about an order by itself.
+/// Events by which an agent carries out an order itself.
 const EFFECTS: [&str; 7] = [
     v1::TaskChanged::TYPE,
     v1::TaskFired::TYPE,
@@ -42,7 +42,7 @@ const REFUSALS: [&str; 14] = [
     "team_unchanged",
 ];
 
-/// What ends it.
+/// The event that ends the wait for an [`Order`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// The words of the agent, once it has gone on.
@@ -51,13 +51,13 @@ pub enum Awaited {
     Result,
     /// The result of the tool that a cancel became, or the end of a call that waited for consent.
     End,
-    /// What the agent itself did about it.
+    /// One of `EFFECTS`: the agent carried out the order itself.
     Effect,
     /// Anything that the agent decided on it.
     Decision,
 }
 
-/// How it ended.
+/// The outcome of an order, or the question that the agent asks first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -173,7 +173,7 @@ impl Order {
     }
 }
 
-/// What an agent did about an order by itself.
+/// Describes the agent's own reaction to an order, in words.
 fn effect_in_words(event: &EventJson) -> String {
     let text = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
     let next = match text("next_at") {

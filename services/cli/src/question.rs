@@ -1,4 +1,4 @@
-//! What an agent puts to its user, and goes on only when it is answered. Pure.
+//! A question that an agent asks its user; the agent goes on only when it is answered. Pure.
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::v1;
@@ -12,9 +12,9 @@ const ARGUMENTS_CHARS: usize = 2_000;
 /// A question, to be answered with yes or no.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Question {
-    /// What an answer names: the id of the event that asks.
+    /// The id of the event that asks, which an answer names.
     pub id: String,
-    /// Who asks.
+    /// The agent that asks.
     pub agent: String,
     #[serde(flatten)]
     pub about: About,
@@ -23,9 +23,9 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum About {
-    /// Whether a message belongs to another thread than the current one; `new` if it is to begin one.
+    /// The move of a message to another thread than the current one; `new` is true if the message begins a thread.
     Thread { new: bool, thread_id: String, current_thread_id: String, reason: String, summary: String },
-    /// Whether a tool may be called so; `outside` is where content comes from that the agent has seen and that others wrote.
+    /// Consent to a tool call; `outside` lists the sources of content by others that the agent has seen.
     Consent { tool: String, arguments: String, outside: Vec<String> },
 }
 
@@ -53,7 +53,7 @@ impl Question {
         Some(Self { id: event.event_id.to_string(), agent, about })
     }
 
-    /// What is asked, for people.
+    /// Returns the question in words, for people.
     pub fn words(&self) -> String {
         match &self.about {
             About::Thread { new: true, reason, .. } => {
@@ -88,7 +88,7 @@ impl Question {
         }
     }
 
-    /// Whether this event is an answer to it.
+    /// Returns true if `event` answers this question.
     pub fn is_answered_by(&self, event: &EventJson) -> bool {
         let (type_name, field) = match self.about {
             About::Thread { .. } => (v1::AgentChoice::TYPE, "offer_id"),

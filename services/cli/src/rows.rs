@@ -16,7 +16,7 @@ pub fn at(field: Option<prost_types::Timestamp>, zone: &TimeZone) -> String {
     time(field).map(|time| time.to_zoned(zone.clone()).strftime("%F %T").to_string()).unwrap_or_default()
 }
 
-/// How long something took that began and ended then, or has taken by now; none where it has not begun.
+/// Returns the time from `begun` to `ended`, or to `now` if it has not ended; `None` if it has not begun.
 pub fn took(
     begun: Option<prost_types::Timestamp>,
     ended: Option<prost_types::Timestamp>,

@@ -18,12 +18,13 @@ use crate::{Error, endpoint::DATA_DIR};
 
 /// The key, for people and programs that are not services.
 const VARIABLE: &str = "KAIRO_SECRET_KEY";
-/// Where `kairo dev` keeps one, in its data folder; and where its master key, under which data keys are kept.
+/// Secret key file in the data folder of `kairo dev`. Beside it are the master key, under which data keys are kept, and
+/// the gateway's signing key.
 const FILE: &str = "dev/secret-key";
 const MASTER_FILE: &str = "dev/master-key";
 const SIGNING_FILE: &str = "dev/signing-key";
 
-/// What the command reads of the services' configuration.
+/// The part of the services' configuration that the command reads.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Settings {
@@ -34,7 +35,7 @@ struct Settings {
 #[serde(default)]
 struct AgentRuntime {
     secret_key: Secret,
-    /// What agent-runtime alone can judge.
+    /// The other settings, which only agent-runtime can validate.
     #[serde(flatten)]
     others: Map<String, Value>,
 }

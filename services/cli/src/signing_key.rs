@@ -18,7 +18,7 @@ use ring::{
 
 use crate::Error;
 
-/// What stands before the 32 bytes of a private key, and of a public one, in DER.
+/// DER prefix of the 32 bytes of a private key; `PUBLIC` is the prefix of a public key.
 const PRIVATE: &[u8] =
     &[0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 const PUBLIC: &[u8] = &[0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
@@ -29,10 +29,11 @@ const LINE: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey(Vec<u8>);
 
-/// Makes a key in this file, which nobody else may read, and the public one beside it; the name of that.
+/// Writes a new private key to `path`, readable by its owner only, and the public key beside it. Returns the path of
+/// the public key.
 ///
 /// # Errors
-/// Where one of them cannot be written, or is there already.
+/// Fails if either file exists already or cannot be written.
 pub fn make(path: &Path) -> Result<PathBuf, Error> {
     let mut seed = [0; 32];
     SystemRandom::new().fill(&mut seed).map_err(|_| Error::Advice("the system has no random numbers".to_owned()))?;
@@ -49,11 +50,11 @@ pub fn make(path: &Path) -> Result<PathBuf, Error> {
     Ok(public)
 }
 
-/// The signature of a text, which is made of the public key, and that key, both in base64. `reference` is a path, `file:PATH` or
-/// `env:NAME`.
+/// Signs the text that `text` builds from the public key, and returns the signature and that key, both in base64.
+/// `reference` is a path, `file:PATH` or `env:NAME`.
 ///
 /// # Errors
-/// Where there is no key; the error does not quote what is there.
+/// Fails if `reference` holds no key; the error does not quote its content.
 pub fn sign(reference: &str, text: impl FnOnce(&str) -> String) -> Result<(String, String), Error> {
     let der = match reference.strip_prefix("env:") {
         Some(name) => std::env::var(name).ok().and_then(|text| within(&text, "PRIVATE KEY")),
@@ -67,10 +68,10 @@ pub fn sign(reference: &str, text: impl FnOnce(&str) -> String) -> Result<(Strin
 }
 
 impl PublicKey {
-    /// Reads a file.
+    /// Reads a public key from a PEM file.
     ///
     /// # Errors
-    /// Where it is no public key.
+    /// Fails if the file cannot be read or holds no public key.
     pub fn of_file(path: &Path) -> Result<Self, Error> {
         let der = within(&contents(path)?, "PUBLIC KEY").unwrap_or_default();
         let key = der.strip_prefix(PUBLIC).filter(|key| key.len() == 32);
@@ -83,7 +84,7 @@ impl PublicKey {
         Self(BASE64.decode(text.as_bytes()).unwrap_or_default())
     }
 
-    /// Whether a signature, in base64, is this key's of a text.
+    /// Returns true if `signature`, in base64, is this key's signature of `text`.
     pub fn has_signed(&self, text: &str, signature: &str) -> bool {
         let signature = BASE64.decode(signature.as_bytes()).unwrap_or_default();
         UnparsedPublicKey::new(&ED25519, &self.0).verify(text.as_bytes(), &signature).is_ok()

@@ -49,7 +49,7 @@ fn head(chain: &ChainRow, now: Timestamp) -> String {
     format!("chain {} (of a {}) {how}", short(&chain.chain_id), of(chain))
 }
 
-/// What a chain comes from, in words.
+/// Returns the origin of a chain, in words.
 fn of(chain: &ChainRow) -> &str {
     match chain.origin_word() {
         ChainOrigin::Calls => "model's calls",
@@ -76,7 +76,7 @@ fn line(step: &ChainStepRow, now: Timestamp) -> String {
     )
 }
 
-/// What is not over stands out.
+/// Returns the symbol of a step's state; steps that are not over stand out.
 fn mark(state: &StepState) -> &'static str {
     match state {
         StepState::Done => "✓",

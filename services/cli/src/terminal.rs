@@ -65,7 +65,7 @@ pub fn harmless(text: &str) -> String {
     pieces.collect()
 }
 
-/// Whether a sequence only says how what follows looks (SGR).
+/// Returns true if an escape sequence only sets the look of the text after it (SGR).
 fn is_colour(code: &str) -> bool {
     let numbers = code.strip_prefix("\u{1b}[").and_then(|code| code.strip_suffix('m'));
     numbers.is_some_and(|numbers| numbers.chars().all(|it| it.is_ascii_digit() || it == ';'))

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::question::Question;
 
-/// How a turn ended.
+/// The end of a turn, or the question that holds it up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Ending {
@@ -18,11 +18,11 @@ pub enum Ending {
     Failed { reply: String, reason: String },
     /// There was no agent to give the message to.
     Undelivered { reason: String },
-    /// It has not: the agent goes on when this is answered.
+    /// The turn has not ended: the agent goes on when this is answered.
     Asked { question: Question },
 }
 
-/// What an event means for a turn.
+/// The change that an event makes to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It ended.
@@ -46,7 +46,7 @@ impl Turn {
         Self { correlation_id, failure: None }
     }
 
-    /// What all events of the turn carry.
+    /// Returns the correlation id that the turn's events carry; it changes when the turn joins another.
     pub fn correlation_id(&self) -> Uuid {
         self.correlation_id
     }
@@ -83,13 +83,13 @@ impl Turn {
     }
 }
 
-/// Whether the agent says something by itself, such as that a process has ended, or what a task was to tell: it answers
-/// no message.
+/// Returns true if the agent speaks unprompted, for example to report that a process has ended or to say what a task
+/// calls for: it answers no message.
 pub fn is_unasked(event: &EventJson) -> bool {
     is_say(event) && event.payload.get("message_id").and_then(Value::as_str).unwrap_or_default().is_empty()
 }
 
-/// Whether the agent says something, be it on the way or to end the turn.
+/// Returns true if the agent says something, either during the turn or to end it.
 pub fn is_say(event: &EventJson) -> bool {
     event.payload.get("type").and_then(Value::as_str) == Some("say")
 }

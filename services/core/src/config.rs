@@ -11,9 +11,9 @@
 //! * All mistakes are named at once. Their texts never quote a value, since a value put under the
 //!   wrong key may be a secret.
 //!
-//! What a configuration struct must keep to: each top-level field is a section; `Serialize` skips
-//! no field (a key that does not come back out was not read, hence unknown); no `serde(alias)`;
-//! and a hand-written `Deserialize` does not quote values in its errors.
+//! Rules for a configuration struct: each top-level field is a section; `Serialize` skips no field
+//! (a key that is not serialized again was not read, hence unknown); no `serde(alias)`; and a
+//! hand-written `Deserialize` does not quote values in its errors.
 
 mod leniency;
 mod mistake;

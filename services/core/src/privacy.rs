@@ -29,8 +29,8 @@ pub struct PrivacyConfig {
     pub old_master_keys: Vec<Secret>,
     /// The key management service that unwraps keys which begin with `wrapped:`. Default none.
     pub kms: KmsConfig,
-    /// How long a replica goes by what it has read of a user's data keys, in milliseconds. So long it takes until nobody seals with a
-    /// key any more that is to be destroyed. Default 10000.
+    /// Longest time that a replica uses a user's data keys before it reads them again, in milliseconds. After that time
+    /// no replica seals with a key that is to be destroyed. Default 10000.
     pub key_age_ms: u64,
     /// Data keys that a replica keeps in memory. Default 10000.
     pub keys_in_memory: usize,

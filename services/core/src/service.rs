@@ -43,9 +43,9 @@ macro_rules! service_config {
         #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct $name {
-            /// How the configuration is read.
+            /// Reading the configuration, such as the treatment of unknown keys.
             pub config: $crate::config::ReadingConfig,
-            /// How to reach NATS.
+            /// Connection to NATS, and the streams and buckets made there.
             pub nats: $crate::bus::NatsConfig,
             /// Limits of consuming and publishing.
             pub bus: $crate::bus::BusConfig,
@@ -53,7 +53,7 @@ macro_rules! service_config {
             pub privacy: $crate::privacy::PrivacyConfig,
             /// Logs and traces.
             pub telemetry: $crate::telemetry::TelemetryConfig,
-            /// Where liveness, readiness and metrics are served.
+            /// The endpoint of liveness, readiness and metrics.
             pub health: $crate::service::HealthConfig,
             $($(#[$section_doc])* pub $section: $kind),*
         }

@@ -27,10 +27,10 @@ use kairo_replay::{
 };
 use serde_json::json;
 
-/// A model that calls a tool first and then says what came of it.
+/// A model that calls a tool first and then says its result.
 struct Model {
     asked: AtomicUsize,
-    /// What there is money for.
+    /// Model calls that the budget covers.
     affordable: usize,
 }
 
@@ -85,7 +85,7 @@ async fn fork_within(parts: Parts, pending: Keep, mocks: &str, affordable: usize
     (Fork::begin(parts, settings).await.unwrap(), model)
 }
 
-/// What was said, and where answers came from, until nothing is left to be done.
+/// Runs the fork until it is at rest; returns the texts said, and the source of each answer.
 async fn until_rest(fork: &mut Fork) -> (Vec<String>, Vec<(String, Answer)>) {
     let (mut said, mut answered) = (Vec::new(), Vec::new());
     loop {

@@ -1,9 +1,9 @@
-//! Who asks: API keys and tokens, what they allow, and the caller of a request.
+//! Authentication and authorization: API keys, tokens, their rights, and the caller of a request.
 //!
-//! A key says what its holder may do ([`Scope`]), and may be limited to some agents and to one user. Keys are kept
-//! hashed in a bucket that every gateway watches ([`store`]); whose use of them is counted together, and how often they are used, is in
-//! [`limits`]. Where a browser cannot send one, a ticket stands for it ([`tickets`]).
-//! Tokens are those of issuers that are configured ([`oidc`]).
+//! A key has scopes ([`Scope`]), and may be limited to some agents and to one user. Keys are kept hashed in a bucket
+//! that every gateway watches ([`store`]); rate limits, and which callers share one, are in [`limits`]. Where a
+//! browser cannot send a key, a ticket stands for it ([`tickets`]).
+//! Tokens are accepted from configured issuers ([`oidc`]).
 
 pub mod limits;
 pub mod oidc;
@@ -23,15 +23,15 @@ use crate::{caps::Caps, problem::Problem};
 use oidc::claims::Token;
 use secret::Hash;
 
-/// What a key allows.
+/// A scope of a key; [`Scope::Admin`] includes the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// To see what there is and follow what happens.
+    /// Reading state and following events.
     Read,
-    /// To speak as a user: messages, choices, approvals and orders.
+    /// Acting as a user: messages, choices, approvals and orders.
     Write,
-    /// Everything, among it agents, keys, dead letters and the read model.
+    /// Everything, including agents, keys, dead letters and the read model.
     Admin,
 }
 
@@ -52,7 +52,7 @@ impl Scope {
     }
 }
 
-/// What somebody may do.
+/// The rights of a caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rights {
     pub scopes: Vec<Scope>,
@@ -68,19 +68,19 @@ pub struct Rights {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     pub key_id: String,
-    /// Of whoever was given it, for people.
+    /// A display name for the holder of the key.
     pub name: String,
     #[serde(flatten)]
     pub rights: Rights,
     pub created: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// What may be spent on models for what is sent with it; none for any amount.
+    /// Caps on model spending for messages sent with the key; none for no cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps: Option<Caps>,
 }
 
-/// In the log, whoever has `gateway.admin_key`; no id of a key.
+/// The principal in the log of the holder of `gateway.admin_key`; never the id of a key.
 const ADMINISTRATOR: &str = "gateway.admin_key";
 
 /// A key that is in force until it is revoked or expires.
@@ -97,21 +97,21 @@ impl Held {
     }
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub enum Caller {
-    /// Somebody on this machine who brings no key where none is required, and what they may do.
+    /// A client on this machine without a key, where none is required, with its rights.
     Anyone(Arc<Rights>),
-    /// Whoever has `gateway.admin_key`.
+    /// The holder of `gateway.admin_key`.
     Administrator,
-    /// Whoever has this key.
+    /// The holder of this API key.
     Holder(Arc<Held>),
-    /// Whoever has this token of an issuer that is trusted.
+    /// The bearer of this token from a trusted issuer.
     Bearer(Arc<Token>),
 }
 
 impl Caller {
-    /// None of who may do everything.
+    /// Returns the caller's rights; none for the administrator, who may do everything.
     fn rights(&self) -> Option<&Rights> {
         match self {
             Self::Anyone(rights) => Some(rights),
@@ -121,7 +121,7 @@ impl Caller {
         }
     }
 
-    /// The API key that was brought, if it is one of those that were made.
+    /// Returns the API key of the request; none for other callers, the administrator among them.
     pub fn key(&self) -> Option<&Key> {
         match self {
             Self::Holder(held) => Some(&held.key),
@@ -133,7 +133,7 @@ impl Caller {
         self.rights().is_none_or(|rights| rights.scopes.iter().any(|has| *has == scope || *has == Scope::Admin))
     }
 
-    /// The error tells what is missing.
+    /// Returns an error that names the scope if the caller lacks it.
     pub fn require(&self, scope: Scope) -> Result<(), Problem> {
         match (self.may(scope), self) {
             (true, _) => Ok(()),
@@ -142,8 +142,8 @@ impl Caller {
         }
     }
 
-    /// As [`Caller::require`], for what is not done by whoever happens to be on this machine, such as consenting in the name of a
-    /// user.
+    /// Like [`Caller::require`], but refuses a caller without a key even if it has the scope (unless that is
+    /// [`Scope::Admin`]), for actions such as consenting in the name of a user.
     pub fn require_key(&self, scope: Scope) -> Result<(), Problem> {
         match self {
             Self::Anyone(_) if !self.may(Scope::Admin) => Err(Problem::needs_key(scope.name())),
@@ -151,7 +151,7 @@ impl Caller {
         }
     }
 
-    /// Who they are, for the log.
+    /// Returns the caller's identity for the log.
     pub fn principal(&self) -> Principal {
         match self {
             Self::Anyone(_) => Principal::loopback(),
@@ -161,7 +161,7 @@ impl Caller {
         }
     }
 
-    /// Whose stored bytes are bounded; none of who is on this machine, and of the administrator.
+    /// Returns the identity whose stored bytes are bounded; none for callers without a key and for the administrator.
     pub fn bounded(&self) -> Option<String> {
         match self {
             Self::Anyone(_) | Self::Administrator => None,
@@ -169,17 +169,17 @@ impl Caller {
         }
     }
 
-    /// The agents it is limited to; none when it is not.
+    /// Returns the agents to which the caller is limited; none if it is not limited.
     pub fn agents(&self) -> Option<&[String]> {
         self.rights().map(|rights| rights.agents.as_slice()).filter(|agents| !agents.is_empty())
     }
 
-    /// The user it is limited to.
+    /// Returns the user to whom the caller is limited, if any.
     pub fn user(&self) -> Option<&str> {
         self.rights()?.user.as_deref()
     }
 
-    /// When it is over with what they may do; none when nothing says so.
+    /// Returns the time at which the caller's rights expire; none if they do not.
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {
             Self::Anyone(_) | Self::Administrator => None,
@@ -188,7 +188,7 @@ impl Caller {
         }
     }
 
-    /// Refuses to name another agent, or none, where the key is limited to some.
+    /// Returns an error if the key is limited to some agents and `agent` is none or not one of them.
     pub fn act_on_agent(&self, agent: Option<&str>) -> Result<(), Problem> {
         match self.agents() {
             Some(agents) if !agent.is_some_and(|agent| agents.iter().any(|one| one == agent)) => {
@@ -199,7 +199,7 @@ impl Caller {
         }
     }
 
-    /// As [`Caller::act_on_agent`], for the user.
+    /// Like [`Caller::act_on_agent`], for the user.
     pub fn act_as_user(&self, user: Option<&str>) -> Result<(), Problem> {
         match self.user() {
             Some(own) if user != Some(own) => {
@@ -209,13 +209,13 @@ impl Caller {
         }
     }
 
-    /// Whether something of this agent and user may be shown. What may not be is as good as not there, so that nobody
-    /// finds out by its id that it is.
+    /// Returns true if the caller may see a resource of this agent and user. Report one it may not see as not found, so
+    /// that its id does not reveal that it exists.
     pub fn sees(&self, agent: &str, user: Option<&str>) -> bool {
         self.act_on_agent(Some(agent)).is_ok() && self.act_as_user(user).is_ok()
     }
 
-    /// Waits until the key is revoked or has expired, or the token has: what goes on for long ends then.
+    /// Waits until the key is revoked or the key or token has expired; long-lived responses end then.
     pub async fn ended(&self) {
         match self {
             Self::Anyone(_) | Self::Administrator => pending().await,
@@ -228,7 +228,7 @@ impl Caller {
     }
 }
 
-/// Waits until this time has passed; for ever if there is none.
+/// Waits until this time has passed; forever if it is none.
 async fn passed(time: Option<Timestamp>) {
     let Some(time) = time else { return pending().await };
     tokio::time::sleep(Duration::try_from(time.duration_since(Timestamp::now())).unwrap_or_default()).await;

@@ -1,6 +1,6 @@
-//! Caps on what users, API keys and the whole installation may spend on models. They are looked at where messages enter, by what
-//! the read model knows of usage, so what it has yet to learn and what is under way when a cap is reached may go beyond it. Caps
-//! of agents are kept by the agents themselves.
+//! Caps on the model spending of users, API keys and the whole installation. They are checked where messages enter,
+//! against the usage in the read model, so usage it has not applied yet and work in flight may exceed a cap. Agents
+//! enforce their own caps.
 
 pub mod config;
 pub mod fencing;
@@ -20,7 +20,7 @@ use kairo_read_model::{ModelUsage, UsageQuery};
 pub use self::config::Caps;
 use crate::{auth::Caller, config::GatewayConfig};
 
-/// Whose a cap is that is kept here.
+/// The owner of a cap that the gateway enforces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     User(String),
@@ -29,33 +29,33 @@ pub enum Owner {
     Installation,
 }
 
-/// What calls of models took.
+/// The tokens and the cost of model calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Input and output together.
     pub tokens: u64,
     cost: Cost,
-    /// Models whose part of the cost is not known.
+    /// Models whose cost is unknown, since they have no price or did not count their tokens.
     unknown: BTreeSet<String>,
 }
 
-/// What was taken on a day, and in all.
+/// Spending of one owner, today (UTC) and in total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     pub today: Taken,
     pub in_total: Taken,
 }
 
-/// A cap that is reached, in words for whoever is refused.
+/// A cap that is reached, described for the client that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
     pub text: String,
-    /// When it begins anew; none of one in total.
+    /// The time at which the cap resets; none for a cap in total.
     pub until: Option<Timestamp>,
 }
 
 impl Taken {
-    /// Adds up usage at these prices; `fallback` counts for models without one.
+    /// Adds up usage at these prices; `fallback` is the price of models without one.
     pub fn of<'u>(usage: impl IntoIterator<Item = &'u ModelUsage>, prices: &Prices, fallback: Option<Price>) -> Self {
         let mut taken = Self::default();
         for calls in usage {
@@ -84,7 +84,7 @@ impl Taken {
         }
     }
 
-    /// The money; none where a part of it is not known.
+    /// Returns the cost; none if part of it is unknown.
     fn money(&self) -> Option<Cost> {
         self.unknown.is_empty().then_some(self.cost)
     }
@@ -106,7 +106,7 @@ impl Owner {
         }
     }
 
-    /// Which usage counts.
+    /// Returns the query for the usage that counts towards the owner's caps.
     fn usage(&self) -> UsageQuery {
         let (mut user, mut entered_by) = (None, None);
         match self {
@@ -117,7 +117,7 @@ impl Owner {
         UsageQuery { user, entered_by, limit: 1, ..UsageQuery::default() }
     }
 
-    /// In words, at the beginning of a sentence.
+    /// Describes the owner, for the beginning of a sentence.
     fn told(&self) -> String {
         match self {
             Self::User(name) => format!("the user {name}"),
@@ -126,7 +126,7 @@ impl Owner {
         }
     }
 
-    /// Who can raise a cap, and how.
+    /// Describes who can raise the cap, and how, for the end of a sentence.
     fn raising(&self, cap: &str) -> String {
         match self {
             Self::User(name) => {
@@ -140,7 +140,7 @@ impl Owner {
     }
 }
 
-/// Everybody whose caps hold for what this caller says as this user, with these.
+/// Returns the owners whose caps apply to a message from this caller as this user, with their caps.
 pub fn holding(config: &GatewayConfig, caller: &Caller, user: Option<&str>) -> Vec<(Owner, Caps)> {
     let of_key = caller.key().and_then(|key| Some((Owner::Key(key.key_id.clone()), key.caps.clone()?)));
     let of_user = user.map(|user| (Owner::User(user.to_owned()), config.caps.of_user(user).clone()));
@@ -148,7 +148,7 @@ pub fn holding(config: &GatewayConfig, caller: &Caller, user: Option<&str>) -> V
     all.into_iter().flatten().filter(|(_, caps)| !caps.is_nothing()).collect()
 }
 
-/// The day in UTC, and when the next one begins.
+/// Returns the day in UTC and the time at which the next one begins.
 pub fn day_of(now: Timestamp) -> (Date, Option<Timestamp>) {
     let day = now.to_zoned(TimeZone::UTC).date();
     let next = day.tomorrow().and_then(|next| next.to_zoned(TimeZone::UTC));
@@ -156,7 +156,7 @@ pub fn day_of(now: Timestamp) -> (Date, Option<Timestamp>) {
 }
 
 impl Caps {
-    /// Which of them is reached.
+    /// Returns the first cap that is reached, if any; caps in total come before caps per day.
     pub fn reached(&self, owner: &Owner, spent: &Spent, now: Timestamp) -> Option<Reached> {
         let until = day_of(now).1;
         let told = |cap: CapKind, within: &str, until: Option<Timestamp>, what: String| {
@@ -194,13 +194,13 @@ impl Caps {
         total().or_else(total_cost).or_else(day).or_else(day_cost)
     }
 
-    /// What is left of each.
+    /// Returns a row for each cap with its limit, what is spent and what is left.
     pub fn rows(&self, owner: &Owner, spent: &Spent, now: Timestamp) -> Vec<CapRow> {
         rows(&owner.word(), owner.name(), self, spent, day_of(now).1)
     }
 }
 
-/// What is left of each cap, of an agent as of others.
+/// Returns a row for each cap, of an agent or any other owner.
 pub fn rows(of: &CapOwner, name: Option<&str>, caps: &Caps, spent: &Spent, next_day: Option<Timestamp>) -> Vec<CapRow> {
     let row =
         |cap: CapKind, limit: String, spent: Option<String>, left: Option<String>, anew: Option<Timestamp>| CapRow {
@@ -234,7 +234,7 @@ pub fn rows(of: &CapOwner, name: Option<&str>, caps: &Caps, spent: &Spent, next_
     .collect()
 }
 
-/// As the contract has caps.
+/// Converts caps to their contract type.
 impl From<&Caps> for v1::Caps {
     fn from(caps: &Caps) -> Self {
         let text = |amount: Option<Amount>| amount.map(|amount| amount.to_string()).unwrap_or_default();

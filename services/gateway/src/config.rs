@@ -1,4 +1,4 @@
-//! What the gateway is configured with.
+//! The configuration of the gateway.
 
 use std::net::SocketAddr;
 
@@ -24,11 +24,11 @@ use crate::{
 };
 
 service_config! {
-    /// Everything the gateway is configured with.
+    /// The whole configuration of the gateway.
     Config {
-        /// Where it listens, and what it takes.
+        /// The addresses and limits of the gateway.
         gateway: GatewayConfig,
-        /// With what it signs what gateways alone may write.
+        /// The key that signs the messages only gateways may write.
         signing: SigningConfig,
         /// The read model that queries are answered from.
         postgres: PostgresConfig,
@@ -36,7 +36,7 @@ service_config! {
         search: SearchConfig,
         /// The models that forks ask, where `gateway.fork_models` lets them.
         models: ModelsConfig,
-        /// Where a log is archived that was trimmed.
+        /// The archive of a trimmed log.
         archive: ArchiveConfig,
     }
 }
@@ -44,61 +44,63 @@ service_config! {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatewayConfig {
-    /// Where it listens; port 0 takes a free one. Default `127.0.0.1:7420`.
+    /// Address to listen on; port 0 takes a free one. Default `127.0.0.1:7420`.
     pub listen: SocketAddr,
-    /// Whether `listen` may be an address that other machines reach. Default false.
+    /// True if `listen` may be an address that other machines reach. Default false.
     pub allow_remote: bool,
     /// Names that the gateway may be called by, without a port, such as `kairo.example.com`: requests whose `Host` is
     /// another name are refused. `localhost` and addresses are always taken. Default none.
     pub allowed_hosts: Vec<String>,
-    /// Whether callers must bring an API key: `auto`, when other machines may reach the gateway, or `always`. Default
-    /// auto.
+    /// The policy for API keys: callers must bring one if other machines may reach the gateway (`auto`) or in any case
+    /// (`always`). Default auto.
     pub require_key: RequireKey,
-    /// What callers on this machine may do where none is required and they bring none: `read`, `write` and `admin`. Consenting to
-    /// what agents ask needs a key in any case unless it has `admin`. Default read and write.
+    /// Scopes of callers on this machine that bring no key where none is required: `read`, `write` and `admin`.
+    /// Consenting to an agent's request still needs a key unless `admin` is among them. Default read and write.
     pub loopback_scopes: Vec<Scope>,
-    /// A key that may do everything, to make the first of the others with: at least 32 printable characters. Empty for
-    /// none, which is the default.
+    /// A key with all scopes, for creating the first of the others: at least 32 printable characters. Empty for none,
+    /// which is the default.
     pub admin_key: Secret,
-    /// Issuers whose tokens are taken, beside API keys (OpenID Connect); see `docs/security.md`. Default none.
+    /// Issuers whose tokens are accepted besides API keys (OpenID Connect); see `docs/security.md`. Default none.
     pub oidc: Vec<OidcConfig>,
-    /// Requests a second of one API key, of which each user whom they name has a share, and of one address that brings none where one
+    /// Requests per second of one API key, shared among the users it names, and of one address without a key where one
     /// is required. Default 200.
     pub rate_per_s: u32,
-    /// Requests that may come at once before that counts. Default 400.
+    /// Burst of requests allowed before that limit applies. Default 400.
     pub rate_burst: u32,
-    /// Connections open at once, of which one address has three quarters of what others leave; more are closed. Each takes a file
-    /// descriptor. Default 4096.
+    /// Connections open at once; more are closed. One address may hold three quarters of those that others leave free.
+    /// Each takes a file descriptor. Default 4096.
     pub max_connections: usize,
-    /// Of them, those of one address at most (of IPv6, of one /64 network). Behind a proxy all are of its address. Default 1024.
+    /// Maximum of those from one address (for IPv6, from one /64 network). Behind a proxy all connections have its
+    /// address. Default 1024.
     pub max_connections_per_peer: usize,
-    /// How long a connection may take until the head of its first request has come, in milliseconds. Default 10000.
+    /// Longest wait for the head of a connection's first request, in milliseconds. Default 10000.
     pub header_timeout_ms: u64,
-    /// How long the body of a request may take, in milliseconds. Default 60000.
+    /// Longest time to receive the body of a request, in milliseconds. Default 60000.
     pub body_timeout_ms: u64,
-    /// What is read and thrown away of a body that is not taken, so that its client, which sends it first, gets to read why, in
-    /// bytes; with more to come the connection is closed. Default 67108864.
+    /// Bytes of a refused body that are read and discarded, so that a client that sends the whole body first can read
+    /// the error; a connection with more to send is closed. Default 67108864.
     pub unread_body_bytes: usize,
-    /// How long that may take, in milliseconds. Default 5000.
+    /// Longest time for reading such a body, in milliseconds. Default 5000.
     pub unread_body_ms: u64,
-    /// How long a connection may do nothing: no request is dealt with, and nothing of an answer is taken; in
-    /// milliseconds. More than `heartbeat_ms`. Default 75000.
+    /// Longest time a connection may be idle, with no request being handled and the client taking nothing of an answer,
+    /// in milliseconds. More than `heartbeat_ms`. Default 75000.
     pub idle_timeout_ms: u64,
-    /// Requests dealt with at once, of which each key, and each user of a key for many, has a share; more are refused. Default 2000.
+    /// Requests handled at once, shared among keys and among the users of a key for many; more are refused.
+    /// Default 2000.
     pub max_requests: usize,
-    /// Of them, those of one API key at most. Default 500.
+    /// Maximum of those from one API key. Default 500.
     pub max_requests_per_key: usize,
-    /// Requests at once to what is open to everybody: gRPC's health checks and reflection, `/healthz`, descriptions. More
-    /// are refused. Default 64.
+    /// Requests handled at once to endpoints that need no key: gRPC's health checks and reflection, `/healthz`,
+    /// descriptions. More are refused. Default 64.
     pub open_requests: usize,
-    /// Of them, those of one address (of IPv6, of one /64 network). Default 16.
+    /// Maximum of those from one address (for IPv6, from one /64 network). Default 16.
     pub open_requests_per_peer: usize,
-    /// How long one of them may last over gRPC, in milliseconds; who watches the gateway's health asks again. Default
-    /// 60000.
+    /// Longest time one of them may last over gRPC, in milliseconds; a client that watches the gateway's health must
+    /// ask again. Default 60000.
     pub open_request_ms: u64,
-    /// How long a ticket, which stands for a key in a URL, is good for its first use, in milliseconds. Default 30000.
+    /// Time in which a ticket, which stands for a key in a URL, must be used first, in milliseconds. Default 30000.
     pub ticket_ttl_ms: u64,
-    /// How long after its last connection an event stream that was opened with a ticket can come back, in milliseconds.
+    /// Time after its last connection in which an event stream opened with a ticket can reconnect, in milliseconds.
     /// Default 60000.
     pub ticket_reconnect_ms: u64,
     /// Origins whose web pages may use the gateway, such as `https://app.example.com`. Default none.
@@ -107,11 +109,11 @@ pub struct GatewayConfig {
     pub max_text_bytes: usize,
     /// Longest prompt of an agent's profile, in bytes. Default 65536.
     pub max_prompt_bytes: usize,
-    /// How long a request waits, beyond one try, until nats-server takes what it says, in milliseconds: after a server was lost the
-    /// others choose a leader first. Default 2000.
+    /// Longest time a request waits, beyond one try, for nats-server to accept its message, in milliseconds: after the
+    /// loss of a server the others first choose a leader. Default 2000.
     pub publish_wait_ms: u64,
-    /// How long it serves on after it was told to stop, and is no longer ready, in milliseconds: load balancers take some
-    /// time to send clients elsewhere. Default 0, for where there is none; Kubernetes sets 5000.
+    /// Time the gateway keeps serving, no longer ready, after it was told to stop, in milliseconds: load balancers take
+    /// some time to send clients elsewhere. Default 0, for where there is none; Kubernetes sets 5000.
     pub lame_duck_ms: u64,
     /// Largest body of a request, in bytes. Default 524288: JSON may write a byte of text as six.
     pub max_body_bytes: usize,
@@ -121,126 +123,130 @@ pub struct GatewayConfig {
     pub max_part_bytes: usize,
     /// Images, pieces of audio and videos of one message. Default 8.
     pub max_parts: usize,
-    /// Images and pieces of audio on their way to and from clients at once, of which each key has a share; more are refused. Default 32.
+    /// Images and pieces of audio in transfer to and from clients at once, shared among keys; more are refused.
+    /// Default 32.
     pub max_transfers: usize,
-    /// Of them, those of one API key at most. Default 16.
+    /// Maximum of those from one API key. Default 16.
     pub max_transfers_per_key: usize,
-    /// Longest part of the log that is read to answer with what is made again from it, such as an agent's state, in bytes as it is
-    /// stored, and longest incident file with images, audio and video: it is held in memory. Default 67108864.
+    /// Maximum bytes of the log, as stored, that are replayed for one answer, such as an agent's state, and largest
+    /// incident file with images, audio and video: it is held in memory. Default 67108864.
     pub max_replay_bytes: usize,
-    /// Such answers that are made at once; more are refused. Default 2.
+    /// Such answers in progress at once; more are refused. Default 2.
     pub max_replays: usize,
-    /// Forks of agents that are hosted at once, each in memory with the part of the log that it begins with; more are refused.
+    /// Forks of agents hosted at once, each in memory with the part of the log it begins with; more are refused.
     /// Default 2.
     pub max_forks: usize,
-    /// How long nobody says anything in a fork until it ends, in milliseconds. Default 600000.
+    /// Time without messages after which a fork ends, in milliseconds. Default 600000.
     pub fork_idle_ms: u64,
-    /// Messages that may be said in one fork. Default 200.
+    /// Maximum number of messages sent to one fork. Default 200.
     pub fork_messages: u32,
-    /// What happens in one fork and is kept for who comes back, in bytes as it is told; a fork that reaches it ends. Default
-    /// 8388608.
+    /// Bytes of a fork's events, as sent to clients, that are kept for reconnecting clients; a fork that reaches the
+    /// limit ends. Default 8388608.
     pub fork_bytes: usize,
-    /// Calls of models that one fork may make, where `fork_models` lets it. Default 50.
+    /// Maximum number of model calls of one fork, where `fork_models` permits them. Default 50.
     pub fork_model_calls: u32,
-    /// What the calls of models of one fork may cost together, in units of `currency`, with at most 6 decimal places: none is made that
-    /// may cost more than what is left. It is kept where each of the `models` has a price, there or in `prices`; a fork asks no
-    /// fallbacks then. Default 1.
+    /// The most that all model calls of one fork may cost, in units of `currency`, with at most 6 decimal places: a
+    /// call that may cost more than what is left is not made. It is enforced where each of the `models` has a price,
+    /// there or in `prices`; a fork then asks no fallbacks. Default 1.
     pub fork_budget: Amount,
-    /// Whether a fork asks the models that `models` names, as for agent-runtime, what the log has no answer to; it costs what they
-    /// cost. Default false: such calls fail. `kairo dev` sets it.
+    /// True if a fork asks the models that `models` names, as for agent-runtime, where the log has no answer; these
+    /// calls cost money. Default false: such calls fail. `kairo dev` sets it.
     pub fork_models: bool,
-    /// Events that an outline counts, which takes reading so many rows of an index: of more, the newest. Default 100000.
+    /// Maximum number of events an outline counts, each a row read from an index; of more, it counts the newest.
+    /// Default 100000.
     pub max_outline_events: u32,
     /// Images and audio that one API key may have stored, in bytes; `admin_key` has no bound. Default 1073741824.
     pub objects_key_bytes: u64,
-    /// Images and audio that may be stored for one user, in bytes: in messages of theirs, or with a key that is limited to
-    /// them. Default 536870912.
+    /// Images and audio that may be stored for one user, in bytes: in messages of theirs, or with a key that is limited
+    /// to them. Default 536870912.
     pub objects_user_bytes: u64,
-    /// How old an image or piece of audio is that no message names when it is removed, in milliseconds. Far more than
-    /// writing a message may take. Default 86400000.
+    /// Age at which an image or piece of audio that no message names is removed, in milliseconds. Choose it far longer
+    /// than writing a message may take. Default 86400000.
     pub objects_grace_ms: u64,
-    /// How often such are looked for, in milliseconds. Default 3600000.
+    /// Interval between sweeps for such objects, in milliseconds. Default 3600000.
     pub objects_sweep_ms: u64,
-    /// Rows of an answer where the client does not say. Default 100.
+    /// Rows of an answer when the client names no limit. Default 100.
     pub default_limit: u32,
-    /// Rows of an answer at most. Default 1000.
+    /// Maximum number of rows of an answer. Default 1000.
     pub max_limit: u32,
-    /// Event streams, chats that are answered, WebSocket connections and their subscriptions at once, of which each key has a share;
+    /// Event streams, chats being answered, WebSocket connections and their subscriptions at once, shared among keys;
     /// more are refused. Default 1000.
     pub max_streams: usize,
-    /// Of them, those of one API key at most. Default 500.
+    /// Maximum of those from one API key. Default 500.
     pub max_streams_per_key: usize,
-    /// Events and live pieces that wait for the client of one stream, and messages asked of the log at once. Default 64.
+    /// Maximum number of events and live pieces queued for the client of one stream, and messages requested from the
+    /// log at once. Default 64.
     pub stream_buffer: usize,
-    /// Live pieces of one stream that came before the log told whose they are, where its key is limited to a user: they are kept
-    /// until it does, and of more the newest. Default 256.
+    /// Live pieces of one stream held back until the log tells which user they belong to, where its key is limited to a
+    /// user; of more, the newest are kept. Default 256.
     pub early_pieces: usize,
     /// Subscriptions of one WebSocket connection at once; each is one of `max_streams`. Default 16.
     pub ws_subscriptions: usize,
-    /// How long supervisors may take to tell who has just begun to listen what an agent's processes wrote so far, in
-    /// milliseconds. Default 1000.
+    /// Longest wait for supervisors to send a new listener the output of an agent's processes so far, in milliseconds.
+    /// Default 1000.
     pub tail_wait_ms: u64,
-    /// Messages of the log that wait for one stream or chat; one that is further behind reads the log itself. Default
-    /// 1024.
+    /// Maximum number of messages of the log queued for one stream or chat; one that is further behind reads the log
+    /// itself. Default 1024.
     pub shared_messages: usize,
-    /// Pause after which a silent event stream shows that it is alive, and after which a WebSocket client is asked
-    /// whether it is, in milliseconds. A client that is silent for two of them is gone. Default 15000.
+    /// Interval at which a silent event stream sends a sign of life and a WebSocket client is pinged, in milliseconds.
+    /// A client that is silent for two intervals is disconnected. Default 15000.
     pub heartbeat_ms: u64,
-    /// How long a chat client waits for an agent's answer, in milliseconds. Default 300000.
+    /// Longest wait of a chat client for an agent's answer, in milliseconds. Default 300000.
     pub openai_wait_ms: u64,
-    /// How long a chat client's request that is sent again is known as the same, in milliseconds: at least so long, at most twice.
-    /// Default 900000.
+    /// Time in which a retry of a chat client's request is recognized, in milliseconds: at least this long, at most
+    /// twice as long. Default 900000.
     pub openai_retry_ms: u64,
-    /// Conversations of chat clients whose place is remembered, some 200 bytes each; any other goes on in a new thread, which begins
-    /// with what the client sends. Default 100000.
+    /// Conversations of chat clients whose position is remembered, some 200 bytes each; any other continues in a new
+    /// thread, which begins with what the client sends. Default 100000.
     pub remembered_conversations: usize,
-    /// Messages at the end of the log that a gateway reads when it starts, in the background, to know again in which threads
-    /// conversations of chat clients go on; 0 for none. Default 20000.
+    /// Messages at the end of the log that a gateway reads in the background when it starts, to find the threads in
+    /// which conversations of chat clients continue; 0 for none. Default 20000.
     pub conversation_look_back: u64,
-    /// Largest body of a chat client's request, in bytes: it brings the whole history. Default 8388608.
+    /// Largest body of a chat client's request, in bytes: it holds the whole history. Default 8388608.
     pub openai_max_body_bytes: usize,
-    /// Messages said of late that are remembered, of all clients, some 50 bytes each, so that a chat's message that is
-    /// said again is known without asking the read model. Default 1000000.
+    /// Recent messages remembered, of all clients, some 50 bytes each, to recognize a chat's repeated message without
+    /// asking the read model. Default 1000000.
     pub remembered_messages: usize,
     /// Agents known to exist that are kept in memory. Default 100000.
     pub known_agents: usize,
-    /// Commands of agents that are known. Of more, those of the last agents by name are not. Default 2000.
+    /// Maximum number of commands of agents that are known; beyond that, those of the last agents by name are left out.
+    /// Default 2000.
     pub known_commands: usize,
-    /// The agent that gets messages which name none, as router has it (`router.default_agent`): messages to an agent that
-    /// has too many waiting are refused. Default `default`.
+    /// The agent for messages that name none, as in router (`router.default_agent`): messages to an agent with too many
+    /// waiting are refused. Default `default`.
     pub default_agent: String,
-    /// How long services may keep silent before a status is complete, in milliseconds. Default 300.
+    /// Silence of the services after which a status is complete, in milliseconds. Default 300.
     pub status_wait_ms: u64,
-    /// Longest answer of the read model, in milliseconds. Default 5000.
+    /// Longest time for an answer of the read model, in milliseconds. Default 5000.
     pub query_timeout_ms: u64,
-    /// Longest digest of the read models, which reads all their rows, in milliseconds. Default 600000.
+    /// Longest time for a digest of the read models, which reads all their rows, in milliseconds. Default 600000.
     pub digest_timeout_ms: u64,
-    /// How long a query waits at most for the read model to be as fresh as it asks for, in milliseconds. A request may
-    /// say less. Default 2000.
+    /// Longest wait of a query for the read model to be as fresh as requested, in milliseconds. A request may ask for
+    /// less. Default 2000.
     pub freshness_wait_ms: u64,
-    /// Longest answer of the read model where the client can be answered without it, in milliseconds: whether a
-    /// message is known, and how far the read model is. Default 250.
+    /// Longest time for an answer of the read model where the client can be answered without it, in milliseconds:
+    /// whether a message is known, and how far the read model is. Default 250.
     pub lookup_timeout_ms: u64,
-    /// What models cost, by name, or by the beginning of names followed by `*`: `{ input, output, cached }`, in units of `currency`
-    /// for a million tokens, with at most 6 decimal places; `cached` may be left out where it costs what other input does. Default
-    /// none: usage is told without cost.
+    /// Prices of models, by name, or by the beginning of names followed by `*`: `{ input, output, cached }`, in units
+    /// of `currency` for a million tokens, with at most 6 decimal places; `cached` may be left out where it costs what
+    /// other input does. Default none: usage is reported without cost.
     pub prices: Prices,
-    /// What caps in money count for a model that `prices` does not name. Default none: such a model's cost is not known, and a cap
-    /// in money counts as reached.
+    /// Price that caps in money assume for a model that `prices` does not name. Default none: such a model's cost is
+    /// not known, and a cap in money counts as reached.
     pub fallback_price: Option<Price>,
-    /// What users and the installation may spend on models. Default any amount.
+    /// Caps on what users and the installation may spend on models. Default any amount.
     pub caps: CapsConfig,
-    /// What the prices are in. Default USD.
+    /// Currency of the prices. Default USD.
     pub currency: String,
-    /// How often JetStream and the read model are asked for what `/metrics` says of the log, its consumers and consents, in
-    /// milliseconds. Default 15000.
+    /// Interval at which JetStream and the read model are asked for the metrics of the log, its consumers and consents
+    /// at `/metrics`, in milliseconds. Default 15000.
     pub metrics_interval_ms: u64,
-    /// What the log may take of the disk, in bytes, for the metric of its limit; 0 where only its stream's own limit is told.
-    /// Default 0.
+    /// Disk space the log may take, in bytes, for the metric of its limit; 0 where only its stream's own limit is
+    /// reported. Default 0.
     pub log_limit_bytes: u64,
 }
 
-/// What a currency is called unless it is said.
+/// The default currency.
 const CURRENCY: &str = "USD";
 /// Longest name of a currency, and of a model that has a price, in bytes.
 const MAX_CURRENCY: usize = 16;
@@ -249,7 +255,7 @@ const MAX_MODEL: usize = 200;
 /// Longest name of a host, in bytes.
 const MAX_HOST: usize = 253;
 
-/// When callers must bring an API key.
+/// The condition under which callers must bring an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequireKey {
@@ -467,18 +473,18 @@ impl Validate for GatewayConfig {
     }
 }
 
-/// Whether this may have a price: a star stands only at the end.
+/// Returns true if `model` may have a price: a star stands only at the end.
 fn is_priced(model: &str) -> bool {
     (1..=MAX_MODEL).contains(&model.len()) && !model.strip_suffix('*').unwrap_or(model).contains('*')
 }
 
-/// Whether a client may send this as the name of a host.
+/// Returns true if a client may send `text` as the name of a host.
 fn is_host(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'_');
     (1..=MAX_HOST).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-/// Whether a browser may send this as the origin of a page.
+/// Returns true if a browser may send `text` as the origin of a page.
 fn is_origin(text: &str) -> bool {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     url.is_some_and(|url| url.origin().ascii_serialization() == text)

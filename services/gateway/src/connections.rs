@@ -1,8 +1,9 @@
-//! Connections of clients: so many at once, so many of one peer, and none that does nothing.
+//! Client connections, bounded in all and per peer, and closed when idle.
 //!
-//! A connection has `gateway.header_timeout_ms` until the head of its first request has come, and may then do nothing for
-//! `gateway.idle_timeout_ms`: no request is being dealt with, and nothing of an answer was taken by the client. Bytes that
-//! a client sends without them ever becoming a request do not count, so that no head is begun for ever.
+//! The head of the first request must arrive within `gateway.header_timeout_ms`. After that a connection may be idle
+//! for `gateway.idle_timeout_ms`: no request is in progress, and the client has taken no bytes of a response. Bytes
+//! that never complete a request do not count as activity, so a client cannot keep a connection open with a partial
+//! head.
 
 mod activity;
 
@@ -31,27 +32,27 @@ use tower::{Service, ServiceExt, service_fn};
 use crate::{auth::limits, config::GatewayConfig};
 use activity::{Activity, Watched};
 
-/// Pause before connections are taken again when there is no room for one more in the system.
+/// Pause before the next accept when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a client that is told to go has to hear it.
+/// The time that an idle connection gets to shut down gracefully before it is dropped.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How long connections may take and do nothing.
+/// Timeouts of a connection: for its first request head, and while idle.
 #[derive(Clone, Copy)]
 struct Patience {
     header: Duration,
     idle: Duration,
 }
 
-/// How a gateway leaves: it is told to, and some time later takes no more connections.
+/// The two stages of a shutdown: `told` announces it, and some time later `ends` stops accepting connections.
 #[derive(Clone, Default)]
 pub struct Leaving {
     pub told: CancellationToken,
     pub ends: CancellationToken,
 }
 
-/// Serves every connection until it takes no more, and then to the end of what was begun. From when it is told to leave on,
-/// connections of HTTP/1 end with their next answer, so that none is closed under a request.
+/// Accepts and serves connections until `leaving.ends`, then finishes the requests in progress. Once `leaving.told` is
+/// cancelled, HTTP/1 connections close with their next response, so that none is closed during a request.
 pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, leaving: Leaving) {
     let places = Places::new(config.max_connections, config.max_connections_per_peer);
     let patience = Patience {
@@ -67,7 +68,7 @@ pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, l
                 continue;
             }
         };
-        // Nothing is said: whoever opens so many connections does not listen, and an answer would take time.
+        // Dropped without a response: a peer with so many connections would not heed it, and it would take time.
         let Ok(permit) = places.take(&limits::peer(peer.ip())) else {
             tracing::debug!(%peer, "no more connections are taken from there, or at all");
             continue;
@@ -78,7 +79,8 @@ pub async fn serve(listener: TcpListener, app: Router, config: &GatewayConfig, l
     connections.wait().await;
 }
 
-/// What is wrong with one connection says nothing of the next. Without room for one more, asking at once is of no use.
+/// Handles a failed accept. Errors of a single connection are ignored; after any other, such as a lack of file
+/// descriptors, it pauses, since trying again at once is of no use.
 async fn refused(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
@@ -119,7 +121,7 @@ async fn connection(
     }
 }
 
-/// The endpoints, as those of this peer see them.
+/// Wraps the endpoints for the connections of this peer: tracks activity and closes HTTP/1 connections on shutdown.
 fn answering<B>(
     app: Router,
     peer: SocketAddr,

@@ -1,6 +1,6 @@
-//! The console, at `/console/`: the files of `services/console`, embedded when the gateway is built. They are the same for
-//! everybody and say nothing of anybody; what they show they ask of the endpoints, with the key of whoever looks. Beside them it
-//! says at which issuers one may sign in.
+//! The console, at `/console/`: the files of `services/console`, embedded when the gateway is built. They are the same
+//! for everybody and hold no user data; the page fetches its data from the endpoints with the key of its user.
+//! `/console/sign-in.json` lists the issuers at which to sign in.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,19 +21,19 @@ use url::Url;
 
 use crate::{auth::oidc::config::OidcConfig, http::etag, problem::Problem};
 
-/// Where the console is.
+/// The path of the console.
 pub const PATH: &str = "/console/";
 
 static BUILT: Dir<'_> = include_dir!("$KAIRO_CONSOLE");
 static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| files(&BUILT));
 
-/// What is shown at every path that is one of the console's screens.
+/// The page served for every screen of the console.
 const PAGE: &str = "index.html";
-/// Their names say what is in them, so they never change.
+/// The folder of files whose names contain a hash of their content, so that they may be cached forever.
 const HASHED: &str = "assets/";
 
-/// Nothing but what comes from here, no frames around it, and no text that becomes code: texts are made elements only by the
-/// framework's own templates.
+/// The content security policy: resources from this origin only, no framing, and no text that becomes code: only the
+/// framework's own templates turn text into elements.
 const POLICY: &str = "default-src 'self'; img-src 'self' blob:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types svelte-trusted-html";
@@ -44,7 +44,7 @@ const HEAD: [(HeaderName, &str); 4] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// One of the files, as it is and compressed.
+/// An embedded file, plain and compressed.
 struct File {
     content_type: &'static str,
     plain: Content,
@@ -63,13 +63,13 @@ impl Content {
     }
 }
 
-/// What is not the same at every gateway.
+/// The parts of the console that depend on the configuration.
 struct Configured {
     policy: HeaderValue,
     sign_in: Vec<SignIn>,
 }
 
-/// Where one may sign in, and as which client.
+/// An issuer at which users sign in, and the OAuth client to use there.
 #[derive(Clone, Debug, Serialize)]
 struct SignIn {
     issuer: String,
@@ -94,7 +94,7 @@ impl Configured {
     }
 }
 
-/// Tokens are asked for at the issuers' own servers, and nothing else is.
+/// Builds the content security policy, which allows connections to the issuers' token endpoints and no other server.
 fn policy(sign_in: &[SignIn]) -> HeaderValue {
     let urls = sign_in.iter().filter_map(|at| Url::parse(&at.token_endpoint).ok());
     let origins: BTreeSet<_> = urls.map(|url| url.origin().ascii_serialization()).collect();
@@ -103,7 +103,7 @@ fn policy(sign_in: &[SignIn]) -> HeaderValue {
     }
     let origins = origins.into_iter().collect::<Vec<_>>().join(" ");
     let policy = format!("{POLICY}; connect-src 'self' {origins}");
-    // Origins have nothing that a header may not have.
+    // An origin is always a valid header value.
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static(POLICY))
 }
 
@@ -125,7 +125,7 @@ pub fn routes(issuers: &[OidcConfig]) -> Router {
 
 type Here = State<Arc<Configured>>;
 
-/// It is another after the next start.
+/// Forbids caching without revalidation: the list of issuers may change with the next start.
 const NOT_KEPT: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-cache")];
 
 fn answer(path: &str, headers: &HeaderMap, policy: &HeaderValue) -> Response {
@@ -152,8 +152,8 @@ fn answer(path: &str, headers: &HeaderMap, policy: &HeaderValue) -> Response {
     response
 }
 
-/// The file at a path, and whether it is the page that finds out by itself what to show there: a path whose last part has no
-/// extension is one of its screens.
+/// Returns the file at a path, and true if it is the page. A path whose last segment has no extension is a screen of
+/// the page.
 fn find<'a>(files: &'a BTreeMap<&str, File>, path: &str) -> Option<(&'a File, bool)> {
     if let Some(file) = files.get(path) {
         return Some((file, path == PAGE));
@@ -163,7 +163,7 @@ fn find<'a>(files: &'a BTreeMap<&str, File>, path: &str) -> Option<(&'a File, bo
     files.get(PAGE).filter(|_| is_screen).map(|page| (page, true))
 }
 
-/// Whether a client takes a coding (RFC 9110, 12.5.3), where it names it.
+/// Returns true if `accept-encoding` names the coding with a weight other than zero (RFC 9110, 12.5.3).
 fn accepts(headers: &HeaderMap, coding: &str) -> bool {
     let lists = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|item| {
@@ -173,7 +173,7 @@ fn accepts(headers: &HeaderMap, coding: &str) -> bool {
     })
 }
 
-/// The files, by their paths; those that are another one compressed are part of that.
+/// Collects the embedded files by path; `.br` and `.gz` files become the compressed forms of their originals.
 fn files(built: &'static Dir<'static>) -> BTreeMap<&'static str, File> {
     let mut contents = BTreeMap::new();
     gather(built, &mut contents);

@@ -1,5 +1,5 @@
-//! Which agents there are, and what of them matters to whoever talks to them. The log knows; what was seen of it is
-//! remembered, and brought up to date by every definition that is written.
+//! A cache of agent definitions, with the properties that matter to callers. It is filled from the log on demand and
+//! updated by every definition in the tail.
 
 use std::{
     collections::HashMap,
@@ -15,23 +15,23 @@ use kairo_core::{
 };
 use kairo_proto::{Body, v1::AgentDefined};
 
-/// How agents plan whose models' words may turn out to be meant for the mind.
+/// The planning mode in which a model's output may turn out to be a plan instead of an answer.
 const CHAIN: &str = "chain";
 
-/// What is remembered of an agent.
+/// The cached properties of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// Its models' words are plans rather than answers.
+    /// True if the output of its models is plans rather than answers.
     pub plans: bool,
     pub defined_at: Timestamp,
-    /// Where its definition stands in the log.
+    /// The sequence of its definition in the log.
     sequence: u64,
 }
 
 #[derive(Clone)]
 pub struct Directory {
     bus: Bus,
-    /// Agents that are remembered at most.
+    /// The most agents in the cache; it is cleared when full.
     capacity: usize,
     known: Arc<Mutex<HashMap<Name, Agent>>>,
 }
@@ -45,7 +45,7 @@ impl Directory {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The agent, if there is one. Only one that is not remembered is looked up in the log.
+    /// Returns the agent, if it exists. Reads the log only if the agent is not cached.
     pub async fn find(&self, name: &Name) -> Result<Option<Agent>, BusError> {
         if let Some(agent) = self.known().get(name) {
             return Ok(Some(*agent));
@@ -54,7 +54,7 @@ impl Directory {
         Ok(last.and_then(|last| self.take_in(name, &last)))
     }
 
-    /// Takes in a message of the log, if it defines an agent.
+    /// Updates the cache from a message of the log if it defines an agent.
     pub fn witness(&self, message: &Raw) {
         if AGENT_DEFINED.is(&message.subject)
             && let Some(Ok(name)) = message.subject.split('.').nth(2).map(Name::parse)

@@ -1,7 +1,7 @@
-//! Handing what happens to those who wait for it, and to nobody else: an index from what is wanted to who wants it.
+//! Dispatch of items to the subscribers interested in them: an index from interests to subscribers.
 //!
-//! What a message costs is what those cost who want it, however many wait for something else. Whoever does not take what
-//! they are handed is let go, and finds out.
+//! The cost of an item depends on the subscribers that want it, not on how many there are in all. A subscriber that
+//! does not keep up is dropped, and its subscription ends.
 
 use std::{
     collections::HashMap,
@@ -12,32 +12,32 @@ use kairo_core::ids::Name;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// What somebody waits for.
+/// The interest of a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interest {
     Everything,
-    /// What concerns an agent.
+    /// Items that concern an agent.
     Agent(Name),
-    /// What comes of one thing that entered from outside.
+    /// Items caused by one input from outside.
     Correlation(Uuid),
 }
 
-/// Where subscribers are found by their interest.
+/// Hands items to subscribers by their interest; cheap to clone.
 #[derive(Debug)]
 pub struct Dispatcher<T> {
-    /// Items that may wait for one subscriber.
+    /// The most items that may wait for one subscriber.
     waiting: usize,
     index: Arc<Mutex<Index<T>>>,
 }
 
 #[derive(Debug)]
 struct Index<T> {
-    /// Of the last item that was dispatched.
+    /// The position of the last item that was dispatched or skipped.
     position: u64,
-    /// Subscribers so far.
+    /// The number of subscribers so far, from which each gets its own.
     number: u64,
     subscribers: HashMap<Interest, Vec<Subscriber<T>>>,
-    /// Interests among them that are correlations.
+    /// The number of distinct correlations among the interests.
     correlations: usize,
 }
 
@@ -54,8 +54,7 @@ impl<T> Clone for Dispatcher<T> {
 }
 
 impl<T: Clone> Dispatcher<T> {
-    /// `position` is that of the last item that nobody will be handed, and `waiting` how many may wait for one
-    /// subscriber.
+    /// Creates a dispatcher of the items after `position`. At most `waiting` items wait for one subscriber.
     pub fn new(position: u64, waiting: usize) -> Self {
         let index = Index { position, number: 0, subscribers: HashMap::new(), correlations: 0 };
         Self { waiting, index: Arc::new(Mutex::new(index)) }
@@ -65,7 +64,7 @@ impl<T: Clone> Dispatcher<T> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on: everything of that interest behind the position that the subscription names.
+    /// Subscribes to the items of this interest after the position in the returned subscription.
     pub fn subscribe(&self, interest: Interest) -> Subscription<T> {
         let (queue, items) = mpsc::channel(self.waiting);
         let mut index = self.index();
@@ -80,8 +79,8 @@ impl<T: Clone> Dispatcher<T> {
         Subscription { position, items, interest, number, dispatcher: self.clone() }
     }
 
-    /// Passes over an item if nobody wants it, which is worth finding out before it is read. `of_many` says that it may
-    /// hold something of other correlations, too. Only one at a time may dispatch.
+    /// Skips an item if no subscriber wants it, and returns true then, so that the caller need not decode it. `of_many`
+    /// is true if the item may hold other correlations too. Only one task at a time may dispatch.
     pub fn pass_over(&self, position: u64, interests: &[Interest], of_many: bool) -> bool {
         let mut index = self.index();
         let wanted = interests.iter().any(|interest| index.subscribers.contains_key(interest));
@@ -92,7 +91,7 @@ impl<T: Clone> Dispatcher<T> {
         true
     }
 
-    /// Hands out an item to all who have one of these interests, of which none may be named twice.
+    /// Hands an item to every subscriber with one of these interests, which must be distinct.
     pub fn dispatch(&self, position: u64, interests: &[Interest], item: &T) {
         let mut index = self.index();
         index.position = position;
@@ -105,7 +104,7 @@ impl<T: Clone> Dispatcher<T> {
         }
     }
 
-    /// Whether nobody waits for anything.
+    /// Returns true if there are no subscribers.
     pub fn is_idle(&self) -> bool {
         self.index().subscribers.is_empty()
     }
@@ -119,10 +118,10 @@ impl<T> Index<T> {
     }
 }
 
-/// Dropping it ends it.
+/// A subscription to a [`Dispatcher`]; dropping it ends it.
 #[derive(Debug)]
 pub struct Subscription<T> {
-    /// What lies behind this position is handed over.
+    /// The position after which items are handed over.
     pub position: u64,
     items: mpsc::Receiver<T>,
     interest: Interest,
@@ -131,7 +130,7 @@ pub struct Subscription<T> {
 }
 
 impl<T> Subscription<T> {
-    /// The next item; none when some could not be handed over because too many waited.
+    /// Returns the next item; none once the subscriber was dropped because too many items waited for it.
     pub async fn next(&mut self) -> Option<T> {
         self.items.recv().await
     }

@@ -1,11 +1,11 @@
-//! Live pieces that are there before it is known whose they are: what is live may be faster than the log. They are kept
-//! until it is known, and shown then, in their order. Pure.
+//! Live pieces that arrive before their owner is known, since they may be faster than the log. They are kept until it
+//! is known, and then shown in order. Pure.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::visibility::{Happened, Visibility};
 
-/// Pieces, of which the newest are kept. Without end there are those of turns that nobody began.
+/// A bounded queue of the newest pieces. The bound is needed for turns without an owner, which are never settled.
 pub struct Early<T> {
     kept: VecDeque<(Happened, T)>,
     most: usize,
@@ -16,7 +16,7 @@ impl<T> Early<T> {
         Self { kept: VecDeque::new(), most }
     }
 
-    /// Keeps a piece behind those that came before it.
+    /// Appends a piece, and drops the oldest if the queue is full.
     pub fn keep(&mut self, at: Happened, piece: T) {
         if self.kept.len() >= self.most {
             self.kept.pop_front();
@@ -24,12 +24,12 @@ impl<T> Early<T> {
         self.kept.push_back((at, piece));
     }
 
-    /// Where what is kept happened, each place once.
+    /// Returns the turns and threads of the kept pieces, each once.
     pub fn places(&self) -> HashSet<Happened> {
         self.kept.iter().map(|(at, _)| at.clone()).collect()
     }
 
-    /// Those that are theirs by what is known now. What is another's is forgotten, and what is still unknown stays.
+    /// Returns the pieces now known to concern the user. Drops those that do not, and keeps those still unknown.
     pub fn settled(&mut self, concern: impl Fn(&Happened) -> Visibility) -> Vec<T> {
         let mut theirs = Vec::new();
         for (at, piece) in std::mem::take(&mut self.kept) {

@@ -1,9 +1,9 @@
-//! The entrance for other systems. They publish on `kairo.system.<source>.<verb>` in an account of their own on NATS. There that is a
-//! request to gateways, one of which checks it, writes it into the log, and answers as JetStream would.
+//! The entrance for other systems. They publish on `kairo.system.<source>.<verb>` in a NATS account of their own. Each
+//! message is a request to the gateways, one of which checks it, writes it to the log and answers as JetStream would.
 //!
-//! It has a connection of its own, since the client library gives a connection up where a header is malformed: whoever sends one holds up
-//! other systems for a moment, and nothing else. No message that the client library cannot read gets into a stream, where it would break the
-//! connection of everybody who comes to it, for good.
+//! The entrance has a connection of its own, since the client library closes a connection that receives a malformed
+//! header: its sender delays other systems for a moment, and nothing else. A message that the client library cannot
+//! read never enters a stream, where it would break the connection of every reader that reaches it.
 
 use futures::StreamExt;
 use kairo_core::{
@@ -21,31 +21,31 @@ use serde_json::{Value, json};
 
 use crate::{config::Config, state::Gateway};
 
-/// Messages that are written at once; more wait, in the order of their sources' shares.
+/// The most messages written at once; others wait, in the order of their sources' shares.
 const WRITTEN_AT_ONCE: usize = 64;
-/// How many bytes one place of [`Room`] stands for.
+/// The bytes that one place of [`Room`] stands for.
 const PLACE_BYTES: usize = 4 * 1024;
-/// Places for messages that wait or are written: 32 MiB. Beyond that they are refused, and to be published again.
+/// Places for messages that wait or are written: 32 MiB. Beyond that messages are refused and must be published again.
 const PLACES: usize = 8 * 1024;
-/// Headers of one message, and their bytes.
+/// The most headers of one message; [`MAX_HEADER_BYTES`] is the limit on their size.
 const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// Headers that tell NATS or Kairo something, which another system has no say in.
+/// Prefixes of headers with a meaning to NATS or Kairo, which are dropped from messages of other systems.
 const RESERVED: [&str; 2] = ["Nats-", "Kairo-"];
 const MESSAGE_ID: &str = "Nats-Msg-Id";
-/// Codes of refusals, as those of HTTP.
+/// Codes of refusals, with their meaning in HTTP.
 const INVALID: u16 = 400;
 const BUSY: u16 = 429;
 const UNAVAILABLE: u16 = 503;
 
-/// Why a message is not written.
+/// The reason that a message is not written, as reported to its publisher.
 #[derive(Debug, PartialEq, Eq)]
 struct Refusal {
     code: u16,
     description: String,
 }
 
-/// Takes in what other systems publish, until the gateway stops.
+/// Writes what other systems publish to the log, until the gateway stops.
 pub async fn run(gateway: Gateway, entrance: Bus) {
     let (room, writers) = (Room(Places::shared(PLACES)), Places::shared(WRITTEN_AT_ONCE));
     let listening = async {
@@ -73,7 +73,7 @@ pub async fn run(gateway: Gateway, entrance: Bus) {
     entrance.close().await;
 }
 
-/// Room for what is heard and not written yet, of which every source has a share.
+/// Room for messages that were received and not written yet; every source has a share.
 struct Room(Places);
 
 impl Room {
@@ -87,7 +87,7 @@ impl Room {
     }
 }
 
-/// The bytes that a message takes, headers among them: they may be as long as the rest.
+/// Returns the size of a message in bytes, including its headers, which may be as long as the rest.
 fn size(heard: &Heard) -> usize {
     let lengths = heard.headers.iter().flat_map(|(name, values)| {
         let name: &str = name.as_ref();
@@ -100,7 +100,7 @@ fn source(subject: &str) -> Holder {
     Holder::of(subject.split('.').nth(2).unwrap_or_default())
 }
 
-/// Writes a message into the log; its sequence, and whether it was written before.
+/// Writes a message to the log and returns its sequence, and true if it was written before.
 async fn take(bus: &Bus, heard: &Heard) -> Result<(u64, bool), Refusal> {
     let invalid = |description| Refusal { code: INVALID, description };
     let subject = subject(&heard.subject).map_err(invalid)?;
@@ -119,7 +119,7 @@ async fn take(bus: &Bus, heard: &Heard) -> Result<(u64, bool), Refusal> {
     })
 }
 
-/// The subject in the log.
+/// Returns the subject of the message in the log.
 fn subject(entered: &str) -> Result<String, String> {
     let subject = subjects::entered(entered).unwrap_or_default();
     let source = subject.split('.').nth(2).unwrap_or_default();
@@ -131,7 +131,7 @@ fn subject(entered: &str) -> Result<String, String> {
     }
 }
 
-/// The headers as they are written.
+/// Returns the headers to write to the log, without reserved ones; an error if they exceed the limits.
 fn headers(sent: &Headers) -> Result<Headers, String> {
     let mut kept = Headers::new();
     let (mut count, mut bytes) = (0, 0);
@@ -157,7 +157,7 @@ fn headers(sent: &Headers) -> Result<Headers, String> {
     }
 }
 
-/// Answers whoever waits for it.
+/// Sends the acknowledgement or refusal to the publisher, if it waits for one.
 async fn answer(entrance: &Bus, heard: &Heard, written: Result<(u64, bool), Refusal>) {
     if let Err(Refusal { code, description }) = &written {
         tracing::info!(subject = heard.subject, code, description, "refused what another system published");
@@ -168,7 +168,7 @@ async fn answer(entrance: &Bus, heard: &Heard, written: Result<(u64, bool), Refu
     }
 }
 
-/// As JetStream says it.
+/// Builds the acknowledgement in JetStream's format.
 fn acknowledgement(written: Result<(u64, bool), Refusal>) -> Value {
     match written {
         Ok((sequence, false)) => json!({ "stream": EVENTS_STREAM, "seq": sequence }),
@@ -179,7 +179,7 @@ fn acknowledgement(written: Result<(u64, bool), Refusal>) -> Value {
     }
 }
 
-/// The connection of the entrance.
+/// Opens the connection of the entrance.
 pub async fn connect(bus: &Bus, config: &Config) -> Result<Bus, BusError> {
     Bus::connect(Service::Gateway, bus.instance.clone(), &config.nats, &config.bus).await
 }

@@ -8,13 +8,13 @@ use url::form_urlencoded;
 
 use crate::problem::{FieldError, Problem};
 
-/// How a [`Name`] is described to clients.
+/// The description of a [`Name`] in error responses.
 pub const NAME: &str = "1 to 64 of the characters a-z 0-9 _ -";
 
 /// Characters of a wrong value that are shown again.
 const FOUND_CHARS: usize = 80;
 
-/// What a client sent, field by field: `Value` from a JSON body, `String` from a query.
+/// The fields of a request that are yet to be read: `Value` from a JSON body, `String` from a query.
 #[derive(Debug)]
 pub struct Fields<V> {
     given: BTreeMap<String, V>,
@@ -23,7 +23,7 @@ pub struct Fields<V> {
 }
 
 impl Fields<Value> {
-    /// A JSON object. A field that is `null` is as good as absent.
+    /// Reads a JSON object. A field that is `null` counts as absent.
     pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
         match serde_json::from_slice(body) {
             Ok(Value::Object(fields)) => {
@@ -36,7 +36,7 @@ impl Fields<Value> {
 }
 
 impl Fields<Value> {
-    /// The fields of an object that is the value of a field.
+    /// Reads the fields of a nested object.
     pub fn within(value: &Value) -> Result<Self, Problem> {
         match value {
             Value::Object(fields) => {
@@ -47,7 +47,7 @@ impl Fields<Value> {
         }
     }
 
-    /// Adds what is wrong with such an object, which stands at this place; here itself if that is empty.
+    /// Adds the errors of the nested object at `place`; an empty place stands for this object itself.
     pub fn adopt(&mut self, place: &str, problem: Problem) {
         let at = |field: String| match (place.is_empty(), field.is_empty()) {
             (true, _) => field,
@@ -59,7 +59,7 @@ impl Fields<Value> {
 }
 
 impl Fields<String> {
-    /// A URL's query. A field that is empty is as good as absent; one given twice is wrong.
+    /// Reads a URL's query. An empty field counts as absent; a repeated field is an error.
     pub fn from_query(query: Option<&str>) -> Self {
         let (mut given, mut errors) = (BTreeMap::new(), Vec::new());
         for (field, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -79,7 +79,7 @@ impl<V: Display> Fields<V> {
         Self { given, known: Vec::new(), errors }
     }
 
-    /// The field, if it is given; what `read` does not accept is an error.
+    /// Reads the field if it is given; a value that `read` rejects is recorded as an error.
     pub fn optional<T>(
         &mut self,
         field: &'static str,
@@ -95,12 +95,12 @@ impl<V: Display> Fields<V> {
         value
     }
 
-    /// Whether the field is given and was not read yet.
+    /// Returns true if the field is given and was not read yet.
     pub fn has(&self, field: &str) -> bool {
         self.given.contains_key(field)
     }
 
-    /// As [`Fields::optional`], and it is an error too if the field is absent.
+    /// Like [`Fields::optional`], but an absent field is an error too.
     pub fn required<T>(
         &mut self,
         field: &'static str,
@@ -114,7 +114,7 @@ impl<V: Display> Fields<V> {
         self.optional(field, expected, read)
     }
 
-    /// Whether something is wrong with what was read so far.
+    /// Returns true if an error was recorded so far.
     pub fn is_wrong(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -124,12 +124,12 @@ impl<V: Display> Fields<V> {
         self.errors.push(wrong(field, expected, None));
     }
 
-    /// What is wrong with the fields that were read; the others cannot be judged.
+    /// Returns the problem with the errors recorded so far, without checking for unknown fields.
     pub fn refuse(self) -> Problem {
         Problem::invalid(self.errors)
     }
 
-    /// What `build` makes of the fields that were read, or everything that is wrong. Fields nobody read are unknown.
+    /// Returns the result of `build`, or a problem with every error. Fields that were never read are errors too.
     pub fn complete<T>(mut self, build: impl FnOnce() -> Option<T>) -> Result<T, Problem> {
         let expected = format!("one of the fields {}", self.known.join(", "));
         let unknown = self.given.keys().map(|field| wrong("", &expected, Some(field.clone())));
@@ -147,7 +147,7 @@ fn wrong(field: &str, expected: impl Into<String>, found: Option<String>) -> Fie
     FieldError { field: field.chars().take(FOUND_CHARS).collect(), expected: expected.into(), found }
 }
 
-/// A JSON string that `read` accepts.
+/// Accepts a JSON string that `read` accepts.
 pub fn text<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&Value) -> Option<T> {
     |value| value.as_str().and_then(read)
 }
@@ -177,7 +177,7 @@ pub fn client_id(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-/// How [`client_id`] is described to clients.
+/// The description of a [`client_id`] in error responses.
 pub const CLIENT_ID: &str = "1 to 128 printable ASCII characters without spaces";
 const MAX_CLIENT_ID: usize = 128;
 
@@ -186,7 +186,7 @@ pub fn value<T>(read: impl FnOnce(&str) -> Option<T>) -> impl FnOnce(&String) ->
     |value| read(value)
 }
 
-/// What has a text form: a number, `true` or `false`, a UUID.
+/// Parses a value from its text form: a number, `true` or `false`, a UUID.
 pub fn parsed<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
@@ -196,10 +196,10 @@ pub fn one_of(words: &'static [&'static str]) -> impl FnOnce(&str) -> Option<&'s
     move |text| words.iter().copied().find(|word| *word == text)
 }
 
-/// How an id of an event is described to clients.
+/// The description of an event id in error responses.
 pub const UUID: &str = "a UUID";
 
-/// How a time is described to clients.
+/// The description of a time in error responses.
 pub const TIME: &str = "an RFC 3339 time such as 2026-11-21T10:00:00Z";
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Reading the log from a place on, through whatever happens to the server.
+//! Reads the log from a position on, and resumes after any failure of the server.
 //!
-//! A pull consumer without acks: the reader's pace is the pace of the pulls, and what was not received is asked for
-//! again from where it broke off. The client library's ordered consumer would do, but when it breaks before its first
-//! message it starts over at the beginning of the log.
+//! It uses a pull consumer without acks: pulls follow the reader's pace, and after a failure a new consumer starts at
+//! the last position. The client library's ordered consumer would do, but if it breaks before its first message it
+//! starts over at the beginning of the log.
 
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ use kairo_core::{
 };
 use tokio::{runtime::Handle, time::timeout};
 
-/// How long a pull stays open at the server, and how often it is told that nothing is lost.
+/// The lifetime of a pull at the server; [`PULL_HEARTBEAT`] is the interval at which the server confirms it.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const PULL_HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long the server keeps the place of a reader that is gone without a word, or does not pull.
+/// The time after which the server deletes the consumer of a reader that has vanished or does not pull.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
-/// The sequence of the last message in the log.
+/// Returns the sequence of the last message in the log.
 pub async fn end_of_log(bus: &Bus) -> Result<u64, BusError> {
     let asked = async {
         let stream = bus.nats()?.jetstream.get_stream_no_info(EVENTS_STREAM).await?;
@@ -44,18 +44,18 @@ pub async fn end_of_log(bus: &Bus) -> Result<u64, BusError> {
     asked.await.map_err(|source| BusError::Unavailable { doing: "asking where the log ends", source })
 }
 
-/// A place in the log that moves on.
+/// A reader of the log that resumes by itself.
 pub struct Follower {
     bus: Bus,
-    /// A subject with wildcards; empty for all.
+    /// The subject filter, with wildcards; empty for all subjects.
     filter: String,
-    /// Messages asked for at once.
+    /// The most messages requested by one pull.
     buffer: usize,
-    /// The last message handed over.
+    /// The sequence of the last message returned.
     position: u64,
-    /// Where to begin while nothing was handed over; none for behind `position`.
+    /// The start time until the first message is returned; none to begin after `position`.
     since: Option<Timestamp>,
-    /// Whether messages come without their bodies.
+    /// True to receive messages without their bodies.
     headers_only: bool,
     pull: Option<Pull>,
     failures: u64,
@@ -64,27 +64,27 @@ pub struct Follower {
 struct Pull {
     consumer: String,
     messages: pull::Stream,
-    /// Messages received by it, which the server numbers.
+    /// The number of messages received by the consumer; the server numbers them, so a gap shows a lost message.
     received: u64,
-    /// Messages that were in the log and not yet received when it last heard of the server.
+    /// The number of messages in the log that were not yet received when the server last reported it.
     pending: u64,
 }
 
 impl Follower {
-    /// Begins behind the message at `position`. Asks nothing of the server yet.
+    /// Creates a follower that begins after the message at `position`. It does not contact the server yet.
     pub fn new(bus: &Bus, filter: String, position: u64, buffer: usize) -> Self {
         let (since, headers_only) = (None, false);
         Self { bus: bus.clone(), filter, buffer, position, since, headers_only, pull: None, failures: 0 }
     }
 
-    /// Begins with what was stored at that time, and leaves the bodies out.
+    /// Creates a follower that begins with messages stored at `since` and leaves their bodies out.
     pub fn of_headers(bus: &Bus, filter: String, since: Timestamp, buffer: usize) -> Self {
         let mut follower = Self::new(bus, filter, 0, buffer);
         (follower.since, follower.headers_only) = (Some(since), true);
         follower
     }
 
-    /// The next message, which may be yet to come. Tries for as long as it takes.
+    /// Returns the next message, and waits if it is yet to come. Retries without limit.
     pub async fn next(&mut self) -> Raw {
         loop {
             match self.receive().await {
@@ -94,8 +94,7 @@ impl Follower {
         }
     }
 
-    /// The next message that is in the log already; none when all of them were handed over. Tries for as long as it
-    /// takes.
+    /// Returns the next message that is in the log already; none once all of them were returned. Retries without limit.
     pub async fn next_pending(&mut self) -> Option<Raw> {
         loop {
             let received = match self.pull().await {
@@ -128,7 +127,7 @@ impl Follower {
         self.take(message).await
     }
 
-    /// Counts the pending messages once more. Where the server does not answer the count stays.
+    /// Counts the pending messages again; keeps the old count if the server does not answer.
     async fn recount(&mut self) {
         let (Some(pull), Ok(nats)) = (&mut self.pull, self.bus.nats()) else { return };
         let counted = count_pending(&nats.jetstream, EVENTS_STREAM, &pull.consumer, pull.received).await;
@@ -144,7 +143,7 @@ impl Follower {
             return Err(format!("message {} of the pull was lost", pull.received).into());
         }
         pull.pending = info.pending;
-        // Opened before it counts as read: what cannot be opened now is asked for again.
+        // Open the message before it counts as read, so that a failure to open it is retried.
         let raw = self.bus.opened(raw).await?;
         self.position = raw.sequence;
         self.failures = 0;
@@ -185,7 +184,7 @@ impl Follower {
     }
 }
 
-/// The server is told, so that it need not keep the place of many that came and went.
+/// Deletes the consumer, so that the server does not have to keep those of many short-lived readers.
 impl Drop for Follower {
     fn drop(&mut self) {
         let here = (self.pull.take(), Handle::try_current(), self.bus.nats());

@@ -1,9 +1,10 @@
 //! Forgetting users: orders, and carrying them out.
 //!
-//! An order stands in the log, and beside the data keys as long as it is not carried out: with how far it is, and which gateway
-//! is at it ([`orders`]). It is kept there first, and written into the log as its first step. Gateways alone give orders: one that none of
-//! them has signed is not carried out. Every step may be done twice, and whoever goes on with an order does the step again at which it
-//! stands, so it ends whatever dies ([`carrying_out`]). Forks that hold the user's words end as soon as there is an order ([`forks`]).
+//! An order is stored beside the data keys until it is carried out, with its progress and the gateway that works on it
+//! ([`orders`]); writing it to the log is its first step. Only gateways give orders: one without a gateway's signature
+//! is not carried out. Every step is idempotent, and a gateway that takes over an order repeats its current step, so
+//! that an order completes whatever fails ([`carrying_out`]). Forks that hold the user's words end as soon as an order
+//! exists ([`forks`]).
 
 pub mod carrying_out;
 pub mod forks;
@@ -23,15 +24,15 @@ use uuid::Uuid;
 
 pub use self::orders::{OrderEntry, Orders, read_completion};
 
-/// Pause before an order is looked at again, or gone on with, that could not be.
+/// Pause before an order that failed is tried again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The id of what tells an agent, the same whoever tells it.
+/// Returns the id of the message that tells an agent of an order, the same for every sender.
 fn told_id(order: Uuid, agent: &Name) -> Uuid {
     ids::derived(order, agent.as_str())
 }
 
-/// Has it looked at the order of each user, now and whenever one changes; after a pause again, where that says that it has to.
+/// Calls `look` for each user with an order, now and on every change, and again after a pause while it returns false.
 async fn at_each<F: Future<Output = bool>>(bus: &Bus, look: impl Fn(Name) -> F) {
     loop {
         let Ok(users) = changes(bus).await else {
@@ -39,7 +40,7 @@ async fn at_each<F: Future<Output = bool>>(bus: &Bus, look: impl Fn(Name) -> F) 
             continue;
         };
         let mut users = std::pin::pin!(users);
-        // Those at whose order it has to be looked again.
+        // Users for whom `look` returned false.
         let mut left: BTreeSet<Name> = BTreeSet::new();
         loop {
             let user = tokio::select! {
@@ -61,7 +62,7 @@ async fn at_each<F: Future<Output = bool>>(bus: &Bus, look: impl Fn(Name) -> F) 
     }
 }
 
-/// Users of whom there is an order, now and whenever one changes.
+/// Streams the users with an order: all of them now, and each whose order changes.
 async fn changes(bus: &Bus) -> Result<impl futures::Stream<Item = Name> + use<>, async_nats::Error> {
     let bucket = bus.nats()?.jetstream.get_key_value(DATA_KEYS_BUCKET).await?;
     let watch = bucket.watch_with_history("order.*").await?;

@@ -1,8 +1,8 @@
-//! Forks of agents that the gateway hosts: they go on apart from the log, in memory, and nothing of them reaches anybody.
+//! Forks of agents that the gateway hosts: they run apart from the log, in memory, without any effect outside.
 //!
-//! [`kairo_fork`] runs them. How many there are, for how long and how far they go is bounded here ([`limits`]): each is driven by a task
-//! of its own ([`hosted`]), which keeps what happened ([`told`]) for whoever comes back; calls that nobody has an answer to wait for a
-//! person ([`questions`]), and models are asked so often, and for so much money, and no more ([`models`]).
+//! [`kairo_fork`] runs them. This module bounds their number, lifetime and size ([`limits`]). Each fork is driven by a
+//! task of its own ([`hosted`]), which keeps its history ([`told`]) for clients that come back; tool calls without a
+//! known result wait for a person ([`questions`]), and model calls are bounded in number and cost ([`models`]).
 
 pub mod hosted;
 mod limits;
@@ -33,32 +33,32 @@ use self::{
 };
 use crate::{config::GatewayConfig, problem::Problem};
 
-/// Who talks where nobody has yet, as in `kairo fork`.
+/// The user of a fork whose agent nobody has talked to yet, as in `kairo fork`.
 const NOBODY: &str = "you";
-/// Forks that are named to whom there is no place for.
+/// The most open forks listed in the error for a client that finds no free seat.
 const NAMED: usize = 8;
 
 type Open = Arc<Mutex<BTreeMap<Uuid, Arc<Hosted>>>>;
 
-/// All that are open.
+/// The open forks of this gateway.
 pub struct Forks {
     open: Open,
     seats: Arc<Semaphore>,
-    /// How many there may be.
+    /// The most forks that may be open at once.
     max: usize,
     limits: Limits,
-    /// None where no model is asked.
+    /// The models with their prices; none if forks may not ask any.
     models: Option<Priced>,
     ending: CancellationToken,
 }
 
-/// What a fork begins with beside the log.
+/// The options of a new fork.
 #[derive(Debug)]
 pub struct Wish {
     pub at: Option<u64>,
     pub pending: Keep,
     pub prompt: Option<String>,
-    /// Who talks; none for whoever spoke with the agent last.
+    /// The user who talks; none for the one who talked to the agent last.
     pub user: Option<Name>,
 }
 
@@ -76,12 +76,12 @@ impl Forks {
         }
     }
 
-    /// A place for one more.
+    /// Takes a seat for one more fork; an error if all are taken.
     pub fn seat(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.seats.clone().try_acquire_owned().map_err(|_| Problem::too_many_at_once(&self.no_seat()))
     }
 
-    /// Why there is no place, and who has them.
+    /// Describes why there is no free seat, with the forks that hold them.
     fn no_seat(&self) -> String {
         let named: Vec<String> = self.each(|fork| {
             let hosted::About { fork, agent, at, .. } = fork.about();
@@ -96,17 +96,17 @@ impl Forks {
         )
     }
 
-    /// How many there may be.
+    /// The most forks that may be open at once.
     pub fn max(&self) -> usize {
         self.max
     }
 
-    /// Something of each that is open, from the one that was begun first.
+    /// Maps each open fork, oldest first.
     pub fn each<T>(&self, of: impl Fn(&Hosted) -> T) -> Vec<T> {
         lock(&self.open).values().map(|fork| of(fork)).collect()
     }
 
-    /// Lets an agent go on from the cut.
+    /// Begins a fork of the agent at the cut and spawns its driver.
     pub async fn begin(
         &self,
         seat: OwnedSemaphorePermit,
@@ -150,8 +150,8 @@ impl Forks {
         Ok(hosted)
     }
 
-    /// Ends those that hold words of a user who is to be forgotten; of those that were begun since it was ordered only where that is
-    /// not carried out yet.
+    /// Ends the forks that hold words of a user who is to be forgotten. Once the order is carried out, forks begun
+    /// after it are spared.
     pub fn forget(&self, user: &Name, ordered: Timestamp, is_done: bool) {
         for fork in lock(&self.open).values() {
             if fork.holds(user) && (!is_done || fork.began_before(ordered)) {
@@ -160,7 +160,7 @@ impl Forks {
         }
     }
 
-    /// One that is open.
+    /// Returns an open fork; an error if there is none with this id.
     pub fn get(&self, id: Uuid) -> Result<Arc<Hosted>, Problem> {
         let gone = "there is no such fork, or none any more: it was ended, nobody spoke in it for gateway.fork_idle_ms, it reached \
                     gateway.fork_bytes, or it was in the memory of another gateway, or of this one before it started; fork again at \

@@ -1,15 +1,18 @@
 //! gateway: the boundary between the world and the log.
 //!
-//! What [`connections`] there may be is bounded, and so is what goes on over them. Who asks is told by an API key or a
-//! token ([`auth`]), and what they may do by the table of endpoints ([`http::access`]). What clients ask for over HTTP is
-//! checked ([`fields`]) and becomes an event or a query, one file an endpoint ([`http`]), which answer what is asked over
-//! gRPC, too ([`grpc`]); what is wrong is answered as a [`problem`]. What clients [`watch`], as server-sent events or over a
-//! WebSocket, comes straight from the log ([`tail`], [`follow`]), which is read once and handed to those who wait for it
-//! ([`dispatch`]), pieces of answers from those who are writing them ([`live`], [`tokens`]), and for those who come
-//! [`tail_merge`] what processes wrote before; who asks is told how far turns are ([`turn_status`]). What was seen of the log is remembered where it saves asking: agents
-//! ([`directory`]) and messages ([`recent`]). People look at all of it with the [`console`]. Images and audio that nobody names are removed again ([`objects`]), and users forgotten ([`forgetting`]).
-//! What other systems publish on NATS comes in by the [`entrance`]. What may be spent on models is looked at where messages enter ([`caps`]).
-//! Agents go on apart from the log in [`forks`], whose services run in the gateway's memory.
+//! The number of [`connections`], and the work done over them, is bounded. An API key or a token identifies the caller
+//! ([`auth`]), and the table of endpoints defines what it may do ([`http::access`]). Requests over HTTP are checked
+//! ([`fields`]) and become an event or a query, one file an endpoint ([`http`]); the same endpoints serve gRPC
+//! ([`grpc`]). Errors are answered as a [`problem`].
+//!
+//! A [`watch`], as server-sent events or over a WebSocket, streams the log directly ([`tail`], [`follow`]): it is read
+//! once and handed to the subscribers ([`dispatch`]). Pieces of answers come from their writers ([`live`],
+//! [`tokens`]), preceded for late listeners by what was written before ([`tail_merge`]); changes of turn status are
+//! sent on request ([`turn_status`]). Agents ([`directory`]) and messages ([`recent`]) seen in the log are cached.
+//!
+//! People use the [`console`]. Unreferenced images and audio are removed ([`objects`]), and users forgotten
+//! ([`forgetting`]). Other systems publish on NATS through the [`entrance`]. Caps on model spending are checked where
+//! messages enter ([`caps`]). [`forks`] of agents run apart from the log, in the gateway's memory.
 
 mod auth;
 mod caps;
@@ -50,7 +53,7 @@ pub use auth::Scope;
 pub use config::{Config, GatewayConfig};
 pub use http::access::{Access, Limited, Needs, all as endpoints};
 
-/// Serves until told to stop.
+/// Serves until shutdown.
 pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     server::serve(config, context).await
 }

@@ -1,6 +1,6 @@
-//! What is said live: pieces of answers and of processes' output, worth nothing once the events are there.
+//! Live pieces of answers and of process output, which are obsolete once their events are in the log.
 //!
-//! Who listens to one agent is told first what its running processes, and models, wrote so far ([`crate::tail_merge`]).
+//! A listener to one agent first receives what its running processes and models wrote so far ([`crate::tail_merge`]).
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -22,16 +22,17 @@ use tokio::time::Sleep;
 
 use crate::tail_merge::{Source, TailMerge};
 
-/// Something said.
+/// A live piece.
 #[derive(Debug)]
 pub struct Piece {
     pub record: Record,
-    /// It is of a tail or was held back for one, of which there is a bounded amount: it can wait for a slow client.
+    /// True if the piece is from a tail or was held back for one: as their number is bounded, it can wait for a slow
+    /// client.
     pub waits: bool,
 }
 
-/// What is said from now on about one agent or all, and for one agent before that the tail of what it writes. Whoever
-/// listens must keep up: nothing waits here for long. `tail_wait` is how long a tail may be on its way.
+/// Streams live pieces of one agent or all from now on; for one agent, the tails of what is being written come first.
+/// The caller must keep up, since little is buffered here. `tail_wait` is the longest wait for tails.
 pub async fn pieces(
     bus: &Bus,
     agent: Option<&Name>,
@@ -46,19 +47,19 @@ struct Listening {
     live: SelectAll<Subscriber>,
     tail: Option<Tail>,
     join: TailMerge<Record>,
-    /// To be handed over.
+    /// Pieces that are ready to be returned.
     ready: VecDeque<Piece>,
     max_body: usize,
 }
 
-/// The answers of supervisors and agent-runtime.
+/// A pending request for tails, with the responses of supervisors and agent-runtime.
 struct Tail {
     answers: Subscriber,
     agent: Name,
     over: Pin<Box<Sleep>>,
 }
 
-/// What happened next.
+/// The next event while listening.
 enum Heard {
     Said(Raw, Source),
     NoMoreTail,
@@ -72,7 +73,7 @@ impl Listening {
                 bus.nats()?.client.subscribe(agent.map_or_else(|| route.filter(), |agent| route.of(agent))).await?,
             );
         }
-        // Only now: what is said after the tail was told is heard live.
+        // Ask for tails after subscribing, so that no piece is lost between the two.
         let tail = match agent {
             Some(agent) => Some(Tail::ask(bus, agent, tail_wait).await?),
             None => None,
@@ -92,7 +93,7 @@ impl Listening {
                     self.ready.extend(self.join.no_more_tail().into_iter().map(waiting));
                 }
                 Heard::Said(raw, source) => {
-                    // What nobody can read is nothing anybody misses.
+                    // Skip a piece that cannot be read.
                     let Ok(record) = raw.read(self.max_body) else { continue };
                     self.sort(record, source);
                 }
@@ -128,7 +129,7 @@ impl Listening {
             None
         };
         let Some((writer, sequence)) = counted else {
-            // Of an older agent-runtime, which repeats nothing.
+            // From an older agent-runtime, which repeats no pieces.
             return self.ready.push_back(Piece { record, waits: false });
         };
         let shown = self.join.take(&writer, sequence, source, record);
@@ -150,7 +151,7 @@ impl Tail {
         Ok(Self { answers, agent: agent.clone(), over: Box::pin(tokio::time::sleep(wait)) })
     }
 
-    /// An answer is as good as a message of the subject that takes what it is.
+    /// Converts a response to a message on the subject of its type.
     fn raw(&self, answer: Message) -> Raw {
         let answer = raw(answer);
         let is_token = answer.header("ce-type") == Some(LiveToken::TYPE);
@@ -159,7 +160,7 @@ impl Tail {
     }
 }
 
-/// A message that is not stored.
+/// Converts a NATS message that is not stored in a stream.
 pub fn raw(message: Message) -> Raw {
     Raw {
         sequence: 0,

@@ -1,4 +1,4 @@
-//! What JetStream knows of the log and of who reads it.
+//! The state of the log and its consumers, as JetStream reports it.
 
 use async_nats::jetstream::{consumer::Info, context::ConsumerInfoErrorKind, stream::State};
 use futures::{TryStreamExt, future::try_join_all};
@@ -9,18 +9,18 @@ use kairo_core::{
 
 use crate::config::GatewayConfig;
 
-/// How it stands.
+/// The state of the log, its durable consumers and the dead letters.
 pub struct LogState {
     pub events: State,
-    /// What the stream may take, in bytes; none where it has no limit of its own.
+    /// The size limit of the stream, in bytes; none if it has no limit of its own.
     own_limit: Option<u64>,
-    /// Those of the durable consumers that are there.
+    /// The durable consumers that exist.
     pub consumers: Vec<Info>,
     pub dead_letters: u64,
 }
 
 impl LogState {
-    /// What the log may take, in bytes; none where nobody says.
+    /// Returns the size limit of the log, in bytes: the stream's own or the configured one; none if neither is set.
     pub fn limit(&self, config: &GatewayConfig) -> Option<u64> {
         self.own_limit.or(Some(config.log_limit_bytes).filter(|set| *set > 0))
     }
@@ -34,12 +34,12 @@ pub async fn ask(nats: &JetStream) -> Result<LogState, async_nats::Error> {
         let stream = jetstream.get_stream_no_info(consumer.stream()).await?;
         match stream.consumer_info(consumer.name()).await {
             Ok(info) => Ok::<_, async_nats::Error>(Some(info)),
-            // That it is missing is told as a drift of what is provisioned.
+            // A missing consumer is reported as provisioning drift.
             Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }));
-    // What became of letters stands beside them.
+    // The same stream also holds the outcomes of dead letters, so only their own subjects are counted.
     let letters = async { letters.info_with_subjects(DEAD_LETTER.filter()).await?.try_collect::<Vec<_>>().await };
     let letters = async { Ok::<_, async_nats::Error>(letters.await?) };
     let (events, letters, consumers) = tokio::join!(stream.get_info(), letters, consumers);

@@ -1,9 +1,9 @@
-//! Images and audio that clients bring: how many bytes of them a key and a user may have stored ([`inventory`]), and that
-//! what no event names is removed again ([`sweep`]).
+//! Images and audio from clients: limits on the bytes stored per key and per user ([`inventory`]), and removal of
+//! objects that no event names ([`sweep`]).
 //!
-//! An object must not go between a client's storing or naming it and the event that names it being known. So whoever stores
-//! it again or names it makes it young first ([`Gateway::keep_object`]), and only what is old is removed, by those who know
-//! all events up to then. An event that is written follows within seconds; `gateway.objects_grace_ms` is hours.
+//! An object must not be removed between the request that stores or names it and the event that names it. So such a
+//! request refreshes the object first ([`Gateway::keep_object`]), and only old objects are removed, by a gateway that
+//! knows all events up to then. The event follows within seconds; `gateway.objects_grace_ms` is hours.
 
 pub mod inventory;
 pub mod sweep;
@@ -22,17 +22,18 @@ use kairo_proto::v1::Part;
 use crate::{auth::Caller, config::GatewayConfig, problem::Problem, state::Gateway};
 use inventory::{Bounds, Over};
 
-/// How much younger than the grace an object is that need not be made younger: the rest is for the event to be written.
+/// The divisor of the grace period: an object younger than this part of it is not refreshed, since the rest is enough
+/// time for the event to be written.
 const YOUNG: u64 = 2;
 
 impl Gateway {
-    /// The object of this digest, if there is one, which from here on stays for long enough to be named.
+    /// Returns the object of this digest, if it exists, and keeps it long enough for an event to name it.
     pub async fn keep_object(&self, digest: &str) -> Result<Option<Part>, BusError> {
         self.objects.again(digest, Duration::from_millis(self.config.objects_grace_ms / YOUNG)).await
     }
 
-    /// Keeps bytes that a caller brings, for a user if it is known for whom. Nothing of it tells whether somebody else has stored them:
-    /// they must be within the caller's bounds either way.
+    /// Stores bytes from a caller, for a user if one is known. The result does not reveal whether somebody else has
+    /// stored them already: they must be within the caller's bounds either way.
     pub async fn store_object(
         &self,
         caller: &Caller,

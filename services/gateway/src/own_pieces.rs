@@ -1,5 +1,5 @@
-//! Live pieces for a key that is limited to a user. What is live may be faster than the log, so of some it is not known yet whose
-//! they are: they are kept until the log tells, or the read model where their turn began before the stream did.
+//! Live pieces for a key that is limited to a user. They may be faster than the log, so pieces with an unknown owner
+//! are kept until the log names it, or the read model if their turn began before the stream.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
     visibility::{Happened, owner},
 };
 
-/// Those of the pieces that are the user's. So many are kept while it is not known whose they are, and of more the newest.
+/// Filters the pieces that concern the user. At most `most` pieces are kept while their owner is unknown: the newest.
 pub fn of_user(
     pieces: BoxStream<'static, Piece>,
     own: Arc<Own>,
@@ -31,9 +31,9 @@ struct OwnPieces {
     pieces: BoxStream<'static, Piece>,
     own: Arc<Own>,
     early: Early<Piece>,
-    /// To be handed over.
+    /// Pieces that are ready to be returned.
     ready: VecDeque<Piece>,
-    /// While the read model is asked, of everything that came up at once.
+    /// The lookup in the read model in progress, if any; one at a time.
     asking: Option<BoxFuture<'static, ()>>,
 }
 
@@ -63,7 +63,7 @@ impl OwnPieces {
 
     fn settle(&mut self, waited: bool) {
         let theirs = self.early.settled(|at| self.own.concern(at));
-        // What waited until now can wait for a slow client, and there is a bounded amount of it.
+        // Pieces that waited until now can wait for a slow client too, as their number is bounded.
         let waits = waited || theirs.len() > 1;
         self.ready.extend(theirs.into_iter().map(|piece| Piece { waits: waits || piece.waits, ..piece }));
     }

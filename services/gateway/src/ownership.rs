@@ -1,5 +1,5 @@
-//! What a user-limited key may see and order: the events, the actions, the chains of its user, by [`crate::visibility`]
-//! and, where the log read so far does not say whose something is, by the read model.
+//! Access of user-limited keys: they may see and give orders about only the events, actions and chains of their user.
+//! [`crate::visibility`] decides, and the read model supplies owners that the log read so far does not name.
 
 use std::{
     collections::HashSet,
@@ -23,14 +23,14 @@ use crate::{
 /// Pause before the read model is asked again when it did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What one stream knows of its user's turns and threads.
+/// The owners of turns and threads known to one stream, which is limited to a user.
 pub struct Own {
     gateway: Gateway,
     user: String,
     known: Mutex<Known>,
-    /// What was asked about for the sake of live pieces, and whether its turn was known.
+    /// Lookups made for live pieces, each with true if its turn was known at the time.
     asked: Mutex<Remembered<(Happened, bool), ()>>,
-    /// Told whenever something was taken in.
+    /// Notified after each message that [`Own::take_in`] applied.
     learned: Notify,
 }
 
@@ -44,16 +44,16 @@ impl Own {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in a message's events. What they do not say of themselves is asked of the read model, for as long as that
-    /// takes: an event that is left out now would never be shown.
+    /// Learns owners from a message's events. Waits for the read model to supply the others for as long as that takes:
+    /// an event left out now would never be shown.
     pub async fn take_in(&self, events: &[EventJson]) {
         self.learn(events).await;
         self.learned.notify_one();
-        // Live pieces that were waiting for this are shown before the events: by the same task, which looks for them first.
+        // Lets the same task show the live pieces that waited for this before it shows the events.
         yield_now().await;
     }
 
-    /// Until something was taken in since this was asked last.
+    /// Waits until a message was applied since the last call.
     pub async fn learned(&self) {
         self.learned.notified().await;
     }
@@ -85,18 +85,18 @@ impl Own {
         Ok(())
     }
 
-    /// Whether an event that was taken in is to be shown.
+    /// Returns true if the user may see the event, which [`Own::take_in`] must have seen before.
     pub fn shows(&self, event: &EventJson) -> bool {
         concerns(event, &self.user, &self.known()) == Visibility::Theirs
     }
 
-    /// Whom something that is live concerns, by what is known so far.
+    /// Returns the visibility of a live piece, by the owners known so far.
     pub fn concern(&self, at: &Happened) -> Visibility {
         self.known().concern(at, &self.user)
     }
 
-    /// Where something live happened that the log read so far does not say of whom it concerns, and the read model was not asked
-    /// yet: it is once, and once more when its turn is known.
+    /// Returns those turns and threads whose visibility is unknown and which are due for a lookup in the read model:
+    /// each is looked up once, and once more when its turn is known.
     pub fn unasked(&self, places: HashSet<Happened>) -> Vec<Happened> {
         let known = self.known();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,14 +104,14 @@ impl Own {
         unasked.filter(|at| asked.is_new((at.clone(), known.knows_turn(at)))).collect()
     }
 
-    /// Asks the read model whom it concerns. What is not answered at once, the log will tell.
+    /// Looks up these owners in the read model without waiting for it to catch up; the log supplies the missing ones.
     pub async fn ask(&self, places: &[Happened]) {
         let model = self.gateway.read_model.for_holder(Holder::user(&self.user));
         let asked = async { find(&model.snapshot().await?, places).await };
         let found = query::at_once(&self.gateway, asked).await.unwrap_or_default();
         let mut known = self.known();
         for (at, owners) in places.iter().zip(found) {
-            // Whatever is not there may be there soon.
+            // An owner that is missing now may appear soon.
             known.note_found(at, owners.began.map(|event| began(&event).map(str::to_owned)), owners.of_thread);
         }
     }
@@ -132,7 +132,7 @@ fn is_owned_by(owners: &Owners, user: &str) -> bool {
     is_theirs(user, owners.named.as_deref(), owners.began.as_deref().and_then(began), owners.of_thread.as_deref())
 }
 
-/// Those of the events that concern the user, or all where there is none to whom the key is limited.
+/// Returns the events that concern the user, or all of them if the key is not limited to a user.
 pub async fn events(
     gateway: &Gateway,
     snapshot: &Snapshot,
@@ -150,7 +150,7 @@ pub async fn events(
     Ok(events)
 }
 
-/// Those of the things that are the user's, or all where there is none to whom the key is limited.
+/// Returns the things that belong to the user, or all of them if the key is not limited to a user.
 pub async fn things<T>(
     gateway: &Gateway,
     snapshot: &Snapshot,
@@ -168,7 +168,7 @@ pub async fn things<T>(
     Ok(things)
 }
 
-/// The thing of this id if it is the user's, or anyhow where there is none to whom the key is limited.
+/// Returns the thing if it belongs to the user, or in any case if the key is not limited to a user.
 pub async fn thing<T>(
     gateway: &Gateway,
     snapshot: &Snapshot,
@@ -182,7 +182,7 @@ pub async fn thing<T>(
     Ok(theirs.map(|(_, thing)| thing))
 }
 
-/// What an order, a verdict or a choice is about, and the field that names it.
+/// The subject of an order, a verdict or a choice, with the request field that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     Thing(&'static str, Kind, Uuid),
@@ -190,14 +190,14 @@ pub enum About {
     Team(&'static str, String),
 }
 
-/// The read model, once it has all that is in the log now.
+/// Returns a snapshot of the read model that includes everything in the log now.
 async fn up_to_now(gateway: &Gateway, user: &str) -> Result<Snapshot, Problem> {
     let newest = end_of_log(&gateway.bus).await?;
     at_least(gateway, &Holder::user(user), newest, Duration::from_millis(gateway.config.freshness_wait_ms)).await
 }
 
-/// Refuses what is about something that is not the user's own. Whether it is somebody else's or nobody's is not told
-/// apart, so that nobody finds out by its id that it is there.
+/// Returns an error if the subject does not belong to the user. The error is the same whether it belongs to somebody
+/// else or does not exist, so that its id reveals nothing.
 pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> Result<(), Problem> {
     let snapshot = up_to_now(gateway, user).await?;
     let (field, found, theirs) = match about {
@@ -212,7 +212,7 @@ pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> 
         }
         About::Thing(field, kind, id) => {
             let mut owners = query::answered(gateway, snapshot.owners(*kind, &[*id])).await?;
-            // What waits for consent is an action too, and what is in doubt is judged as a consent is.
+            // An action that waits for consent may be either kind, and one in doubt is judged like a consent.
             let other = match kind {
                 Kind::Approval => Some(Kind::Action),
                 Kind::Action => Some(Kind::Approval),
@@ -234,8 +234,8 @@ pub async fn hold(gateway: &Gateway, user: &str, agent: &str, about: &About) -> 
     Err(Problem { errors, ..problem.at(snapshot.position()) })
 }
 
-/// Refuses an answer to what somebody else was asked by the agent, which would not go by it. Where the read model cannot say
-/// who was asked, the agent is left to refuse it.
+/// Returns an error if the agent asked a different user, whose answer alone it accepts. If the read model cannot say
+/// who was asked, the agent itself has to refuse the answer.
 pub async fn hold_to_asked(gateway: &Gateway, user: &str, agent: &str, kind: Kind, id: Uuid) -> Result<(), Problem> {
     let asked = async {
         let snapshot = up_to_now(gateway, user).await?;

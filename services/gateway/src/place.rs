@@ -17,7 +17,7 @@ pub struct Place {
     pub position: u32,
 }
 
-/// How a place is described to clients.
+/// The description of a place in error responses.
 pub const PLACE: &str = "a sequence, or the place of an event: <sequence>.<position>";
 
 impl Place {
@@ -31,18 +31,18 @@ impl Place {
         Self { sequence: event.sequence, position: event.position }
     }
 
-    /// Whether a whole message is meant, not one event of it.
+    /// Returns true if the place is the end of a whole message, not one event of it.
     pub fn is_whole(self) -> bool {
         self.position == Self::WHOLE
     }
 
-    /// The last message that lies behind this place with all its events.
+    /// Returns the sequence of the last message whose events all lie at or before this place.
     pub fn complete(self) -> u64 {
         if self.is_whole() { self.sequence } else { self.sequence.saturating_sub(1) }
     }
 }
 
-/// As the contract has it.
+/// Converts a place to its contract type.
 impl From<Place> for v1::Place {
     fn from(place: Place) -> Self {
         Self { sequence: place.sequence, position: (!place.is_whole()).then_some(place.position) }

@@ -1,4 +1,4 @@
-//! What a client is told when it does not get what it asked for: RFC 9457, problem details.
+//! Error responses to clients: RFC 9457, problem details.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -26,15 +26,15 @@ pub struct Problem {
     pub title: &'static str,
     #[serde(serialize_with = "as_number")]
     pub status: StatusCode,
-    /// What happened this time and what to do, for people.
+    /// Description of this occurrence and of how to fix it, for people.
     pub detail: String,
     /// Every field that is wrong, when the request is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
-    /// How far the read model was, where it was asked.
+    /// The position of the read model in the log, if it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
-    /// How far it should have been.
+    /// The position in the log that the request required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted: Option<u64>,
     /// Seconds after which the client may try again, for a header.
@@ -47,17 +47,16 @@ pub struct Problem {
 pub struct FieldError {
     pub field: String,
     pub expected: String,
-    /// The beginning of what was there instead; none when nothing was.
+    /// The beginning of the value that was sent; none if the field was absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
 }
 
-/// Seconds after which a client that was turned away may try again where nothing is known of when that helps.
+/// Seconds after which a client may try again when nothing better is known.
 const RETRY_AFTER: NonZeroU32 = NonZeroU32::MIN;
-/// Seconds after which an agent that had too many inputs waiting may take messages again: about as often as it is said
-/// whether it does.
+/// Seconds after which a congested agent may take messages again: about the interval at which congestion is reported.
 const CONGESTED_RETRY_AFTER: u32 = 5;
-/// What a client is asked for that brings no key.
+/// The `www-authenticate` challenge of a 401 response.
 const CHALLENGE: &str = r#"Bearer realm="kairo""#;
 /// Characters of a wrong value that are shown again.
 const FOUND_CHARS: usize = 80;
@@ -76,7 +75,7 @@ impl Problem {
         }
     }
 
-    /// The request is understood, and these fields of it are wrong.
+    /// The request was understood, but these fields of it are wrong.
     pub fn invalid(errors: Vec<FieldError>) -> Self {
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
         let detail = format!("correct these fields: {}", fields.join(", "));
@@ -94,20 +93,20 @@ impl Problem {
         Self::new(kind, title, StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
     }
 
-    /// What is sent is neither an image nor audio of a kind that is taken.
+    /// The media type of an uploaded part is not one of [`media::TYPES`].
     pub fn unsupported_part_type() -> Self {
         let detail = format!("send the header content-type: one of {}", media::TYPES.join(", "));
         Self { detail, ..Self::unsupported_media_type() }
     }
 
-    /// The object store holds what it may.
+    /// The object store has reached its size limit.
     pub fn full() -> Self {
         let (kind, title) = ("urn:kairo:problem:full", "no room");
         let detail = "the object store holds as many bytes as it may (nats.objects_max_bytes)";
         Self::new(kind, title, StatusCode::INSUFFICIENT_STORAGE, detail)
     }
 
-    /// Whoever brings it has stored what they may.
+    /// The caller has reached its own storage limit.
     pub fn quota(detail: &str) -> Self {
         Self { detail: detail.to_owned(), ..Self::full() }
     }
@@ -120,7 +119,7 @@ impl Problem {
         Self::new("urn:kairo:problem:forbidden", "forbidden", StatusCode::FORBIDDEN, detail)
     }
 
-    /// Somebody on this machine who brings no key asks for more than talking to agents.
+    /// A caller on this machine without a key asked for more than `gateway.loopback_scopes` allows.
     pub fn needs_key(scope: &str) -> Self {
         Self::forbidden(format!(
             "this needs a key of the scope {scope}, also on this machine: bring gateway.admin_key, or a key that was made with it \
@@ -136,7 +135,7 @@ impl Problem {
         Self { errors, ..Self::forbidden(format!("the API key does not allow this {field}")) }
     }
 
-    /// The same for whatever is wrong with the key: nobody is told how close they came.
+    /// The key is missing or not valid. The response is the same in every case, so that it gives no hint about the key.
     pub fn unauthorized() -> Self {
         let detail = "send an API key that is in force, as the header authorization: Bearer <key>";
         Self::new("urn:kairo:problem:unauthorized", "unauthorized", StatusCode::UNAUTHORIZED, detail)
@@ -151,7 +150,7 @@ impl Problem {
         Self { retry_after: Some(NonZeroU32::MIN.saturating_add(seconds)), ..problem }
     }
 
-    /// Whoever asks has as much going on at once as they may.
+    /// The caller has reached its limit of concurrent work.
     pub fn too_many_at_once(what: &str) -> Self {
         let (kind, title) = ("urn:kairo:problem:too-many-at-once", "too much at once");
         let detail = format!("{what}; try again when some of it is over");
@@ -159,7 +158,7 @@ impl Problem {
         Self { retry_after: Some(RETRY_AFTER), ..problem }
     }
 
-    /// A cap on what may be spent on models is reached. `anew` says in how many seconds it begins anew, if it does by itself.
+    /// A cap on model spending is reached. `anew` is the number of seconds until it resets, if it resets by itself.
     pub fn cap_reached(detail: String, anew: Option<i64>) -> Self {
         let (kind, title) = ("urn:kairo:problem:cap-reached", "a cap on spending is reached");
         let problem = Self::new(kind, title, StatusCode::TOO_MANY_REQUESTS, detail);
@@ -167,7 +166,7 @@ impl Problem {
         Self { retry_after: seconds.and_then(NonZeroU32::new), ..problem }
     }
 
-    /// More waits in a queue than is taken on.
+    /// The queue of an agent is longer than its limit.
     pub fn congested(queue: &Queue, Congestion { pending, limit }: Congestion) -> Self {
         let Queue { agent, of } = queue;
         let waiting = match of {
@@ -185,12 +184,12 @@ impl Problem {
         Self { retry_after: NonZeroU32::new(CONGESTED_RETRY_AFTER), ..problem }
     }
 
-    /// It contradicts what there is.
+    /// The request contradicts the current state.
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new("urn:kairo:problem:conflict", "conflict", StatusCode::CONFLICT, detail)
     }
 
-    /// Another request was sent before with the id that this one has.
+    /// A different request with the same id was sent before.
     pub fn another_body(kind: &str, field: &str, id: &str, sequence: u64) -> Self {
         let detail = format!(
             "{field}: another {kind} was sent with {id:?} before, which is message {sequence} of the log; send what was sent then, or \
@@ -209,7 +208,7 @@ impl Problem {
         Self::new("urn:kairo:problem:unknown-path", "unknown path", StatusCode::NOT_FOUND, detail)
     }
 
-    /// What the path names is not there, or is not known yet.
+    /// The resource that the path names does not exist, or is not known yet.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new("urn:kairo:problem:not-found", "not found", StatusCode::NOT_FOUND, detail)
     }
@@ -220,7 +219,7 @@ impl Problem {
         Self::new(kind, title, StatusCode::METHOD_NOT_ALLOWED, detail)
     }
 
-    /// Something that is needed is away; the same request may succeed later.
+    /// A dependency is away; the same request may succeed later.
     pub fn unavailable(detail: impl Into<String>) -> Self {
         let (kind, title) = ("urn:kairo:problem:unavailable", "temporarily unavailable");
         Self::new(kind, title, StatusCode::SERVICE_UNAVAILABLE, detail)
@@ -238,7 +237,7 @@ impl Problem {
         Self::unavailable("the read model does not answer; what is published meanwhile is not lost, try again")
     }
 
-    /// Postgres does not let the gateway's role do what it has to.
+    /// The gateway's Postgres role lacks a privilege that it needs.
     pub fn denied_read_model(error: &impl std::error::Error, role: &str) -> Self {
         tracing::error!(%error, role, "the read model may not be asked");
         Self::unavailable(
@@ -246,7 +245,7 @@ impl Problem {
         )
     }
 
-    /// The read model has not come as far as the client asked for, and the wait is over.
+    /// The read model did not reach the position that the client asked for within the wait.
     pub fn behind(position: u64, wanted: u64) -> Self {
         let (kind, title) = ("urn:kairo:problem:behind", "not as far yet");
         let detail = format!(
@@ -256,18 +255,18 @@ impl Problem {
         Self { wanted: Some(wanted), ..problem.at(position) }
     }
 
-    /// What the read model said at this position.
+    /// Adds the position of the read model at which the request was answered.
     pub fn at(self, position: u64) -> Self {
         Self { position: Some(position), ..self }
     }
 
-    /// When to try again, if that is worth it.
+    /// Returns the seconds after which the client may try again; none if retrying does not help.
     pub fn retry_after(&self) -> Option<NonZeroU32> {
         let unavailable = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER);
         self.retry_after.or(unavailable)
     }
 
-    /// An agent's part of the log is longer than is held in memory.
+    /// An agent's part of the log is longer than `gateway.max_replay_bytes`.
     pub fn log_too_long() -> Self {
         let (kind, title) = ("urn:kairo:problem:log-too-long", "the log is too long");
         let detail = "the agent's part of the log is longer than gateway.max_replay_bytes; name an earlier place, or read it with \
@@ -275,7 +274,7 @@ impl Problem {
         Self::new(kind, title, StatusCode::PAYLOAD_TOO_LARGE, detail)
     }
 
-    /// What it takes was trimmed, and this gateway has no archive of it.
+    /// The messages that the request needs were trimmed, and this gateway has no archive of them.
     pub fn no_archive(begins: u64) -> Self {
         let detail = format!(
             "the log begins at message {begins}, and nothing that is known of an agent follows from what is left of it: name the archive \
@@ -284,7 +283,7 @@ impl Problem {
         Self::gone(detail)
     }
 
-    /// A place from which nothing can be told in order any more.
+    /// Messages right after this place were trimmed, so a watch cannot resume from it.
     pub fn trimmed(after: Place, begins: u64) -> Self {
         Self::gone(format!(
             "after: the log begins at message {begins}, and what stood between {after} and there was trimmed; read on with GET \
@@ -296,33 +295,33 @@ impl Problem {
         Self::new("urn:kairo:problem:gone", "no longer in the log", StatusCode::GONE, detail)
     }
 
-    /// The images, audio and video that an incident file would have are more than is held in memory with its messages.
+    /// The images, audio and video of an incident file, together with its messages, exceed `gateway.max_replay_bytes`.
     pub fn objects_too_long() -> Self {
         let detail = "the incident file would be longer than gateway.max_replay_bytes; leave out images, audio and video with \
                       objects=false, name an earlier place, or use `kairo incident export`, which has no such bound";
         Self { detail: detail.to_owned(), ..Self::log_too_long() }
     }
 
-    /// What stands in the log does not follow from what stands before it, or takes a newer build.
+    /// The log cannot be replayed: an entry does not follow from those before it, or needs a newer build.
     pub fn unreplayable(broken: &impl std::error::Error) -> Self {
         let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");
         Self::new(kind, title, StatusCode::CONFLICT, broken.to_string())
     }
 
-    /// The log can be followed, but not this decision made again.
+    /// The log can be replayed, but this decision cannot be made again.
     pub fn not_made_again(why: &str) -> Self {
         let (kind, title) = ("urn:kairo:problem:unreplayable", "the log cannot be followed");
         Self::new(kind, title, StatusCode::CONFLICT, format!("the decision cannot be made again: {why}"))
     }
 
-    /// Trying again is of no use: what is there has to be seen to by whoever operates it.
+    /// Retrying does not help: an operator has to act.
     fn of_operators(error: &impl std::error::Error) -> Self {
         tracing::error!(%error, "a request cannot be answered until an operator sees to it");
         let (kind, title) = ("urn:kairo:problem:internal", "internal error");
         Self::new(kind, title, StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     }
 
-    /// A defect, of the gateway or of what it works with.
+    /// A defect, of the gateway or of one of its dependencies.
     pub fn internal(error: &impl std::error::Error) -> Self {
         tracing::error!(%error, "a request could not be answered");
         let (kind, title) = ("urn:kairo:problem:internal", "internal error");

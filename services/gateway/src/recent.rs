@@ -1,7 +1,7 @@
-//! Which messages were said of late, so that one that is said again is known without asking anybody.
+//! A cache of recent user messages, which detects a repeated message without a query.
 //!
-//! The tail of the log tells it as they are written, and the log itself once, when the gateway starts. What is older, or
-//! more than fits, is forgotten, and known to be: then the read model has to be asked.
+//! It is filled from the tail of the log, and once from the log itself when the gateway starts. Older messages, and
+//! those beyond its capacity, are forgotten; the cache knows that, and the read model has to be asked about them.
 
 use std::{
     collections::HashMap,
@@ -16,23 +16,23 @@ use uuid::Uuid;
 
 use crate::follow::Follower;
 
-/// How far the clocks of the servers and of the gateways may lie apart.
+/// The largest clock skew allowed between servers and gateways.
 const CLOCKS: Duration = Duration::from_secs(60);
 
-/// Whether a message was said.
+/// The result of a lookup in [`Recent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It stands at this sequence.
+    /// The message is in the log at this sequence.
     At(u64),
     Never,
-    /// It may have been said longer ago than is remembered.
+    /// The message may be older than the cache reaches.
     Unknown,
 }
 
 #[derive(Clone)]
 pub struct Recent {
     bus: Bus,
-    /// How long a message is remembered at least, as long as there is room.
+    /// The least time that a message is remembered, as long as there is room.
     span: SignedDuration,
     remembered: Arc<Mutex<Remembered>>,
 }
@@ -49,14 +49,14 @@ impl Recent {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the message of this event id was said, which cannot have been before `since`; none if it can have been at
-    /// any time.
+    /// Looks up the message of this event id, which cannot have been sent before `since`; none if it may have been sent
+    /// at any time.
     pub fn find(&self, event_id: Uuid, since: Option<Timestamp>) -> Found {
         let since = since.and_then(|since| since.checked_sub(CLOCKS).ok());
         self.remembered().find(event_id, since)
     }
 
-    /// Takes in a message of the log, if a user said it.
+    /// Remembers a message of the log if it is a user's message.
     pub fn witness(&self, message: &Raw) {
         if USER_MESSAGE.is(&message.subject)
             && let Some((event_id, _)) = message.ids()
@@ -65,7 +65,8 @@ impl Recent {
         }
     }
 
-    /// Reads what was said before the tail begins. Until that is done, only what is found is certain.
+    /// Reads the messages from before the tail, in a task of its own. Until that is done, no lookup returns
+    /// [`Found::Never`].
     pub fn look_back(&self, buffer: usize, shutdown: CancellationToken) {
         let recent = self.clone();
         let since = Timestamp::now().checked_sub(self.span).unwrap_or(Timestamp::MIN);
@@ -84,13 +85,13 @@ impl Recent {
 #[derive(Debug)]
 struct Remembered {
     span: SignedDuration,
-    /// Messages of one generation at most.
+    /// The most messages of one generation.
     capacity: usize,
     young: Generation,
     old: Generation,
-    /// Everything behind this time is remembered; none while that is not certain.
+    /// The time since which all messages were recorded; none until the log was read back.
     complete_since: Option<Timestamp>,
-    /// Something of this time was forgotten.
+    /// The time of the newest forgotten message.
     forgotten: Timestamp,
 }
 

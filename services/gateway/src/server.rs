@@ -1,4 +1,4 @@
-//! Listening, and an orderly end.
+//! Startup of the server, and its graceful shutdown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,8 +30,8 @@ use crate::{
     tokens::Tokens,
 };
 
-/// Serves until shutdown and `gateway.lame_duck_ms` on, for those who have not heard yet that it leaves; then takes no more
-/// and finishes what was begun, for `bus.drain_ms` at most.
+/// Serves until `gateway.lame_duck_ms` after shutdown, for clients that have not noticed it yet; then accepts no more
+/// connections and finishes the requests in progress, for `bus.drain_ms` at most.
 pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError> {
     let context = Context { bus: context.bus.with_past(config.archive.past()), ..context };
     let ending = ending(&context, Duration::from_millis(config.gateway.lame_duck_ms));
@@ -114,7 +114,7 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     let leaving = connections::Leaving { told: context.shutdown, ends: ending.clone() };
     let server = async {
         connections::serve(listener, app, &settings, leaving).await;
-        // WebSockets have left the server's hands; each holds a permit until it has said its last words.
+        // The server no longer tracks WebSockets; each holds a permit until it is closed.
         streams.returned().await;
     };
     let overdue = async {
@@ -130,8 +130,8 @@ pub async fn serve(config: Config, context: Context) -> Result<(), ServiceError>
     }
 }
 
-/// Is cancelled that long after shutdown: whoever sends clients here needs some time to hear that it leaves. One that is not
-/// ready has no clients.
+/// Returns a token that is cancelled `lame_duck` after shutdown, since load balancers need time to notice it. A
+/// gateway that is not ready has no clients, and its token is cancelled at once.
 fn ending(context: &Context, lame_duck: Duration) -> CancellationToken {
     let (shutdown, readiness, ending) = (context.shutdown.clone(), context.readiness.clone(), CancellationToken::new());
     let ends = ending.clone();
@@ -147,8 +147,8 @@ fn ending(context: &Context, lame_duck: Duration) -> CancellationToken {
     ending
 }
 
-/// The log, followed from here on, and what is remembered of it kept up to date; none when the gateway is told to stop
-/// before nats answers.
+/// Follows the log from its end and keeps the caches up to date; returns none if the gateway is stopped before NATS
+/// answers.
 async fn tail(
     bus: &Bus,
     config: &GatewayConfig,

@@ -1,4 +1,4 @@
-//! What every endpoint works with.
+//! The shared state of all endpoints.
 
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 
@@ -31,53 +31,53 @@ use crate::{
     tokens::Tokens,
 };
 
-/// The state of the gateway. Every request clones it several times, so it is one count.
+/// The state of the gateway. Every request clones it several times, so a clone is one reference count.
 #[derive(Clone)]
 pub struct Gateway(Arc<Parts>);
 
-/// What it is made of.
+/// The fields of [`Gateway`].
 pub struct Parts {
     pub bus: Bus,
     pub read_model: ReadModel,
     pub search: Search,
     pub config: Arc<GatewayConfig>,
-    /// Where event streams come from.
+    /// The tail of the log, the source of event streams.
     pub tail: Tail,
-    /// What models are writing.
+    /// Tokens that models are writing now.
     pub tokens: Tokens,
     pub directory: Directory,
-    /// What users may call agents by.
+    /// Commands that agents have declared for users.
     pub commands: DeclaredCommands,
     /// Conversations that chat clients were answered in.
     pub conversations: Conversations,
-    /// Messages that were said of late.
+    /// Recently sent messages.
     pub recent: Recent,
     /// Agents that take no more messages for now.
     pub congested: Congested,
-    /// What is known of spending, for caps.
+    /// Spending on models so far, for caps.
     pub spending: Spending,
-    /// Who may use it, and how often.
+    /// API keys in force.
     pub keys: Keys,
     /// Orders to forget somebody.
     pub orders: Orders,
     pub oidc: Oidc,
     pub limits: Arc<Limits>,
-    /// What stands for a key in a URL.
+    /// Short-lived tickets that stand for a key in a URL.
     pub tickets: Tickets,
     /// Images and audio of messages.
     pub objects: Objects,
     pub inventory: Inventory,
-    /// A permit for each of them that is on its way to or from a client.
+    /// Permits, one for each object on its way to or from a client.
     pub transfers: Places,
-    /// A permit for each answer that takes reading an agent's whole part of the log.
+    /// Permits, one for each response that reads an agent's whole part of the log.
     pub replays: Arc<Semaphore>,
-    /// Agents that go on apart from the log.
+    /// Forks of agents, which run apart from the log.
     pub forks: Forks,
-    /// A permit for each event stream, each WebSocket connection and each of its subscriptions.
+    /// Permits, one for each event stream, each WebSocket connection and each of its subscriptions.
     pub streams: Places,
-    /// A permit for each request that needs a key where keys are required, until its answer begins.
+    /// Permits, one for each request that needs a key where keys are required, held until its response begins.
     pub requests: Places,
-    /// A permit for each request to what is open to everybody.
+    /// Permits, one for each request to an endpoint that is open to everybody.
     pub open: Places,
     /// Event streams and connections end when it is cancelled.
     pub shutdown: CancellationToken,
@@ -98,7 +98,7 @@ impl From<Parts> for Gateway {
 }
 
 impl Gateway {
-    /// For as long as a whole object is in memory.
+    /// Takes a permit to hold while a whole object is in memory.
     pub fn transfer_permit(&self, caller: &Caller) -> Result<Permit, Problem> {
         self.transfers.take_revocable(&holder(caller, None)).map_err(|no| match no {
             NoPlace::All => {
@@ -111,13 +111,15 @@ impl Gateway {
         })
     }
 
-    /// For as long as an agent's part of the log is in memory. Only administrators take any, and have no shares among them.
+    /// Takes a permit to hold while an agent's part of the log is in memory. Only administrators take these permits, so
+    /// they are not divided into shares.
     pub fn replay_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let busy = "gateway.max_replays states and incident files are being made; try again in a moment";
         self.replays.clone().try_acquire_owned().map_err(|_| Problem::unavailable(busy))
     }
 
-    /// For as long as a stream, a subscription or a connection lives, or until somebody is owed it who has fewer.
+    /// Takes a permit to hold while a stream, a subscription or a connection lives. It is revoked if a caller with
+    /// fewer permits is owed it.
     pub fn stream_permit(&self, caller: &Caller, user: Option<&str>) -> Result<Permit, Problem> {
         self.streams.take_revocable(&holder(caller, user)).map_err(|no| match no {
             NoPlace::All => {
@@ -130,12 +132,12 @@ impl Gateway {
         })
     }
 
-    /// What the read model answers to this caller, who waits no longer for others than their share says.
+    /// Returns the read model for queries of this caller, who shares its capacity fairly with others.
     pub fn read_model_for(&self, caller: &Caller, user: Option<&str>) -> ReadModel {
         self.read_model.for_holder(holder(caller, user))
     }
 
-    /// Until the answer to a request begins.
+    /// Takes a permit to hold until the response to a request begins.
     pub fn request_permit(&self, caller: &Caller, user: Option<&str>) -> Result<Permit, Problem> {
         self.requests.take_revocable(&holder(caller, user)).map_err(Self::no_request_permit)
     }
@@ -150,7 +152,7 @@ impl Gateway {
         }
     }
 
-    /// For as long as a request lasts to what is open to everybody.
+    /// Takes a permit to hold while a request to an open endpoint lasts.
     pub fn open_permit(&self, peer: IpAddr) -> Result<Permit, Problem> {
         self.open.take(&limits::peer(peer)).map_err(|no| match no {
             NoPlace::All => Problem::unavailable(

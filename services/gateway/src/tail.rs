@@ -1,9 +1,9 @@
-//! The end of the log, read once for all who wait for something in it.
+//! The tail of the log, read once on behalf of all listeners.
 //!
-//! A consumer for each client would cost the server more than the clients are worth, and it allows a thousand a
-//! stream. So one follows the log for as long as the gateway lives, and hands every message to those who want it
-//! ([`crate::dispatch`]). Whoever is behind ([`Tail::join`] with an old place, or a client that is too slow) reads the log
-//! with a follower of its own until it has caught up.
+//! A consumer for each client would cost the server too much, and it allows a thousand a stream. So one consumer
+//! follows the log for as long as the gateway lives, and every message is handed to the listeners that want it
+//! ([`crate::dispatch`]). A listener that is behind ([`Tail::join`] with an old place, or a client that is too slow)
+//! reads the log with a follower of its own until it has caught up.
 
 use std::sync::Arc;
 
@@ -25,26 +25,26 @@ use crate::{
     http::Tokens,
 };
 
-/// What a message of the log says; nothing if it cannot be read.
+/// A message of the log, decoded; without events if it cannot be read.
 #[derive(Debug)]
 pub struct Said {
     pub sequence: u64,
     pub subject: String,
     pub events: Vec<EventJson>,
-    /// What it took of models, if it is a decision.
+    /// Model tokens spent on it, if it is a decision; zero otherwise.
     pub tokens: Tokens,
 }
 
 impl Said {
     pub fn read(message: &Raw, max_body: usize) -> Self {
-        // What cannot be read is in the dead letters; here it is passed over.
+        // A message that cannot be read is in the dead letters; it is skipped here.
         let record = message.read(max_body).ok();
         let events = record.as_ref().map(event_json::events).unwrap_or_default();
         let tokens = record.as_ref().map(tokens).unwrap_or_default();
         Self { sequence: message.sequence, subject: message.subject.clone(), events, tokens }
     }
 
-    /// Whether it concerns the agent: as [`subjects::everything_of`].
+    /// Returns true if the message concerns the agent, by the same rule as [`subjects::everything_of`].
     fn concerns(&self, agent: &Name) -> bool {
         owner(&self.subject) == Some(agent.as_str())
     }
@@ -53,7 +53,7 @@ impl Said {
         self.events.iter().any(|event| event.correlation_id == correlation)
     }
 
-    /// Whose interest it is in.
+    /// Returns the interests that the message matches, each once.
     fn interests(&self) -> Vec<Interest> {
         let mut interests = vec![Interest::Everything];
         interests.extend(agent(&self.subject));
@@ -86,7 +86,8 @@ fn agent(subject: &str) -> Option<Interest> {
     Name::parse(owner(subject)?).ok().map(Interest::Agent)
 }
 
-/// What can be told of a message's interests without reading it, and whether there may be more.
+/// Returns the interests that are known from a message's subject and headers, without decoding its body, and true if
+/// the body may hold more.
 fn heading(message: &Raw) -> (Vec<Interest>, bool) {
     let mut interests = vec![Interest::Everything];
     interests.extend(agent(&message.subject));
@@ -95,7 +96,7 @@ fn heading(message: &Raw) -> (Vec<Interest>, bool) {
     (interests, is_decision)
 }
 
-/// What a listener is handed.
+/// The messages that a listener receives.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub interest: Interest,
@@ -103,7 +104,7 @@ pub struct Wanted {
     pub agent: Option<Name>,
 }
 
-/// Where listeners join.
+/// The tail of the log, which listeners join; cheap to clone.
 #[derive(Clone)]
 pub struct Tail {
     bus: Bus,
@@ -130,14 +131,14 @@ impl Tail {
         Ok(tail)
     }
 
-    /// What is wanted of the log from now on: no message that is written after this is missed.
+    /// Listens from now on: no wanted message written after this call is missed.
     pub fn listen(&self, wanted: Wanted) -> Listener {
         let news = self.news.subscribe(wanted.interest.clone());
         Listener { tail: self.clone(), position: news.position, news, wanted, behind: None }
     }
 
-    /// What is wanted of the messages behind `position`: those in the log and those to come, in order, each once,
-    /// without end.
+    /// Listens from `position` on: the wanted messages after it, in the log and to come, in order, each once, without
+    /// end.
     pub fn join(&self, wanted: Wanted, position: u64) -> Listener {
         let mut listener = self.listen(wanted);
         let heard_from = std::mem::replace(&mut listener.position, position);
@@ -165,14 +166,14 @@ async fn follow(
     }
 }
 
-/// Somebody who is handed messages.
+/// A subscriber to the tail, which reads the log itself while it is behind.
 pub struct Listener {
     tail: Tail,
     news: Subscription<Arc<Said>>,
     wanted: Wanted,
     /// The last message handed over, or passed over.
     position: u64,
-    /// Reads what the news no longer hold.
+    /// Reads the messages that the news no longer hold, while the listener is behind.
     behind: Option<Follower>,
 }
 
@@ -213,7 +214,8 @@ impl Listener {
         }
     }
 
-    /// What it is handed. A stream, since what it is doing must not be given up when something else is waited for, too.
+    /// Returns the listener's messages as a stream, so that a read in progress is kept when a `select!` on it is
+    /// cancelled.
     pub fn into_stream(self) -> impl Stream<Item = Arc<Said>> + Send {
         stream::unfold(self, |mut listener| async move {
             let said = listener.next().await;

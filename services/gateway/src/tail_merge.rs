@@ -1,49 +1,49 @@
-//! Coming late to processes that run already, and to answers that models are writing: putting the tail of what they wrote before
-//! what they write now, each piece once and in order. Pure.
+//! Merges the tail of a running process or model call with its live pieces, so that a late listener receives each
+//! piece once and in order. Pure.
 //!
-//! Two sources overlap and come in any order: what is said live, and the tail that was asked for.
-//! Pieces of a writer, a process or a call of a model, are counted from 0. Until the tail has had its time, a live piece that
-//! something may still come before is held back.
+//! The two sources, live pieces and the requested tail, overlap and arrive in any order. The pieces of a writer (a
+//! process or a model call) are numbered from 0. Until the wait for the tail is over, a live piece that an earlier one
+//! may still precede is held back.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Writers that are kept apart while the tail may come; of more, pieces are shown once it has had its time.
+/// The most writers tracked while the tail may come; pieces of further writers are dropped until that wait is over.
 const MAX_WRITERS: usize = 1_024;
-/// Pieces that are held back at most; what comes on top is left out, as with a slow client.
+/// The most pieces held back; further ones are dropped, as for a slow client.
 const MAX_HELD: usize = 1_024;
 
-/// Where a piece comes from.
+/// The source of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Live,
-    /// It is in the tail: what lies before it is gone, or came already.
+    /// The requested tail: pieces before it are gone, or came already.
     Tail,
 }
 
-/// What became of the writers' pieces so far.
+/// The state of the merge, for all writers.
 #[derive(Debug)]
 pub struct TailMerge<P> {
-    /// Whether the tail may still come.
+    /// True while the tail may still come.
     waiting: bool,
     writers: HashMap<String, Writer<P>>,
-    /// Pieces held back, over all writers.
+    /// The number of pieces held back, over all writers.
     held: usize,
 }
 
 #[derive(Debug)]
 struct Writer<P> {
-    /// The next piece that is due; none until a first one was shown.
+    /// The sequence of the next piece to show; none until the first was shown.
     due: Option<u64>,
     held: BTreeMap<u64, P>,
 }
 
 impl<P> TailMerge<P> {
-    /// Joins with a tail to come, or where none was asked for.
+    /// Creates a merge; `waiting` is true if a tail was requested.
     pub fn new(waiting: bool) -> Self {
         Self { waiting, writers: HashMap::new(), held: 0 }
     }
 
-    /// Takes the piece of a writer with this sequence, and returns what is to be shown now, in order.
+    /// Takes the writer's piece of this sequence and returns the pieces to show now, in order.
     pub fn take(&mut self, writer: &str, sequence: u64, source: Source, piece: P) -> Vec<P> {
         if !self.writers.contains_key(writer) {
             // When the tail has had its time nothing can come twice from a writer of which nothing came before.
@@ -71,7 +71,7 @@ impl<P> TailMerge<P> {
         Vec::new()
     }
 
-    /// The tail has had its time: returns what was held back, each writer's in order.
+    /// Ends the wait for the tail and returns the pieces held back, in order per writer.
     pub fn no_more_tail(&mut self) -> Vec<P> {
         self.waiting = false;
         self.held = 0;
@@ -85,7 +85,7 @@ impl<P> TailMerge<P> {
 }
 
 impl<P> Writer<P> {
-    /// The piece, and those held back that follow it without a gap.
+    /// Returns the piece, followed by the held pieces that continue it without a gap.
     fn show(&mut self, sequence: u64, piece: P) -> Vec<P> {
         let mut shown = vec![piece];
         let mut due = sequence + 1;

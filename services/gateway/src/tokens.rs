@@ -1,8 +1,8 @@
-//! What models are writing, for chats whose answers are shown while they grow.
+//! Tokens that models are writing, for chats that stream their answers.
 //!
-//! A subscription for each chat would cost the server more than what comes over it, and hand every chat of an agent the
-//! words meant for the others. So all chats share one, for as long as there are any, and each is handed the words of its
-//! own turn.
+//! A subscription for each chat would cost the server more than the tokens themselves, and hand every chat of an agent
+//! the tokens of the others. So all chats share one subscription while there are any, and each chat receives the
+//! tokens of its own turn.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,17 +24,17 @@ use crate::{
     live,
 };
 
-/// How often it is looked whether anybody is still there to listen for.
+/// The interval at which the shared subscription is closed if no chat is left.
 const LOOKED_AFTER: Duration = Duration::from_secs(30);
-/// Pieces that wait for one chat. One that has more waiting is shown the rest when it is committed.
+/// The most pieces that wait for one chat. A chat that falls behind further gets the rest when the answer is committed.
 const WAITING: usize = 1_024;
 
-/// Where chats are handed their words.
+/// The shared subscription to tokens, dispatched by turn; cheap to clone.
 #[derive(Clone)]
 pub struct Tokens {
     bus: Bus,
     words: Dispatcher<Arc<Record>>,
-    /// Whether there is a subscription.
+    /// True while the shared subscription is open.
     listening: Arc<Mutex<bool>>,
 }
 
@@ -43,7 +43,7 @@ impl Tokens {
         Self { bus: bus.clone(), words: Dispatcher::new(0, WAITING), listening: Arc::default() }
     }
 
-    /// What is written in a turn from now on.
+    /// Subscribes to the tokens written in a turn from now on.
     pub async fn of(&self, turn: Uuid) -> Result<Subscription<Arc<Record>>, BusError> {
         let mut listening = self.listening.lock().await;
         if !*listening {
@@ -52,7 +52,7 @@ impl Tokens {
             tokio::spawn(self.clone().listen(heard.map_err(|error| unavailable(error.into()))?));
             *listening = true;
         }
-        // Under the lock: whoever ends the subscription sees that it is wanted.
+        // Under the lock, so that the task that may close the subscription sees this subscriber.
         Ok(self.words.subscribe(Interest::Correlation(turn)))
     }
 

@@ -1,7 +1,8 @@
-//! How the status of turns changes, as whoever watches is told it: `turn.status`.
+//! Changes of turn status for watchers: `turn.status`.
 //!
-//! It follows from the events that the watcher may see, by the rules of `GET /v1/interactions/{turn_id}`, so the same
-//! events say the same each time. Of a turn that began before the watch, the read model says how far it was.
+//! The status follows from the events that the watcher may see, by the rules of `GET /v1/interactions/{turn_id}`, so
+//! the same events always give the same status. The read model supplies the progress of a turn that began before the
+//! watch.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -25,23 +26,23 @@ use crate::{
 /// Pause before the read model is asked again when it did not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A turn that goes on.
+/// The state of a turn.
 #[derive(Clone, Debug, PartialEq)]
 struct Turn {
-    /// Whose message began it.
+    /// The user whose message began the turn.
     user: String,
     progress: TurnProgress,
 }
 
-/// What is known of turns. Pure.
+/// The known turns. Pure.
 #[derive(Debug, Default)]
 struct Known {
-    /// None of what is no turn: no user's message began it.
+    /// By correlation; `None` marks a correlation that is not a turn, since no user's message began it.
     turns: Remembered<Uuid, Option<Turn>>,
 }
 
 impl Known {
-    /// Whether nothing is known of what an event belongs to. The event itself may tell.
+    /// Returns true if the turn of an event is unknown and the event does not begin one.
     fn lacks(&self, event: &EventJson, of_agent: bool) -> bool {
         concerns_turns(event) && beginning(event, of_agent).is_none() && self.turns.get(&event.correlation_id).is_none()
     }
@@ -50,7 +51,7 @@ impl Known {
         self.turns.put(turn, found);
     }
 
-    /// Takes in the next event; how it changed the status of its turn, if it did.
+    /// Applies the next event and returns the change of its turn's status, if any.
     fn take_in(&mut self, event: &EventJson, of_agent: bool) -> Option<v1::TurnStatus> {
         if !concerns_turns(event) {
             return None;
@@ -86,13 +87,13 @@ impl Known {
     }
 }
 
-/// Whether an event may be part of a turn: what services say of themselves is not.
+/// Returns true if an event may be part of a turn; events of services are not.
 fn concerns_turns(event: &EventJson) -> bool {
     agent(&event.subject).is_some() || began(&event.subject).is_some()
 }
 
-/// The user whose turn begins with this event, or nobody where something else begins with it; none where it is not a
-/// beginning. Who watches one agent sees a turn begin when it comes to the agent.
+/// Returns `Some(Some(user))` for the event that begins a user's turn, `Some(None)` if it begins something else, and
+/// `None` if it begins nothing. To a watcher of one agent, a turn begins when it reaches that agent.
 fn beginning(event: &EventJson, of_agent: bool) -> Option<Option<String>> {
     if event.type_name == v1::AgentMessage::TYPE && of_agent {
         let user = event.payload.get("user").and_then(|user| user.as_str());
@@ -103,12 +104,12 @@ fn beginning(event: &EventJson, of_agent: bool) -> Option<Option<String>> {
     is_first.then(|| began(&event.subject).filter(|_| is_message).map(str::to_owned))
 }
 
-/// What one watch knows of turns, of which at most 8,192 are remembered.
+/// The turns known to one watch; at most 8,192 are remembered.
 pub struct Turns {
     gateway: Gateway,
-    /// The agent that is watched, if it is one.
+    /// The watched agent; none to watch all agents.
     agent: Option<Name>,
-    /// Whom the key is limited to.
+    /// The user to whom the key is limited.
     user: Option<String>,
     known: Mutex<Known>,
 }
@@ -122,9 +123,9 @@ impl Turns {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in those events of a message that the watcher may see; how they changed the status of turns, in their order.
-    /// What is not known is asked of the read model, for as long as that takes: a change that is left out now would never
-    /// be told.
+    /// Applies the events of a message that the watcher may see and returns the changes of turn status, in order.
+    /// Waits for the read model to supply unknown turns for as long as that takes: a change left out now would never be
+    /// reported.
     pub async fn take_in(&self, events: Vec<&EventJson>) -> Vec<v1::TurnStatus> {
         let of_agent = self.agent.is_some();
         for event in &events {
@@ -142,7 +143,7 @@ impl Turns {
         events.into_iter().filter_map(|event| known.take_in(event, of_agent)).collect()
     }
 
-    /// How far a turn was before the message of this sequence.
+    /// Returns the state of a turn before the message of this sequence; none if the correlation is not a turn.
     async fn find_out(&self, turn: Uuid, sequence: u64) -> Result<Option<Turn>, Problem> {
         let wait = Duration::from_millis(self.gateway.config.freshness_wait_ms);
         let holder = Holder::on_behalf(self.user.as_deref(), self.agent.as_ref().map_or("", Name::as_str));

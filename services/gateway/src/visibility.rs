@@ -1,7 +1,7 @@
-//! Whom an event concerns, for keys that are limited to a user. Pure.
+//! Visibility of events to keys that are limited to a user. Pure.
 //!
-//! An event concerns a user when it names them; or when they began its turn, or its thread is theirs, and neither is
-//! another's. What cannot be shown to concern anybody concerns nobody.
+//! An event concerns a user if it names them, or if they began its turn or own its thread and neither belongs to
+//! another user. An event that cannot be attributed to a user is visible to none.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,23 +13,23 @@ use kairo_proto::v1;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Turns, and threads, that are remembered at least; twice as many at most.
+/// The least number of turns, and of threads, that are remembered; at most twice as many are.
 const REMEMBERED: usize = 4_096;
 
 /// A thread, by its agent and its id.
 pub type ThreadKey = (String, String);
 
-/// Whom something concerns.
+/// The visibility of an event or live piece to one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// The user that was asked for, and nobody else.
+    /// It concerns this user.
     Theirs,
     NotTheirs,
-    /// Whoever began its turn, and whose its thread is, has to be found out first.
+    /// The owner of its turn or thread has to be looked up first.
     Unknown,
 }
 
-/// Where something happened, which says whom it concerns if it does not say so itself.
+/// The turn and thread of an event, which determine its visibility if the event names no user.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Happened {
     pub turn: Uuid,
@@ -46,7 +46,7 @@ impl Happened {
     }
 }
 
-/// What is known of turns and threads: whose they are, if they are anybody's.
+/// The known owners of turns and threads; a known turn or thread may have none.
 #[derive(Debug, Default)]
 pub struct Known {
     turns: Remembered<Uuid, Option<String>>,
@@ -54,7 +54,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Takes in what an event says of whose its turn or thread is.
+    /// Records the owner of a turn or thread from the event that begins it.
     pub fn learn(&mut self, event: &EventJson) {
         let Some(user) = named(event) else { return };
         let begins = matches!(noun(&event.subject), "user") || is_delivered(&event.subject);
@@ -67,7 +67,7 @@ impl Known {
         }
     }
 
-    /// Takes in what was found out.
+    /// Records the result of a complete lookup: an owner that was not found does not exist.
     pub fn note(&mut self, at: &Happened, turn: Option<String>, thread: Option<String>) {
         self.turns.put(at.turn, turn);
         if let Some(key) = &at.thread {
@@ -75,7 +75,7 @@ impl Known {
         }
     }
 
-    /// Takes in what was found that may not be all there is: what was not found stays unknown.
+    /// Records the result of a lookup that may be incomplete: an owner that was not found stays unknown.
     pub fn note_found(&mut self, at: &Happened, turn: Option<Option<String>>, thread: Option<String>) {
         if let Some(turn) = turn {
             self.turns.put(at.turn, turn);
@@ -89,12 +89,12 @@ impl Known {
         self.turns.get(&at.turn).is_some()
     }
 
-    /// Whether something that happened there concerns this user.
+    /// Returns the visibility to this user of an event in this turn and thread.
     pub fn concern(&self, at: &Happened, user: &str) -> Visibility {
         let turn = self.turns.get(&at.turn);
         let thread = at.thread.as_ref().map(|thread| self.threads.get(thread));
         let is_anothers = |owner: &Option<String>| owner.as_deref().is_some_and(|owner| owner != user);
-        // One of them is enough to know that.
+        // One other owner is enough to rule the user out.
         if turn.is_some_and(is_anothers) || thread.flatten().is_some_and(is_anothers) {
             return Visibility::NotTheirs;
         }
@@ -109,7 +109,7 @@ impl Known {
     }
 }
 
-/// Whether an event concerns this user.
+/// Returns the visibility of an event to this user.
 pub fn concerns(event: &EventJson, user: &str, known: &Known) -> Visibility {
     match (noun(&event.subject), named(event)) {
         (_, Some(named)) if named == user => Visibility::Theirs,
@@ -120,7 +120,7 @@ pub fn concerns(event: &EventJson, user: &str, known: &Known) -> Visibility {
     }
 }
 
-/// Whether something concerns this user, by the user it names, who began its turn and whose its thread is.
+/// Returns true if an event concerns this user, given the user it names and the owners of its turn and thread.
 pub fn is_theirs(user: &str, named: Option<&str>, turn: Option<&str>, thread: Option<&str>) -> bool {
     match (named, turn, thread) {
         (Some(named), ..) => named == user,
@@ -129,7 +129,7 @@ pub fn is_theirs(user: &str, named: Option<&str>, turn: Option<&str>, thread: Op
     }
 }
 
-/// The user that an event is of, or is meant for, if it says so.
+/// Returns the user that an event comes from or is addressed to, if it names one.
 fn named(event: &EventJson) -> Option<&str> {
     match noun(&event.subject) {
         "user" => Some(owner(&event.subject)),
@@ -143,7 +143,7 @@ fn named(event: &EventJson) -> Option<&str> {
     }
 }
 
-/// Whether what stands there is what a user said, delivered to an agent.
+/// Returns true for the subject of a user's input as delivered to an agent.
 fn is_delivered(subject: &str) -> bool {
     let verb = subject.rsplit('.').next().unwrap_or_default();
     noun(subject) == "agent" && matches!(verb, "message" | "choice" | "approval" | "command")
@@ -153,22 +153,22 @@ fn noun(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
 
-/// The third token: an agent, a user or a service.
+/// Returns the third token of a subject: an agent, a user or a service.
 pub fn owner(subject: &str) -> &str {
     subject.split('.').nth(2).unwrap_or_default()
 }
 
-/// The agent that something is of.
+/// Returns the agent that a subject belongs to; none for subjects of users and services.
 pub fn agent(subject: &str) -> Option<&str> {
     matches!(noun(subject), "agent" | "task" | "email" | "tool" | "process").then(|| owner(subject))
 }
 
-/// The user who began a turn, by the subject of the event it began with.
+/// Returns the user who began a turn, from the subject of its first event.
 pub fn began(subject: &str) -> Option<&str> {
     (noun(subject) == "user").then(|| owner(subject))
 }
 
-/// The newest of what was put in; the rest is forgotten.
+/// A bounded map that keeps the newest entries and forgets the rest.
 #[derive(Debug)]
 pub struct Remembered<K, V> {
     young: HashMap<K, V>,
@@ -182,7 +182,7 @@ impl<K, V> Default for Remembered<K, V> {
 }
 
 impl<K: Eq + Hash> Remembered<K, ()> {
-    /// Whether it was not put in before; it is then.
+    /// Inserts the key and returns true if it was not present.
     pub fn is_new(&mut self, key: K) -> bool {
         let new = self.get(&key).is_none();
         self.put(key, ());
@@ -209,7 +209,7 @@ impl<K: Eq + Hash, V> Remembered<K, V> {
     }
 }
 
-/// The places among these that something has to be found out about, each once.
+/// Returns the turns and threads of those events whose visibility is unknown, each once.
 pub fn to_find_out<'a>(events: impl Iterator<Item = &'a EventJson>, user: &str, known: &Known) -> Vec<Happened> {
     let unknown = events.filter(|event| concerns(event, user, known) == Visibility::Unknown);
     unknown.map(Happened::of).collect::<HashSet<_>>().into_iter().collect()

@@ -1,7 +1,7 @@
-//! What a client watches: the log as it grows, and what is said live, whatever it goes over.
+//! Watches: streams the log as it grows and live pieces to a client, over any transport.
 //!
-//! It comes straight from the log, so it goes on while the read model is away. A client that comes back with the place
-//! of the last event it saw misses nothing and is told nothing twice.
+//! A watch reads the log directly, so it keeps working while the read model is away. A client that resumes from the
+//! place of the last event it saw misses no event and receives none twice.
 
 use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
 
@@ -31,22 +31,22 @@ use crate::{
     turn_status::Turns,
 };
 
-/// Pieces after which the log is looked at, however many more there are: what a process writes without end must not keep
-/// events back.
+/// Live pieces sent in a row before the log gets a turn, so that the endless output of a process cannot hold events
+/// back.
 const PIECES_IN_A_ROW: usize = 64;
 
-/// What a client wants to see.
+/// A client's request to watch the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wish {
     pub filter: Filter,
-    /// After this place; none for what comes from now on.
+    /// The place after which the watch begins; none to begin at the end of the log.
     pub after: Option<Place>,
     pub live: bool,
-    /// How the status of turns changes, too.
+    /// True to receive changes of turn status as well.
     pub turn_status: bool,
 }
 
-/// Which events a client wants to see.
+/// The filter on events and live pieces; a field that is none matches everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     pub agent: Option<Name>,
@@ -54,12 +54,13 @@ pub struct Filter {
     pub correlation: Option<Uuid>,
 }
 
-/// What a client is shown.
+/// One item of a watch, before `frame` puts it into the client's form.
 pub enum Shown<'a> {
-    /// What follows begins behind this place.
+    /// The place after which the watch begins.
     Start(Place),
     Event(&'a EventJson),
-    /// Before the event that changed it, and without a place of its own: who is cut off between them is told both again.
+    /// Sent before the event that caused the change, without a place of its own: a client that is cut off between the
+    /// two receives both again.
     TurnStatus(&'a v1::TurnStatus),
     Live(&'static str, Value),
 }
@@ -68,13 +69,13 @@ pub enum Shown<'a> {
 pub struct Watch<T> {
     start: T,
     events: BoxStream<'static, T>,
-    /// Of what is live, and whether it can wait.
+    /// Live pieces, each with a flag: true if it waits for a slow client instead of being dropped.
     pieces: BoxStream<'static, (T, bool)>,
 }
 
 impl<T: Send + 'static> Watch<T> {
-    /// Begins. Where the caller's key is limited to a user, what does not concern that user is left out. `frame` puts
-    /// what is shown into the client's form.
+    /// Begins the watch. If the caller's key is limited to a user, events that do not concern that user are left out.
+    /// `frame` puts each item into the client's form.
     pub async fn begin(
         gateway: &Gateway,
         caller: &Caller,
@@ -101,7 +102,7 @@ impl<T: Send + 'static> Watch<T> {
         Ok(Self { start: first, events, pieces })
     }
 
-    /// Hands over what is to be seen until the client is gone.
+    /// Sends the start and then all items until the client is gone.
     pub async fn forward(self, client: mpsc::Sender<T>) {
         if client.send(self.start).await.is_ok() {
             forward(self.pieces, self.events, client).await;
@@ -109,11 +110,11 @@ impl<T: Send + 'static> Watch<T> {
     }
 }
 
-/// Hands over both. The log waits for a slow client, and so do tails; other pieces do not, and what it cannot take of
-/// them is left out. Pieces go first: one that is there was said before the event that makes it worthless.
+/// Sends pieces and events to the client. Events and tails wait for a slow client; other pieces are dropped when it
+/// has no room. Pieces go first: a piece at hand was written before the event that makes it worthless.
 async fn forward<T>(pieces: impl Stream<Item = (T, bool)>, events: impl Stream<Item = T>, client: mpsc::Sender<T>) {
     let (mut pieces, mut events) = (pin!(pieces), pin!(events));
-    // For the client to have room: an event, or tails, of which there is a bounded amount.
+    // Waiting for room at the client: one event, or tails, whose number is bounded.
     let mut waiting = VecDeque::new();
     let mut in_a_row = 0;
     loop {
@@ -205,7 +206,7 @@ fn shown_pieces<T: Send + 'static>(
     })
 }
 
-/// What kind of piece it is, and what it says.
+/// Returns the event name and the JSON data of a live piece; none if it is not one.
 fn live_fields(piece: &Record) -> Option<(&'static str, Value)> {
     let About::Live(live) = piece.body.about() else { return None };
     let name = match live {
@@ -221,7 +222,7 @@ fn live_fields(piece: &Record) -> Option<(&'static str, Value)> {
 }
 
 impl Filter {
-    /// What of the log is looked at.
+    /// Returns the subscription to the tail for this filter: the narrowest interest that covers it.
     fn wanted(&self) -> Wanted {
         let interest = match (self.correlation, &self.agent) {
             (Some(correlation), _) => Interest::Correlation(correlation),
@@ -242,8 +243,8 @@ impl Filter {
 }
 
 impl Wish {
-    /// Where to begin in a log that ends at `end`. A place beyond it belongs to another log: following from there would
-    /// show nothing, and never say why.
+    /// Returns the place to begin at in a log that ends at `end`. A place beyond the end is an error: it belongs to
+    /// another log, and following from there would show nothing and never say why.
     fn start(&self, end: u64) -> Result<Place, Problem> {
         let mut fields = Fields::from_query(None);
         match self.after {
@@ -255,7 +256,8 @@ impl Wish {
     }
 }
 
-/// What follows a place must be in the log, which begins there: whoever comes back misses nothing, or is told so.
+/// Returns an error if messages after `start` were trimmed from the log, which begins at `begins`: a client that
+/// resumes must not miss events unnoticed.
 fn is_there(start: Place, begins: u64) -> Result<(), Problem> {
     match start.complete() + 1 < begins {
         true => Err(Problem::trimmed(start, begins)),

@@ -205,7 +205,7 @@ async fn a_service_that_fails_is_quoted() {
     assert!(matches!(error, LocalError::MissingProgram { .. }), "{error}");
 }
 
-/// Where [`parent_of_a_lock_holder`] puts its files.
+/// The variable that names the folder for the files of [`parent_of_a_lock_holder`].
 const HOLDER_DIR: &str = "LOCAL_TEST_HOLDER_DIR";
 
 #[tokio::test]

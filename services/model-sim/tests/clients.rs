@@ -1,5 +1,4 @@
-//! What real clients make of the simulator's answers: async-openai, which agents use, and plain
-//! HTTP for what it hides.
+//! Tests the simulator's answers with real clients: async-openai, which agents use, and plain HTTP for what it hides.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What may run, and how much of it. By default nothing may, and the tool is not offered.
+//! The configuration of the programs that may run, and their limits. By default none may, and the tool is not offered.
 
 use std::{collections::BTreeMap, env, path::PathBuf};
 
@@ -15,9 +15,9 @@ use crate::{
 };
 
 service_config! {
-    /// Everything process-supervisor is configured with.
+    /// The whole configuration of process-supervisor.
     Config {
-        /// Which programs there are, and their limits.
+        /// The programs, and their limits.
         process_supervisor: SupervisorConfig,
     }
 }
@@ -27,26 +27,27 @@ service_config! {
 #[serde(default, deny_unknown_fields)]
 pub struct SupervisorConfig {
     /// The programs agents may run, by the name they use: an absolute path, or a table of `path`, `args` that always
-    /// come first, and `consent`, whether a human must consent to each run. Default none, which removes the tool.
+    /// come first, and `consent`, true if a human must consent to each run. Default none, which removes the tool.
     pub programs: BTreeMap<String, Program>,
     /// The whole environment of every process. Default `PATH=/usr/bin:/bin` and `LANG=C.UTF-8`.
     pub env: BTreeMap<String, String>,
-    /// Where processes start: each agent has a folder of its own in here, named like the agent and closed to others,
-    /// which is made when first needed and never removed. Default `kairo-processes` in the system's temporary folder.
+    /// Folder in which processes start: each agent has a subfolder named like the agent and closed to others, which is
+    /// made when first needed and never removed. Default `kairo-processes` in the system's temporary folder.
     pub work_dir: PathBuf,
-    /// Whether output goes out on `kairo.live` as it appears; the end of it is kept in any case. Default true.
+    /// True if output is published on `kairo.live` as it appears; the end of it is kept in any case. Default true.
     pub live_output: bool,
-    /// Which files processes may open and which TCP ports they may use, enforced by the kernel (Landlock). Default
-    /// as much as the kernel offers.
+    /// The files processes may open and the TCP ports they may use, enforced by the kernel (Landlock). Default as much
+    /// as the kernel offers.
     pub landlock: Landlock,
-    /// Whether each program has process ids of its own (a PID namespace), so that it neither sees nor signals what it
-    /// has not started, and nothing of it outlives its guard: `off`, `best_effort`, where the machine allows it, which
-    /// `kairo status` says, or `required`: where it does not, nothing runs. Default `best_effort`.
+    /// The mode of PID namespaces, in which each program has its own process ids, so that it neither sees nor signals
+    /// processes it has not started, and none of its processes outlives its guard: `off`, `best_effort`, which uses
+    /// them where the machine allows it, as `kairo status` shows, or `required`: where it does not, nothing runs.
+    /// Default `best_effort`.
     pub pid_namespace: Mode,
-    /// Whether the system calls of programs are filtered (seccomp), so that none gets past what `landlock` restricts, by multipath
-    /// TCP for example, or reaches user namespaces, io_uring and keyrings: `off`, `best_effort`, where the kernel does it, which
-    /// `kairo status` says, or `required`: where it does not, nothing runs. Programs of a 32-bit architecture are killed. Default
-    /// `best_effort`.
+    /// The mode of the system call filter (seccomp), which keeps programs from getting past what `landlock` restricts,
+    /// by multipath TCP for example, and from reaching user namespaces, io_uring and keyrings: `off`, `best_effort`,
+    /// which uses it where the kernel supports it, as `kairo status` shows, or `required`: where it does not, nothing
+    /// runs. Programs of a 32-bit architecture are killed. Default `best_effort`.
     pub seccomp: Mode,
     /// The limits of every process.
     pub limits: Limits,
@@ -69,7 +70,7 @@ impl Default for SupervisorConfig {
 }
 
 impl SupervisorConfig {
-    /// On a machine that can enforce this much.
+    /// Returns the policy for a machine that can enforce this much.
     pub fn policy(&self, enforced: Enforced) -> Policy {
         Policy {
             programs: self.programs.clone(),
@@ -93,7 +94,7 @@ impl Validate for SupervisorConfig {
     }
 }
 
-/// From `key: what is wrong; what to do`.
+/// Parses a mistake from `key: what is wrong; what to do`.
 fn mistake(problem: &str) -> Mistake {
     let (key, text) = problem.split_once(": ").unwrap_or(("", problem));
     let (text, advice) = text.split_once("; ").unwrap_or((text, "correct it, or leave it out for the default"));

@@ -1,4 +1,4 @@
-//! What projector is configured with.
+//! The configuration of projector.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use kairo_read_model::{PostgresConfig, search::SearchConfig};
 use serde::{Deserialize, Serialize};
 
 service_config! {
-    /// Everything projector is configured with.
+    /// The whole configuration of projector.
     Config {
-        /// How the log is read and who writes.
+        /// The settings for reading the log and for sharing the partitions among replicas.
         projector: ProjectorConfig,
-        /// Where the read model is.
+        /// The database of the read model.
         postgres: PostgresConfig,
         /// The search engine, if there is one.
         search: SearchConfig,
-        /// Where a log is archived that was trimmed.
+        /// The archive of a trimmed log.
         archive: ArchiveConfig,
     }
 }
@@ -27,26 +27,26 @@ service_config! {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProjectorConfig {
-    /// Messages in one transaction at most. Default 1000.
+    /// Maximum number of messages in one transaction. Default 1000.
     pub batch: usize,
-    /// The same where a read model is built beside the live one: fewer transactions take less time in all, and nobody
-    /// waits for one. Default 10000.
+    /// The same for a read model that is built beside the live one: fewer transactions take less time in all, and
+    /// nobody waits for one. Default 10000.
     pub rebuild_batch: usize,
-    /// Bodies in one transaction at most, in bytes; a single larger body is let through. Default 8388608.
+    /// Maximum bytes of bodies in one transaction; a single larger body is let through. Default 8388608.
     pub batch_bytes: usize,
-    /// How long a message may wait for others to share its transaction, in milliseconds. Default 10.
+    /// Longest time a message waits for others to share its transaction, in milliseconds. Default 10.
     pub linger_ms: u64,
-    /// How long the replica that writes may be silent before Postgres ends its session and another replica takes over,
-    /// in milliseconds. It shows that it is alive every third of that time. Default 10000.
+    /// Longest silence of the replica that writes, in milliseconds, after which Postgres ends its session and another
+    /// replica takes over. It sends a sign of life every third of that time. Default 10000.
     pub session_timeout_ms: u64,
-    /// Parts that replicas share the log by, each of them some of the log's partitions (`nats.partitions`); more replicas
-    /// than these stand by. It counts for generations that are begun from then on. Default 8.
+    /// Parts that replicas share the log by, each of them some of the log's partitions (`nats.partitions`); more
+    /// replicas than these stand by. It counts for generations that are begun from then on. Default 8.
     pub partitions: u32,
-    /// How often replicas look whether they hold their share of the partitions and what is to be done about read models
-    /// that are built, in milliseconds; what nobody holds any more is taken over within that time. Default 1000.
+    /// Interval at which replicas check that they hold their share of the partitions and what read models being built
+    /// need, in milliseconds; a partition without an owner is taken over within that time. Default 1000.
     pub rebalance_ms: u64,
-    /// End, with exit status 0, as soon as the read model of this version answers queries: for a job that builds it beside
-    /// the live one before the services of a new version are started. Default false.
+    /// End, with exit status 0, as soon as the read model of this version answers queries: for a job that builds it
+    /// beside the live one before the services of a new version are started. Default false.
     pub until_live: bool,
 }
 
@@ -70,7 +70,7 @@ impl ProjectorConfig {
         Duration::from_millis(self.session_timeout_ms)
     }
 
-    /// How often a session is used at least.
+    /// Returns the longest pause between two uses of a session.
     pub(crate) fn beat(&self) -> Duration {
         Duration::from_millis(self.rebalance_ms).min(self.session_timeout() / 3)
     }

@@ -16,15 +16,16 @@ use crate::ReadError;
 #[serde(default, deny_unknown_fields)]
 pub struct PostgresConfig {
     /// `postgres://user:password@host:port/database`. Default `postgres://kairo@127.0.0.1:5432/kairo`. With
-    /// `?sslmode=verify-full` the connection is encrypted, to a server for whose name an authority vouches that the system
-    /// knows or that `sslrootcert=` names, a file in PEM; without, it is encrypted if the server offers that, whoever it is.
+    /// `?sslmode=verify-full` the connection is encrypted, and an authority must vouch for the server's name: one that
+    /// the system knows or that `sslrootcert=` names, a file in PEM; without, the connection is encrypted if the server
+    /// offers that, and the server is not verified.
     ///
     /// projector needs sessions of its own (its lock lives in one), so a pooler in front must not share sessions.
     pub url: Secret,
-    /// Connections one replica uses at most for queries, of which each caller has a share; others wait. Default 8.
+    /// Maximum number of connections one replica uses for queries, shared among callers; others wait. Default 8.
     pub max_connections: u32,
-    /// Longest wait for a connection within one's share, and as long again for Postgres where it is away, in milliseconds. Default
-    /// 3000.
+    /// Longest wait for a connection within the caller's share, and as long again for Postgres where it is away, in
+    /// milliseconds. Default 3000.
     pub acquire_timeout_ms: u64,
     /// Longest time a statement may take, in milliseconds. Default 10000.
     pub statement_timeout_ms: u64,

@@ -1,4 +1,4 @@
-//! What router is configured with.
+//! The configuration of router.
 
 use kairo_core::{
     config::{Mistake, Validate, check},
@@ -8,9 +8,9 @@ use kairo_core::{
 use serde::{Deserialize, Serialize};
 
 service_config! {
-    /// Everything router is configured with.
+    /// The whole configuration of router.
     Config {
-        /// How messages are addressed.
+        /// The settings for addressing messages.
         router: RouterConfig,
     }
 }
@@ -18,20 +18,21 @@ service_config! {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RouterConfig {
-    /// The agent that gets messages which name none. Default `default`.
+    /// The agent for messages that name none. Default `default`.
     pub default_agent: String,
     /// Agents known to exist that are kept in memory. Default 100000.
     pub known_agents: usize,
-    /// Users whose agent, the one they speak with, is kept in memory by each partition; of others the log is asked. Default
-    /// 100000.
+    /// Users whose agent, the one they speak with, is kept in memory by each partition; for others the log is read.
+    /// Default 100000.
     pub known_users: usize,
-    /// Commands of agents that are known. Of more, those of the last agents by name are not. Default 2000.
+    /// Maximum number of commands of agents that are known; beyond that, those of the last agents by name are left out.
+    /// Default 2000.
     pub known_commands: usize,
-    /// Messages of the log after which the commands that are known are written down, for whoever starts next to go on from
-    /// there. Default 50000.
+    /// Messages of the log after which a checkpoint of the known commands is written, from which the next start
+    /// continues. Default 50000.
     pub commands_kept_after: u64,
-    /// Messages of one user to one agent that may wait to be handed on. Of more the gateway is told, which then refuses
-    /// further ones with 429 until half of them are handed on. Default 1000.
+    /// Maximum number of messages of one user to one agent waiting to be handed on. Beyond that the gateway is told to
+    /// refuse further ones with 429 until half of them are handed on. Default 1000.
     pub pending_messages: usize,
 }
 

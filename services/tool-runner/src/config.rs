@@ -1,4 +1,4 @@
-//! What tools there are and what they may do. Everything is off or bounded by default.
+//! The configuration of the tools and their limits. Everything is off or bounded by default.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -26,9 +26,9 @@ use crate::tool_name;
 pub use crate::workers::config::WorkerLifecycleConfig;
 
 service_config! {
-    /// Everything tool-runner is configured with.
+    /// The whole configuration of tool-runner.
     Config {
-        /// Which tools there are, and their limits.
+        /// The tools, and their limits.
         tool_runner: ToolsConfig,
         /// The read model that memory is searched in.
         postgres: PostgresConfig,
@@ -41,15 +41,15 @@ service_config! {
 pub struct ToolsConfig {
     /// IANA time zone of `tools.now` and `tools.date_calc` when a call names none. Default `UTC`.
     pub time_zone: String,
-    /// Time limit of a call, in milliseconds, unless the tool has its own; also how long `process.cancel` and
-    /// `action.cancel` wait for the end of what they stop. Default 60 000.
+    /// Time limit of a call whose tool has none of its own, in milliseconds; also the time `process.cancel` and
+    /// `action.cancel` wait for the end of the action they stop. Default 60 000.
     pub call_timeout_ms: u64,
-    /// How long a call that is being stopped may take to say how it ended, in milliseconds.
-    /// Default 1 000.
+    /// Longest time a call that is being stopped may take to report its end, in milliseconds. Default 1 000.
     pub cancel_grace_ms: u64,
-    /// How late the answer of a call may be that is in doubt.
+    /// The limits for late answers of calls in doubt.
     pub late_answers: LateAnswersConfig,
-    /// Calls running at once, of which each user has a share; more wait, and those of control tools have so many again. Default 16.
+    /// Calls running at once, shared among users; more wait. Control tools have the same number of their own.
+    /// Default 16.
     pub parallel: usize,
     /// Largest result of a call, in bytes of JSON. Default 262 144.
     pub max_result_bytes: usize,
@@ -57,10 +57,10 @@ pub struct ToolsConfig {
     pub max_tools: usize,
     /// JSON Schema and description of one tool, in bytes. Default 65 536.
     pub max_schema_bytes: usize,
-    /// Tools that a human must consent to each call of, besides those that always need it (`email.send`): names, or
-    /// beginnings of names such as `github.*`. Default none.
+    /// Tools whose calls each need a human's consent, besides those that always do (`email.send`): names, or beginnings
+    /// of names such as `github.*`. Default none.
     pub approval: Vec<String>,
-    /// Tools that need no consent, whatever else is said, written in the same way. Default none.
+    /// Tools that need no consent, whatever other settings require, written in the same way. Default none.
     pub no_approval: Vec<String>,
     /// The tool `http.get`.
     pub http: HttpConfig,
@@ -72,16 +72,16 @@ pub struct ToolsConfig {
     pub workspace: WorkspaceConfig,
     /// The tool `email.send`, and mail that comes in.
     pub mail: MailConfig,
-    /// How MCP servers are started and restarted.
+    /// The settings for starting and restarting MCP servers.
     pub mcp_lifecycle: McpLifecycleConfig,
-    /// How long a person may take to answer what an MCP server asks in a call, in milliseconds; meanwhile the limit of the
-    /// call does not run. Default 600 000.
+    /// Longest wait for a person's answer to a question of an MCP server within a call, in milliseconds; the time limit
+    /// of the call does not run meanwhile. Default 600 000.
     pub question_timeout_ms: u64,
     /// The MCP servers. Default none.
     pub mcp: Vec<McpServerConfig>,
     /// The operator's own tools, without MCP.
     pub tools: CustomToolsConfig,
-    /// How workers of `tools.workers` are spoken to.
+    /// The settings for exchanging messages with the workers of `tools.workers`.
     pub worker_lifecycle: WorkerLifecycleConfig,
 }
 
@@ -121,11 +121,12 @@ pub struct HttpConfig {
     pub allow_hosts: Vec<String>,
     /// Addresses and networks that are not public and may be reached all the same, such as `10.1.2.3` or `fd00::/8`,
     /// through hosts that `allow_hosts` lists without `*`. All others that are not public (loopback, private,
-    /// link-local, carrier-grade NAT, metadata services of clouds) are refused, whatever name leads there. Default none.
+    /// link-local, carrier-grade NAT, metadata services of clouds) are refused, whatever name leads there.
+    /// Default none.
     pub allow_private: Vec<String>,
     /// Time limit of a call with all its redirects, in milliseconds. Default 20 000.
     pub timeout_ms: u64,
-    /// How much of a body is read, in bytes; the rest is cut off. Default 131 072.
+    /// Maximum bytes read of a body; the rest is cut off. Default 131 072.
     pub max_body_bytes: usize,
     /// Redirects followed, each to a host of the list. Default 5.
     pub max_redirects: usize,
@@ -144,32 +145,32 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
-    /// What may be read.
+    /// Returns the hosts and addresses that may be read.
     ///
     /// # Errors
-    /// Every entry that is no host or no address, after its key.
+    /// Every entry that is neither a host nor an address, after its key.
     pub fn allowed(&self) -> Result<AllowList, Vec<String>> {
         let allowed = AllowList::parse(&self.allow_hosts, &self.allow_private);
         allowed.map_err(|mistakes| mistakes.iter().map(|mistake| format!("http.{mistake}")).collect())
     }
 }
 
-/// How MCP servers are started and restarted.
+/// The settings for starting and restarting MCP servers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpLifecycleConfig {
-    /// How long a server may take to start and list its tools, in milliseconds. Default 30 000.
+    /// Longest time a server may take to start and list its tools, in milliseconds. Default 30 000.
     pub start_timeout_ms: u64,
-    /// How long a server that let a call time out may take to answer whether it still lives, in
-    /// milliseconds; then it is restarted. Default 10 000.
+    /// Longest time a server that let a call time out may take to show that it still lives, in milliseconds; then it is
+    /// restarted. Default 10 000.
     pub probe_timeout_ms: u64,
     /// Shortest wait before a restart, in milliseconds; doubles with every failure in a row.
     /// Default 500.
     pub restart_min_ms: u64,
     /// Longest wait before a restart, in milliseconds. A call cuts it short. Default 60 000.
     pub restart_max_ms: u64,
-    /// How long all servers together may take to stop, in milliseconds. A server's standard
-    /// input is closed, after 3 s it gets SIGTERM, after 3 s more SIGKILL. Default 8 000.
+    /// Longest time all servers together may take to stop, in milliseconds. A server's standard input is closed, after
+    /// 3 s it gets SIGTERM, after 3 s more SIGKILL. Default 8 000.
     pub stop_timeout_ms: u64,
 }
 
@@ -204,21 +205,21 @@ pub struct McpServerConfig {
     pub url: Option<String>,
     /// HTTP headers sent with every request; `env:NAME` as above. Default none.
     pub headers: BTreeMap<String, Secret>,
-    /// How it is signed in at by OAuth, for a `url`. Default not at all.
+    /// OAuth settings for signing in, for a `url`. Default none: there is no sign-in.
     pub oauth: Option<OAuthConfig>,
-    /// Folders that the server is told of as its roots, absolute. Default none.
+    /// Absolute folders sent to the server as its roots. Default none.
     pub roots: Vec<PathBuf>,
     /// Tools, by the server's own names, that may be called again with the same action id even
     /// though the server does not say so. Default none.
     pub idempotent: Vec<String>,
-    /// Whether the server's own word (`idempotentHint`, `readOnlyHint`) is enough to call one of
-    /// its tools again after a crash. Default true; a server that is not trusted gets false.
+    /// True if the server's own word (`idempotentHint`, `readOnlyHint`) is enough to call one of its tools again after
+    /// a crash. Default true; set false for a server that is not trusted.
     pub trust_hints: bool,
-    /// Whether what the server says counts as the operator's own words. Otherwise it is content from outside: agents that
-    /// have seen it ask before they act outside. Default false.
+    /// True if the server's content counts as the operator's own words. Otherwise it is content from outside: agents
+    /// that have seen it ask before they act outside. Default false.
     pub trust_content: bool,
-    /// Digests of definitions that may be offered although they changed since they were offered first, as `kairo status`
-    /// tells them. Default none.
+    /// Digests of definitions, as `kairo status` shows them, that may be offered although they changed since the first
+    /// offer. Default none.
     pub accept: Vec<String>,
     /// Time limit of its calls, in milliseconds. Default that of all tools.
     pub call_timeout_ms: Option<u64>,
@@ -314,7 +315,7 @@ impl ToolsConfig {
         mistakes
     }
 
-    /// Which tools need a human's consent.
+    /// Returns the rules for which tools need a human's consent.
     pub fn consent(&self) -> Consent {
         Consent::new(&self.approval, &self.no_approval)
     }

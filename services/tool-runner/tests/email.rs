@@ -164,7 +164,7 @@ async fn what_cannot_be_sent_is_refused_with_the_field() {
     assert_eq!(office.kept(), 0);
 }
 
-/// aiosmtpd on a port of its own, which puts what it takes into a Maildir.
+/// aiosmtpd on a port of its own; it puts accepted mail into a Maildir.
 struct Server(OtherServer);
 
 impl Server {

@@ -28,7 +28,7 @@ mod web {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::{TcpListener, TcpStream};
 
-    /// A server that counts who comes. Ends with the runtime of the test.
+    /// A server that counts its connections. Ends with the runtime of the test.
     pub struct Site {
         pub port: u16,
         connections: Arc<AtomicUsize>,
@@ -90,7 +90,7 @@ mod web {
         let _ = connection.shutdown().await;
     }
 
-    /// What the header of this name says.
+    /// Reads the request's headers and returns the value of `idempotency-key`; empty if it is absent.
     async fn idempotency_key(request: &mut BufReader<TcpStream>) -> String {
         let mut key = String::new();
         loop {
@@ -167,7 +167,7 @@ mod steered {
             self
         }
 
-        /// How many answers nobody has asked for.
+        /// Returns the number of answers left for a host; the last one stays.
         pub fn left(&self, host: &str) -> usize {
             self.0.lock().unwrap()[host].len()
         }

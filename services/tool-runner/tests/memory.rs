@@ -108,12 +108,12 @@ impl Library {
         search(&self.toolbox, args, 40).await
     }
 
-    /// The types of what is found.
+    /// Returns the types of the memories found.
     async fn types(&self, args: Value) -> Vec<String> {
         self.types_in("", args).await
     }
 
-    /// The types of what is found by a call in a thread.
+    /// Returns the types of the memories that a call in a thread finds.
     async fn types_in(&self, thread: &str, args: Value) -> Vec<String> {
         let found = call_in(&self.toolbox, thread, NAME, args.clone(), 40).await;
         let found = found.unwrap_or_else(|error| panic!("{args}: {error}"));

@@ -27,7 +27,7 @@ mod api {
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
     use tokio::net::{TcpListener, TcpStream};
 
-    /// Serves a few paths on loopback and tells what it was sent. Ends with the runtime of the test.
+    /// Serves a few paths on loopback and echoes the requests; returns its port. Ends with the runtime of the test.
     pub async fn serve() -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -39,7 +39,7 @@ mod api {
         port
     }
 
-    /// Whether the first request to `/lost-first` was.
+    /// True once the first request to `/lost-first` was dropped without a response.
     static WAS_LOST: AtomicBool = AtomicBool::new(false);
 
     async fn answer(connection: TcpStream) {

@@ -346,7 +346,7 @@ async fn agents_have_folders_of_their_own_and_links_lead_nowhere() {
     assert_eq!(office.refused("team.members", json!({})).await, ToolErrorKind::Failed);
 }
 
-/// What `tools.now` said on the Wednesday of these tests.
+/// The result of `tools.now` on the Wednesday of these tests.
 fn now() -> Value {
     json!({
         "now": "2026-03-25T10:00:00+01:00", "date": "2026-03-25", "time": "10:00:00", "weekday": "Wednesday",

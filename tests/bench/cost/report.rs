@@ -1,4 +1,4 @@
-//! What decisions cost, as a table for people and as JSON.
+//! The costs of decisions, as a table for people and as JSON.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How long the others waited, as a table for people and as JSON.
+//! The waits of the others, as a table for people and as JSON.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::{
     report::milliseconds,
 };
 
-/// What is aimed at: the others' p99 under a flood, as a multiple of that without.
+/// The target: the others' p99 under a flood, as a multiple of that without.
 const RATIO: f64 = 1.5;
 
 #[derive(Debug, Serialize)]
@@ -28,7 +28,7 @@ pub struct Report {
     /// Of the flooded ones.
     stages: Vec<Stage>,
     flood: Flood,
-    /// What else is shared.
+    /// The shares in everything else that is shared.
     shares: Vec<Share>,
 }
 

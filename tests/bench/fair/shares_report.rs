@@ -1,4 +1,4 @@
-//! What others got of one kind of thing, alone and beside a flood.
+//! The share of others in one kind of thing, alone and beside a flood.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Share {
     name: &'static str,
     alone: Figures,
     beside: Figures,
-    /// What one of their requests was refused with, or failed with.
+    /// The error of one of their requests, or the reason of its refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Where the others waited: between what stands in the log of each of their turns.
+//! The stages of the others' waits: the times between the log entries of each of their turns.
 
 use std::{collections::BTreeMap, time::Duration};
 

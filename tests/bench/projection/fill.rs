@@ -16,7 +16,7 @@ use crate::Outcome;
 /// Publishes that may wait for their acknowledgement.
 const IN_FLIGHT: usize = 1_000;
 
-/// What the log holds.
+/// The contents of the log.
 #[derive(Debug, Serialize)]
 pub struct Mix {
     /// Copies of the recorded run, of which the last is cut off.

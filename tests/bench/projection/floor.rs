@@ -24,7 +24,7 @@ const PULL_EXPIRES: Duration = Duration::from_secs(30);
 const INSERT: &str = "
     INSERT INTO floor SELECT * FROM UNNEST($1::bigint[], $2::text[], $3::text[], $4::bytea[])";
 
-/// How fast it was.
+/// The speed of the floor.
 #[derive(Debug, Serialize)]
 pub struct Floor {
     pub messages: u64,

@@ -14,9 +14,9 @@ use tokio::{
 use crate::Outcome;
 use kairo_tests::multiply::{AGENT, USER, named};
 
-/// How long queries are measured at rest.
+/// Time for which queries are measured at rest.
 const WHILE: Duration = Duration::from_secs(20);
-/// Before that, so that what is read often is in memory.
+/// Time before that, so that whatever is read often is in memory.
 const WARM_UP: Duration = Duration::from_secs(5);
 /// Longest time that a query may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub const MIX: [&str; 10] = [
     "/v1/agents?limit=50",
 ];
 
-/// Who asks.
+/// The client that sends the queries.
 pub struct Asking {
     http: Client,
     gateway: Arc<str>,
@@ -105,7 +105,7 @@ impl Asking {
     }
 }
 
-/// How long after it was due the whole answer was there; none if it was refused.
+/// Sends a query; returns the time from when it was due until the whole answer was there, or none if it was refused.
 async fn ask(http: Client, url: String, due: Instant) -> Option<Duration> {
     let answer = http.get(&url).send().await.ok()?;
     if !answer.status().is_success() {

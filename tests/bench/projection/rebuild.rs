@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 
-/// How often it is asked how far it is.
+/// The interval at which the progress is queried.
 const PACE: Duration = Duration::from_millis(50);
 /// The longest that anything may take.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// What the gateway says of the read model.
+/// A client of the gateway for the state of the read model.
 pub struct Registry {
     http: Client,
     url: String,
 }
 
-/// How long the phases of a rebuild took, in seconds, in the order of their names in the registry.
+/// The durations of a rebuild's phases, in seconds, in the order of their names in the registry.
 #[derive(Debug, Serialize)]
 pub struct Rebuild {
     /// Messages that it took in.

@@ -31,7 +31,7 @@ const PLANNERS: usize = 4;
 /// Messages to each of the first and of the second.
 const TURNS: usize = 20;
 const PLANS: usize = 5;
-/// What callers are asked for, again and again: of twenty messages these.
+/// The wishes that callers are sent again and again: of twenty messages these.
 const WISHES: [&str; 20] = [
     "chat", "clock", "chat", "run", "clock", "chat", "several", "clock", "remember", "chat", "clock", "run", "chat",
     "clock", "several", "chat", "later", "run", "chat", "progress",
@@ -137,7 +137,7 @@ fn words(seed: usize) -> String {
     WORDS.split_whitespace().cycle().skip(seed).take(length).collect::<Vec<_>>().join(" ")
 }
 
-/// What the model says.
+/// Builds the scenario of the model.
 fn scenario() -> String {
     let process =
         |script: &str| json!({ "tool": "process.run", "arguments": { "program": "sh", "args": ["-c", script] } });
@@ -170,7 +170,7 @@ fn scenario() -> String {
     json!({ "rules": rules }).to_string()
 }
 
-/// What it says to agents that plan.
+/// Builds the model's rules for agents that plan.
 fn planned() -> Vec<Value> {
     let is = |name: &str| json!(format!("You are {name}"));
     let step = |tool: &str, params: Value| json!({ "event": tool, "params": params });

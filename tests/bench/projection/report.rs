@@ -1,4 +1,4 @@
-//! What came out, for people and as JSON.
+//! The results, for people and as JSON.
 
 use std::{fmt, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{arguments::Projection, load::percentile};
 
-/// What is aimed at.
+/// The targets of the results.
 const SHARE: f64 = 0.5;
 const RATE: f64 = 50_000.0;
 const SLOWER: f64 = 2.0;

@@ -1,5 +1,5 @@
-//! What the digests of decisions cost whoever decides: each message of the recorded run is taken into its agent's chain, as when it
-//! is read, and each decision is linked and taken in once more, as when it is written.
+//! The cost of the digests of decisions for the replica that decides: each message of the recorded run is taken into
+//! its agent's chain, as when it is read, and each decision is linked and taken in once more, as when it is written.
 
 use std::{collections::BTreeMap, hint::black_box, time::Instant};
 
@@ -12,7 +12,7 @@ use kairo_core::{
 use kairo_tests::audit;
 use serde::Serialize;
 
-/// What it took.
+/// The cost of digesting.
 #[derive(Serialize)]
 pub struct Digesting {
     pub decisions: usize,

@@ -1,4 +1,4 @@
-//! How long `kairo fork` takes until the agents are at rest behind the end of their logs.
+//! The duration of `kairo fork` until the agents are at rest behind the end of their logs.
 
 use std::{
     fs::File,
@@ -19,7 +19,7 @@ use crate::{Outcome, arguments::Replay, rounds::progress};
 /// Agents of a team.
 const TEAM: usize = 8;
 
-/// How long it took, in seconds.
+/// The durations of forks, in seconds.
 #[derive(Serialize)]
 pub struct Forking {
     pub messages: u64,

@@ -1,4 +1,5 @@
-//! What publishing takes while an agent's part of the log is read and made again, from the gateway and so from the log itself.
+//! The latency of publishing while an agent's part of the log is read from the gateway, and so from the log itself, and
+//! replayed.
 
 use std::{process::Stdio, time::Duration};
 
@@ -18,7 +19,7 @@ use crate::{
 const HISTORY: u32 = 20;
 /// The longest that a reply is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long publishing is measured while nothing else happens.
+/// Time for which publishing is measured while nothing else happens.
 const QUIET: Duration = Duration::from_secs(5);
 const AGENT: &str = "bench";
 
@@ -26,7 +27,7 @@ const AGENT: &str = "bench";
 #[derive(Serialize)]
 pub struct Live {
     pub turns: u64,
-    /// How often the log was replayed meanwhile.
+    /// The number of replays of the log meanwhile.
     pub replays: u64,
     pub publish_quiet: Figures,
     pub publish_replaying: Figures,

@@ -18,10 +18,10 @@ use tokio::{process::Command, time};
 
 use crate::{Outcome, arguments::Replay, cpu, rounds::progress};
 
-/// How often the memory of the command is looked at.
+/// The interval at which the memory of the command is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How fast it went.
+/// The speed of replaying a long log.
 #[derive(Serialize)]
 pub struct Long {
     pub messages: u64,
@@ -88,7 +88,7 @@ pub fn turns(name: &str, next: u64, count: u64) -> Agent {
     agent
 }
 
-/// What any reader has to do; how many messages there were.
+/// Does the work that any reader has to do; returns the number of messages.
 fn read(path: &Path) -> Outcome<u64> {
     let mut messages = 0;
     for line in BufReader::new(File::open(path)?).split(b'\n') {

@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Entries that the model is shown.
 const HISTORY: u32 = 20;
 
-/// What so many replicas came to.
+/// The results with this number of replicas.
 #[derive(Debug, Serialize)]
 pub struct Case {
     pub replicas: u8,
@@ -60,7 +60,7 @@ pub struct Case {
     /// From the first message to the last reply, the measured time included.
     pub replies: u64,
     pub unanswered: u64,
-    /// What one of these failed with.
+    /// The error of one of these.
     pub failure: Option<String>,
     pub decisions: u64,
     /// Completions in the decisions: the requests that were needed.
@@ -109,7 +109,7 @@ impl Lane for Steady {
     }
 }
 
-/// What was seen and used while the window was open.
+/// The waits and the usage while the window was open.
 struct Seen {
     waits: Vec<Duration>,
     took: Duration,

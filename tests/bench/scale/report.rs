@@ -1,4 +1,4 @@
-//! How far it goes, as tables for people and as JSON.
+//! The results of scaling, as tables for people and as JSON.
 
 use std::{fmt, fs, thread};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::load::Case;
 use crate::{Outcome, fair, wake};
 
-/// What is aimed at: this share of the ideal, as long as the machine is not at its limit.
+/// The target: this share of the ideal, as long as the machine is not at its limit.
 const SHARE: f64 = 0.9;
 const KIB_IN_GIB: f64 = 1024.0 * 1024.0;
 

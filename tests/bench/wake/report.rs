@@ -1,4 +1,4 @@
-//! What waking takes, as a table for people and as JSON.
+//! The times of waking, as a table for people and as JSON.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Measured, Restart};
 use crate::{arguments::Wake, ticks::Figures};
 
-/// What is aimed at, in milliseconds: from a message's delivery to the decision.
+/// The target, in milliseconds: from a message's delivery to the decision.
 const AWAKE_MS: f64 = 5.0;
 const MIB: f64 = 1024.0 * 1024.0;
 

@@ -1,4 +1,4 @@
-//! How peers behave: well, or in one of the ways in which real ones were seen to misbehave. Pure.
+//! The behavior of peers: well, or in one of the ways in which real ones were seen to misbehave. Pure.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const LATE_MS: (u64, u64) = (3_600, 6_000);
 const QUICK_MS: u64 = 500;
 const WHOLE: u64 = 1_000_000;
 
-/// What a peer does with a call.
+/// The behavior of a peer in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Behavior {
     /// The effect, and an answer.
@@ -108,7 +108,7 @@ impl Share {
 }
 
 impl Behavior {
-    /// What `peer` does with a call for `effect`: the same for the same seed.
+    /// Draws the behavior of `peer` in a call for `effect`: the same for the same seed.
     pub fn draw(seed: u64, share: Share, peer: Peer, effect: &str) -> Self {
         let mut random = Random::new(seed, &format!("{}/{effect}", peer.name()));
         if random.below(WHOLE) >= share.0 {
@@ -127,7 +127,7 @@ impl Behavior {
         !matches!(self, Self::Refusal | Self::LossBefore)
     }
 
-    /// Whether it says what came of the call in words that can be read, and that leave nothing open.
+    /// Returns true if the answer can be read and leaves nothing open about the outcome of the call.
     pub fn is_answered(self) -> bool {
         matches!(
             self,
@@ -135,7 +135,7 @@ impl Behavior {
         )
     }
 
-    /// How long after the call the effect comes, and how long after that the answer.
+    /// Returns the time from the call to the effect, and from the effect to the answer.
     pub fn times(self, seed: u64, effect: &str) -> (Duration, Duration) {
         let mut random = Random::new(seed, &format!("times/{effect}"));
         let quick = Duration::from_millis(random.below(QUICK_MS));

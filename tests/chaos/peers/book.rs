@@ -1,5 +1,5 @@
-//! What peers write down of each call: a line when it comes, one for each effect, and one when it is answered. It is a file, as a
-//! peer over stdio is a process of its own.
+//! The book that peers keep of each call: a line when it comes, one for each effect, and one when it is answered. It is
+//! a file, as a peer over stdio is a process of its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Errand;
 
-/// What a line says.
+/// The event that a line records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
@@ -62,13 +62,13 @@ impl Book {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// How often this effect was called for.
+    /// Counts the calls for this effect.
     pub fn calls(&self, effect: &str) -> usize {
         let is_of = |line: &&Line| line.what == What::Call && line.errand.effect == effect;
         self.read().iter().filter(is_of).count()
     }
 
-    /// How often each effect happened: with a key, once for each key.
+    /// Counts the occurrences of each effect: those with a key, once for each key, and those without.
     pub fn effects(&self) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
         let (mut keys, mut unkeyed) = (BTreeMap::<String, BTreeSet<String>>::new(), BTreeMap::new());
         for Line { errand, .. } in self.read().into_iter().filter(|line| line.what == What::Effect) {

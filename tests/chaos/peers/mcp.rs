@@ -1,10 +1,10 @@
-//! What MCP servers of the load say, whatever they speak over. Pure.
+//! The messages of the load's MCP servers, whatever the transport. Pure.
 
 use serde_json::{Value, json};
 
 use super::{BOOK, Errand, PAY, behavior::Behavior};
 
-/// What a message of a client is, as far as it matters.
+/// The kinds of client message that servers tell apart.
 pub enum Request {
     /// It wants no answer.
     Notification,

@@ -62,12 +62,12 @@ async fn hear(State(ways): State<Ways>, headers: HeaderMap, body: Bytes) -> Resp
     }
 }
 
-/// Who calls.
+/// Returns the caller that the headers name; empty if they name none.
 pub fn caller(headers: &HeaderMap) -> String {
     headers.get(CALLER).and_then(|caller| caller.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-/// What servers were seen to answer to notifications.
+/// Answers a notification in one of the ways that real servers were seen to.
 fn acknowledge(ways: &Ways, number: usize) -> Response {
     match Behavior::draw(ways.seed, ways.share, Peer::Shop, &format!("notification {number}")) {
         Behavior::Well => StatusCode::ACCEPTED.into_response(),

@@ -18,7 +18,7 @@ use crate::{
     login,
 };
 
-/// How long it remembers an action.
+/// Time for which it remembers an action.
 const REMEMBERED: Duration = Duration::from_secs(120);
 const INSTANCE: &str = "clerk-1";
 
@@ -60,7 +60,7 @@ impl Worker {
         }
     }
 
-    /// What cannot be said now is said again, or is not heard.
+    /// Publishes `what` under `verb`. A failure is ignored: the message is sent again later, or is not heard.
     async fn say(&self, verb: &str, what: &Value) {
         let subject = format!("kairo.worker.{}.{verb}", Peer::Clerk.name());
         let _ = self.nats.publish(subject, what.to_string().into()).await;

@@ -3,7 +3,7 @@
 use super::{Blow, Build, Fault, SERVICES, Settings, Target};
 use crate::chaos::random::Random;
 
-/// Which build all are of after each pass; they begin as the older one.
+/// The build of all replicas after each pass; they begin with the older one.
 const PASSES: [Build; 3] = [Build::Newer, Build::Older, Build::Newer];
 
 /// Three passes over all replicas in an order of its own each, of which the last leaves nobody of the older build; and then

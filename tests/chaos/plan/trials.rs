@@ -7,10 +7,10 @@ use crate::chaos::random::Random;
 
 /// Between two times that the leader of the log is killed.
 const LEADER_EVERY: Duration = Duration::from_secs(30);
-/// How long something goes on that is put right again.
+/// The duration of a fault that is mended afterwards.
 const LASTS: Duration = Duration::from_secs(12);
 
-/// What befalls it in a trial; nothing in other courses.
+/// Returns the faults of a trial; none in other courses.
 pub fn faults(settings: &Settings) -> Vec<Fault> {
     let mut random = Random::new(settings.seed, "trials");
     match settings.course {

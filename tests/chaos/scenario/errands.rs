@@ -1,4 +1,4 @@
-//! What the model calls of peers.
+//! The model's calls of peers.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! What the model says to wishes of agents that plan: where a message belongs, the plan, its chain, and the answer.
+//! The model's answers to wishes of agents that plan: the thread of a message, the plan, its chain, and the answer.
 
 use serde_json::{Value, json};
 
 use super::{GUARDED, MAIL, OUTSIDE, PROGRAM, subject};
 use crate::chaos::plan::Wish;
 
-/// How long after its wish a task is due.
+/// Time from a wish until its task is due.
 const LATER: &str = "2 seconds";
 /// Between two times of a repeated task; agents accept no shorter one.
 const AGAIN: &str = "10 seconds";

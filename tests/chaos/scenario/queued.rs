@@ -1,4 +1,4 @@
-//! What the model says to wishes of teams: the acknowledgement, the work, what is delegated, and what was learned.
+//! The model's answers to wishes of teams: the acknowledgement, the work, the delegated tasks, and the lessons learned.
 
 use serde_json::{Value, json};
 

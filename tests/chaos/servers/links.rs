@@ -41,12 +41,12 @@ impl Links {
         Ok(Self { relays })
     }
 
-    /// Where a server reaches the others.
+    /// Returns the ports at which a server reaches the others.
     pub fn routes_of(&self, server: usize) -> Vec<u16> {
         self.relays.iter().filter(|relay| relay.from == server).map(|relay| relay.port).collect()
     }
 
-    /// Whether nothing comes through to or from a server.
+    /// Cuts a server off from all others, or connects it again.
     pub fn cut(&self, server: usize, is_cut: bool) {
         let of_it = self.relays.iter().filter(|relay| relay.from == server || relay.to == server);
         of_it.for_each(|relay| _ = relay.cut.send_replace(is_cut));

@@ -1,4 +1,4 @@
-//! What came of calls of peers, and of calls that were stopped: what the log says against what happened outside.
+//! The verdict on calls of peers and on stopped calls: the log against the effects outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ pub struct Errands {
     pub longest_stop: Option<Stall>,
 }
 
-/// What the log says of one call.
+/// The results that the log holds for one call.
 #[derive(Default)]
 struct Ends<'a> {
     first: Option<&'a ToolResult>,
@@ -112,7 +112,8 @@ impl Evidence<'_> {
         was_there.then(|| format!("{} by action {action}, answered to {caller:?} at {}", asked.name(), answer.at))
     }
 
-    /// What a decision stops before it stands in the ledger as begun never has an effect; and orders are decided on soon.
+    /// Checks that a call stopped before the ledger shows it as begun never has an effect, and that orders are decided
+    /// on soon.
     fn judge_stops(&self, asked: &BTreeMap<String, Asked>, errands: &mut Errands) {
         let (mut stopped, mut begun) = (BTreeMap::<&str, u64>::new(), BTreeMap::<&str, u64>::new());
         let mut ordered = BTreeMap::<String, (Timestamp, &str)>::new();

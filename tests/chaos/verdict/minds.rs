@@ -1,4 +1,4 @@
-//! What came of chains, tasks and questions: the log against itself.
+//! The verdict on chains, tasks and questions: the log against itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::{
     chaos::scenario,
 };
 
-/// What is said of a task.
+/// The log's entries about a task.
 #[derive(Default)]
 struct Told {
     task: Option<Task>,

@@ -1,4 +1,4 @@
-//! Whether agents dealt with a user's messages in the order in which the gateway acknowledged them.
+//! Checks that agents deal with a user's messages in the order in which the gateway acknowledged them.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use kairo_proto::{Body, v1::decided_event::Event};
 use super::{Evidence, Verdict};
 use crate::audit::decision;
 
-/// What a user said to an agent that was dealt with last.
+/// The last message of a user that an agent dealt with.
 struct Last {
-    /// Where the decision stands.
+    /// The position of the decision in the log.
     decision: u64,
     message: String,
 }

@@ -328,7 +328,7 @@ fn no_tool_is_called_before_there_is_consent_and_every_request_comes_to_somethin
 
 const ACTION: &str = "a1";
 
-/// What a peer wrote down of a call for an effect.
+/// Builds the line that a peer writes about a call for an effect.
 fn errand(what: What, second: u64) -> Line {
     let (key, caller) = (ACTION.to_owned(), "kairo-tool-runner-0".to_owned());
     let errand = peers::Errand { effect: "e".to_owned(), key, caller, is_keyed: false };

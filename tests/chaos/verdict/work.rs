@@ -1,4 +1,4 @@
-//! What came of work beside conversations: queued tasks, sessions, and what owners were told.
+//! The verdict on work beside conversations: queued tasks, sessions, and reports to owners.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ const INPUTS: u32 = 2_000;
 const EDITS: usize = 12;
 /// Longest input in bytes.
 const LONGEST: usize = 1 << 16;
-/// What breaks readers of any format: limits of numbers, ends of texts, what opens and never closes.
+/// Tokens that break readers of any format: limits of numbers, ends of texts, openings that are never closed.
 const TOKENS: [&str; 23] = [
     "\0",
     "\n",

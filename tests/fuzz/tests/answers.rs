@@ -1,4 +1,4 @@
-//! What is read of what model endpoints answer.
+//! Fuzzes the readers of model endpoints' answers.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use kairo_completion::{
 use kairo_fuzz::Corpus;
 use kairo_proto::v1::{Completion, CompletionError};
 
-/// What no completion says to be more, in tokens.
+/// The upper bound of the tokens that a completion reports.
 const MOST_TOKENS: u64 = 1_000_000_000;
 
 fn offered() -> Offered {

@@ -1,4 +1,4 @@
-//! What is read of the log, and of what models and other systems write.
+//! Fuzzes the readers of the log, and of texts from models and other systems.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

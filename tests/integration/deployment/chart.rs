@@ -58,7 +58,8 @@ fn by_id(documents: Vec<Value>) -> BTreeMap<String, Value> {
     .collect()
 }
 
-/// Which comes first depends on whether a component is named by the overlay or beside it. None refers to another.
+/// Sorts environment variables by name: their order depends on whether a component is named by the overlay or beside
+/// it. None refers to another.
 fn sort_variables(node: &mut Value) {
     match node {
         Value::Object(fields) => {

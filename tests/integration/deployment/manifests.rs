@@ -1,4 +1,4 @@
-//! What manifests say of each other: who may reach whom, what bears the loss of a machine, what names what.
+//! Consistency between manifests: network policies, replicas that survive the loss of a machine, and references.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Whether a selector chooses what has these labels.
+/// Returns true if a selector matches these labels.
 fn chooses(selector: &Value, labels: &Value) -> bool {
     let mut exact = selector["matchLabels"].as_object().into_iter().flatten();
     let one_of = list(&selector["matchExpressions"]);
@@ -152,7 +152,7 @@ impl Peer<'_> {
     }
 }
 
-/// Whether the policies let a pod speak to a peer on a port (`Egress`), or be spoken to (`Ingress`).
+/// Returns true if the policies let a pod connect to a peer on a port (`Egress`), or the peer to the pod (`Ingress`).
 fn lets(policies: &[&Value], direction: &str, pod: &Value, peer: &Peer<'_>, port: u16) -> bool {
     let (rules, peers) = if direction == "Egress" { ("egress", "to") } else { ("ingress", "from") };
     policies

@@ -1,4 +1,4 @@
-//! Which programs agents may run in all that comes with Kairo: deployments, and what is shown in documents and comments.
+//! The programs that agents may run in all that comes with Kairo: deployments, and examples in documents and comments.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use super::root;
 
 /// These do no harm, whatever arguments an agent chooses: none of them takes the name of a file.
 const HARMLESS: [&str; 4] = ["/bin/echo", "/bin/sleep", "/bin/true", "/bin/false"];
-/// What is shown or deployed.
+/// The files and folders that are shown or deployed.
 const SHIPPED: [&str; 7] = ["README.md", "docker-compose.yml", "deploy", "docs", "examples", "k8s", "scripts"];
 
 /// The table of programs of a line that sets one, in JSON or in TOML, behind a comment's sign or not.

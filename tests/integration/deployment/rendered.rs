@@ -1,4 +1,4 @@
-//! What kustomize makes of the overlays, with and without components.
+//! The overlays as kustomize renders them, with and without components.
 
 use std::{fs, path::PathBuf, sync::LazyLock, thread};
 
@@ -22,13 +22,13 @@ pub const COMPONENTS: [&str; 12] = [
     // Behind those whose jobs it changes.
     "nkeys",
 ];
-/// What stands on top of another, and is nothing without it.
+/// Components that need another one: each with the component it builds on.
 const ON_TOP: [(&str, &str); 2] = [("backup-s3", "backup"), ("trim", "archive")];
 /// Those that the overlay for production names itself.
 pub const OF_PRODUCTION: [&str; 2] = ["backup", "identities"];
-/// Which brings a Postgres and passwords of its own.
+/// Components that the demo cannot take, since it brings a Postgres and passwords of its own.
 const NOT_IN_THE_DEMO: [&str; 2] = ["cloudnative-pg", "nkeys"];
-/// How many are rendered at once.
+/// The number of combinations rendered at once.
 const AT_ONCE: usize = 4;
 
 /// An overlay with components that it does not name itself.
@@ -64,7 +64,7 @@ impl Combination {
         [[self.overlay].as_slice(), &self.components].concat().join("+")
     }
 
-    /// What is applied.
+    /// Returns the manifests that `kubectl` would apply.
     pub fn render(&self) -> String {
         // Beside the sources, as kustomize takes relative paths only, in a folder that git ignores.
         let folder = tempfile::tempdir_in(root().join(".kairo")).unwrap();

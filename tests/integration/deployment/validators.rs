@@ -1,4 +1,4 @@
-//! What Kairo is deployed with, and its scripts, before programs that others wrote to judge such files.
+//! Kairo's deployment files and scripts, checked by third-party validators.
 
 use std::{
     collections::BTreeSet,
@@ -16,7 +16,7 @@ use super::{
 
 /// Versions of Kubernetes that manifests are held to.
 const KUBERNETES: [&str; 3] = ["1.33", "1.35", "1.37"];
-/// What only their operators know the shape of, and no schema here.
+/// Custom resources without a schema here: only their operators know their shape.
 const OF_OPERATORS: [&str; 6] = ["Certificate", "Cluster", "Issuer", "PodMonitor", "PrometheusRule", "ScaledObject"];
 
 /// One of the programs that `scripts/setup --tests` installs, in the root of the checkout.

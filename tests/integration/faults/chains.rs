@@ -12,7 +12,7 @@ use super::{
 };
 use crate::world::{Sent, Wanted, World};
 
-/// What calls a tool in the chain: the clock, two programs at once, and one that is given what came of all that.
+/// The number of tool calls in the chain: the clock, two programs at once, and one given the results of all three.
 pub(super) const CALLS: usize = 4;
 
 /// When a fault strikes.
@@ -33,7 +33,7 @@ enum Moment {
 impl Moment {
     const ALL: [Self; 5] = [Self::Planning, Self::Working, Self::Half, Self::Between, Self::Answering];
 
-    /// Whether a program runs.
+    /// Returns true if a program runs at this moment.
     fn runs(self) -> bool {
         matches!(self, Self::Working | Self::Half)
     }
@@ -176,7 +176,7 @@ async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFn(&mut 
     Answered { sent, reply, pieces }
 }
 
-/// What may be there once only is there once: the chain, its end, the call of each step, the reply.
+/// Checks that each of these is in the log exactly once: the chain, its end, the call of each step, the reply.
 pub(super) async fn is_whole(world: &World, sent: &Sent, calls: usize) {
     let events = world.events_of(sent).await;
     let of = |type_name: &str| events.iter().filter(|event| event.type_name == type_name).collect::<Vec<_>>();

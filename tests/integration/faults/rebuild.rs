@@ -18,12 +18,12 @@ use crate::{
 const TURNS: [&str; 5] = ["time please", "run it", "remember", "hello", "spawn"];
 /// Copies that make a rebuild take a while.
 const COPIES: u32 = 60;
-/// How long Postgres refuses connections, in milliseconds, unless the environment says otherwise.
+/// The time for which Postgres refuses connections, in milliseconds: the variable that sets it, and its default.
 const AWAY: (&str, u64) = ("KAIRO_TEST_AWAY_MS", 3_000);
-/// Where the small disk is, for the process that has one.
+/// The variable with the path of the small disk, set in the process that has one.
 const SMALL_DISK: &str = "KAIRO_TEST_SMALL_DISK";
 
-/// What a generation goes through.
+/// The states of a generation, in order.
 const STATES: [&str; 5] = ["asked", "filling", "indexing", "comparing", "ready"];
 
 fn wanted(projectors: usize) -> Wanted {
@@ -155,7 +155,7 @@ async fn postgres_killed_during_a_rebuild() {
     during_rebuilds(&[Fault::Postgres]).await;
 }
 
-/// Whether projector says that it does its work.
+/// Returns true if projector reports that it is ready.
 async fn is_ready(world: &World) -> bool {
     let health = world.stack.replicas(Service::Projector)[0].health_url().unwrap().to_owned();
     reqwest::get(format!("{health}/readyz")).await.unwrap().status() == 200

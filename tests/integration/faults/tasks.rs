@@ -79,7 +79,7 @@ impl Office {
         task.payload["task"]["task_id"].as_str().unwrap().to_owned()
     }
 
-    /// What a task does: tell the user, and leave a line.
+    /// Returns the actions of a task: notify the user, and leave a line in the notes.
     fn action(&self, said: &str) -> Value {
         let note = json!([self.notes().display().to_string(), said]);
         json!([
@@ -97,7 +97,7 @@ impl Office {
         fs::read_to_string(self.notes()).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// What the user was told.
+    /// Returns the notifications that the user got.
     async fn told(&self) -> Vec<String> {
         let events = self.world.log.now(&self.world.bus).await;
         let told = |event: &&EventJson| event.payload["type"] == "say" && event.payload["final"] != true;
@@ -185,7 +185,7 @@ async fn a_task_that_was_due_while_everything_was_dead_is_done_once() {
     office.world.end().await;
 }
 
-/// What is killed each time a task is done: a replica of each service in turn, and nats-server.
+/// Kills and restarts a replica of one service, each service in turn, and nats-server as well at every third blow.
 async fn strike(world: &mut World, blow: usize) {
     let services =
         [Service::AgentRuntime, Service::ToolRunner, Service::ProcessSupervisor, Service::Router, Service::Projector];

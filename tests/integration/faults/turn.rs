@@ -98,7 +98,7 @@ pub async fn with_fault(world: &mut World, moment: Moment, fault: impl AsyncFnOn
     Turn { reply, workpiece }
 }
 
-/// What the model writes from now on, as it writes it.
+/// Subscribes to the model's tokens, live from now on.
 pub async fn tokens(world: &World) -> Subscriber {
     let tokens = world.bus.nats().unwrap().client.subscribe(LIVE_TOKEN.of(&agent(AGENT))).await.unwrap();
     // The server has it once it has answered.

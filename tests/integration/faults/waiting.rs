@@ -1,4 +1,4 @@
-//! What is asked of a user, and answered while the services that wait for the answer are dead.
+//! Questions to a user that are answered while the services waiting for the answer are dead.
 
 use kairo_core::event_json::EventJson;
 use kairo_local::Service;

@@ -1,4 +1,4 @@
-//! Who owns what, and snapshots, are conveniences: wiped in mid-run, or deleted by hand, nothing changes.
+//! Partition owners and snapshots are conveniences: wiping them in mid-run or deleting them by hand changes nothing.
 
 use kairo_core::{
     event_json::EventJson,
@@ -65,7 +65,7 @@ async fn owners_and_snapshots_wiped_or_deleted_in_mid_run_change_nothing() {
     world.end().await;
 }
 
-/// What the model was asked last for an agent.
+/// Returns the last request to the model for an agent.
 async fn last_request(world: &World, agent: usize) -> Value {
     let asked = format!("message {MESSAGES} to {agent}");
     let requests = world.model_requests().await;
@@ -77,7 +77,7 @@ async fn last_request(world: &World, agent: usize) -> Value {
     found.expect("the model was asked")
 }
 
-/// What a user and an agent had said before, as the model is told.
+/// Returns the conversation in a request to the model: the role and the text of each message.
 fn said(request: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let messages = request["messages"].as_array().unwrap().iter().filter(|message| message["role"] != "system");

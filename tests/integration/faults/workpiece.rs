@@ -67,7 +67,7 @@ impl Workpiece {
         assert_eq!(end.expect("something of it still runs").unwrap(), 0, "{rest}");
     }
 
-    /// How often it ran.
+    /// Returns the number of times that it ran.
     pub fn effects(&self) -> usize {
         fs::read_to_string(self.folder().join("effects")).unwrap_or_default().lines().count()
     }

@@ -1,4 +1,4 @@
-//! How far forks go: each limit is reached, and whoever reaches it is told which it is and how it is set.
+//! The limits of forks: each is reached, and the caller is told which one it is and how to set it.
 
 use kairo_local::Service;
 use serde_json::{Value, json};

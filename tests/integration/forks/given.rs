@@ -1,4 +1,4 @@
-//! What a fork is given that its agent waits for: consent, and time.
+//! Input to a fork that its agent waits for: consent, and time.
 
 use jiff::Timestamp;
 use kairo_proto::v1;

@@ -37,7 +37,7 @@ impl Python {
         Some(Self { address: address.to_owned(), key, input, answers, _process: process })
     }
 
-    /// What the client answers, or how it was refused.
+    /// Has the client perform an action and returns its answer, or the error with which it was refused.
     pub async fn ask(&mut self, action: &str, arguments: Value) -> Result<Value, Value> {
         let request = json!({ "address": self.address, "key": self.key, "do": action, "arguments": arguments });
         self.input.write_all(format!("{request}\n").as_bytes()).await.unwrap();

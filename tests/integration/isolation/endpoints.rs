@@ -17,7 +17,7 @@ use crate::{
     world::{Wanted, World},
 };
 
-/// What is in whatever is joe's.
+/// A word that everything of joe's contains.
 const HIS: &str = "marmalade";
 
 /// Joe's things, each by its id.
@@ -32,11 +32,11 @@ struct Things {
     approval: String,
 }
 
-/// How an endpoint is asked for what is his.
+/// The way in which an endpoint is asked for joe's data.
 enum Attempt {
-    /// What these paths show.
+    /// By reading these paths.
     Read(Vec<String>),
-    /// What these bodies do.
+    /// By sending these bodies.
     Write(Vec<Value>),
     /// By this test of [`crate::limited`] or [`crate::people`], as it is no request with an answer, or takes a server.
     TriedIn(&'static str),

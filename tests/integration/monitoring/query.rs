@@ -1,8 +1,8 @@
-//! Which metrics and labels a query of Prometheus names.
+//! Finds the metrics and labels that a Prometheus query names.
 
 use std::collections::BTreeSet;
 
-/// What PromQL means by a name that is no metric's.
+/// The names in PromQL that are not metrics.
 const KEYWORDS: [&str; 9] = ["and", "or", "unless", "by", "without", "on", "ignoring", "bool", "offset"];
 
 /// A part of a query.
@@ -13,12 +13,12 @@ enum Token {
     Sign(char),
 }
 
-/// What a query names.
+/// The names in a query.
 #[derive(Debug, Default, PartialEq)]
 pub struct Named {
     /// Metrics, each with the labels it is chosen by.
     pub metrics: Vec<(String, BTreeSet<String>)>,
-    /// Labels that what was found is put together by.
+    /// The labels by which results are grouped.
     pub grouped: BTreeSet<String>,
 }
 
@@ -41,7 +41,7 @@ pub fn named(query: &str) -> Named {
     named
 }
 
-/// Whether what stands before this is a function, or puts together what stands behind it.
+/// Returns true if the name before `next` is a function or an aggregation.
 fn is_applied(next: Option<&Token>) -> bool {
     match next {
         Some(Token::Sign(sign)) => *sign == '(',

@@ -1,4 +1,4 @@
-//! What a service serves at `/metrics`, as a parser that others wrote reads it.
+//! The metrics that a service serves at `/metrics`, read by a third-party parser.
 
 use std::{
     collections::BTreeMap,

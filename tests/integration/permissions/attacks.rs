@@ -1,4 +1,4 @@
-//! What whoever has one service's password tries, and does not get.
+//! Attacks by someone who has one service's password, and their refusal.
 
 use std::process::Command;
 
@@ -51,9 +51,9 @@ async fn a_decision_is_taken_from_agent_runtime_alone() {
     assert_eq!(written.sequence, 1, "the only one that was stored");
 }
 
-/// What permissions do not keep anybody from: nats-server answers wherever it is told to, and does not ask whether the
-/// asker may publish there. So a stored message can be put onto a subject of somebody else. Should this fail one day,
-/// the server has become better, and docs/security.md can say so.
+/// A limit of permissions: nats-server sends its answer to any subject, without checking that the requester may publish
+/// there. So a stored message can be put onto a subject of somebody else. Should this fail one day, the server has
+/// become better, and docs/security.md can say so.
 #[tokio::test]
 async fn an_answer_of_the_server_still_goes_where_the_asker_may_not() {
     let server = Server::start().await;

@@ -24,7 +24,7 @@ use crate::{
     world::{DEADLINE, agent, log::Log, scenario::USUAL},
 };
 
-/// What `kairo nkeys` says when it has made or found what belongs into this folder.
+/// Runs `kairo nkeys` for this folder and returns its output.
 fn make(folder: &Path) -> String {
     let program = StackOptions::bin_dir_of_this_build().unwrap().join("kairo");
     let made = Command::new(program).arg("nkeys").arg(folder).output().unwrap();

@@ -1,4 +1,4 @@
-//! Who makes streams, and what is said while they are missing or different.
+//! Provisioning of streams, and the reports while they are missing or differ.
 
 use std::process::{Command, Output};
 

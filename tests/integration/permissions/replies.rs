@@ -1,4 +1,4 @@
-//! What whoever has a password tries by having the server answer where they may not publish, and does not get.
+//! Attacks that have the server answer on subjects where the attacker may not publish, and their refusal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -381,7 +381,7 @@ async fn an_order_to_forget_somebody_is_carried_out_only_if_a_gateway_has_signed
     world.end().await;
 }
 
-/// Who owns what is not for others to say.
+/// A copied message cannot change the owner of a partition.
 #[tokio::test]
 async fn a_partition_stays_with_its_owner_whatever_is_copied_over_the_entry() {
     let world = forgetting::wanted().start().await;

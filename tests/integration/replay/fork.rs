@@ -18,12 +18,12 @@ use super::{
 };
 use crate::{command_line::kairo, world::World};
 
-/// What came of a fork.
+/// The outcome of a fork.
 pub struct Forked {
     pub code: Option<i32>,
-    /// What was said by anybody.
+    /// The messages of all speakers.
     pub said: Vec<String>,
-    /// How often answers came from where, such as `models_asked`.
+    /// The number of answers by source, such as `models_asked`.
     pub answers: BTreeMap<String, u64>,
     pub told: String,
 }
@@ -53,12 +53,12 @@ pub async fn fork(world: &World, arguments: &[&str], lines: &str) -> Forked {
     Forked { code: output.status.code(), said, answers: answers.unwrap_or_default(), told }
 }
 
-/// What was said to the model server so far, and how far the log goes.
+/// Returns the number of requests to the model server so far, and of events in the log.
 async fn outside(world: &World) -> (usize, usize) {
     (world.model_requests().await.len(), world.log.now(&world.bus).await.len())
 }
 
-/// What a fork exported has the form of what --save wrote, and the same commands open it.
+/// Checks that a fork's export has the form of a log written by --save, and that the same commands open it.
 async fn opens_as_a_saved_log_does(world: &World, saved: &Path, exported: &str) {
     let form = |text: String| -> BTreeSet<(String, Vec<String>)> {
         let form = |line: &str| {

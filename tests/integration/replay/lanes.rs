@@ -20,7 +20,7 @@ pub struct Place {
     _end: oneshot::Sender<()>,
 }
 
-/// What each answer costs: 10 tokens at 1 for a million of them.
+/// The cost of each answer: 10 tokens at a price of 1 per million.
 const ANSWER: &str = "0.00001";
 pub const PRICE: &str = r#"{"input":0,"output":1}"#;
 
@@ -66,7 +66,7 @@ impl Place {
         (output.status.code(), said, told)
     }
 
-    /// Where the simulator is asked.
+    /// Returns the base URL of the simulator.
     pub fn model_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -102,7 +102,7 @@ impl Place {
         (code, serde_json::from_str(&report).unwrap())
     }
 
-    /// How many requests there were, and how many of them are not answered.
+    /// Returns the number of requests so far, and how many of them are unanswered.
     async fn counts(&self) -> (u64, u64) {
         let url = format!("http://{}/v1/counts", self.address);
         let answer: Value = self.http.get(url).send().await.unwrap().json().await.unwrap();
@@ -136,7 +136,7 @@ pub const LOOKS: &str = "tool_calls: [{ tool: tools.now, arguments: {} }]";
 pub const TELLS: &str = r#"text: "It is 2.""#;
 const WELCOMES: &str = r#"text: "You are welcome.""#;
 
-/// What the model said then.
+/// Returns the rule for the model's answers in the recorded log.
 pub fn time() -> String {
     rule("user_contains: time please", &[LOOKS, TELLS])
 }

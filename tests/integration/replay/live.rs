@@ -7,7 +7,8 @@ use super::lanes::{LOOKS, PRICE, Place, TELLS, rule, rules, thanked, time, trace
 /// The user had asked for the hour: message 4 of the log.
 const EDIT: &str = r#"{"message_id":"m4","user":"ann","text":"the hour please"}"#;
 
-/// What becomes of the log, of which the scenario answers what is asked; status and cone.
+/// Runs `kairo whatif --live` on the log, where the scenario answers for the models; returns the exit code
+/// and the cone.
 async fn cone(place: &Place, budget: &str) -> (Option<i32>, Value) {
     std::fs::write(place.path("edit.json"), EDIT).unwrap();
     let page = place.path("cone.html");

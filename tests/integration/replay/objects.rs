@@ -46,7 +46,7 @@ fn manifest(path: &str) -> Value {
     serde_json::from_str(std::fs::read_to_string(path).unwrap().lines().next().unwrap()).unwrap()
 }
 
-/// What other clients get, or why not.
+/// Returns the status and the body of an incident export over HTTP.
 async fn over_http(world: &World, query: &str) -> (u16, Vec<u8>) {
     let answer = world.http.get(world.url(&format!("/v1/incidents/{AGENT}{query}"))).send().await.unwrap();
     (answer.status().as_u16(), answer.bytes().await.unwrap().to_vec())
@@ -136,7 +136,7 @@ async fn models_are_shown_the_images_of_an_incident_file_without_a_server() {
     damage_is_told(&place, &whole, &second).await;
 }
 
-/// Where decisions stand.
+/// Returns the positions of the decisions in a saved log.
 fn decisions(file: &str) -> Vec<u64> {
     let text = std::fs::read_to_string(file).unwrap();
     let messages = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

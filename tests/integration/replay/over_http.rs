@@ -1,4 +1,4 @@
-//! What `kairo state` and `kairo incident export` tell, over HTTP, for other clients.
+//! The output of `kairo state` and `kairo incident export` over HTTP, for other clients.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub async fn others_are_told_the_same(world: &World, file: &Path) {
     assert_eq!(world.get("/v1/incidents/nobody").await.0, 404);
 }
 
-/// What models were asked for a decision, and what would become of it: as the command tells it.
+/// Checks that the requests to models for a decision, and its changes and cones, match the output of the commands.
 async fn requests_changes_and_cones(world: &World, at: u64) {
     let path = |what: &str| format!("/v1/agents/{AGENT}/{what}");
     let told = async |arguments: &[&str]| -> Vec<Value> {

@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::chromium::{self, Chromium, Page};
 
-/// What somebody says who would like the page to do something.
+/// A message that tries to run scripts in the page.
 const HOSTILE: &str =
     "</pre></svg><script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"> the old slot";
 

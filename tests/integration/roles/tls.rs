@@ -23,7 +23,7 @@ fn with(url: &str, parameters: &str) -> String {
     format!("{url}?{parameters}")
 }
 
-/// What keeps somebody with this URL from being answered.
+/// Returns the error of a read over this URL, which must not contain the password.
 async fn refusal(url: &str) -> (ReadErrorKind, String) {
     let config = PostgresConfig { url: Secret::new(url.to_owned()), ..Default::default() };
     let error = ReadModel::open(&config).unwrap().position().await.unwrap_err();

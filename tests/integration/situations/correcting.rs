@@ -14,7 +14,7 @@ const SESSIONS: usize = 3;
 struct Corrected {
     agent: String,
     fact: Fact,
-    /// What stays as it is.
+    /// A fact that is never corrected.
     other: Fact,
     requests: Vec<String>,
 }

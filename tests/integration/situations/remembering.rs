@@ -10,7 +10,7 @@ use super::{kill_runtimes, rows, rule, search, sorted, with_rules};
 const PARALLEL: usize = 3;
 const MESSAGES: usize = 2;
 
-/// What a speaker asks to be remembered: a message, and the facts that the model writes down at once.
+/// The requests of a speaker to an agent: each message, with the facts that the model then writes down in parallel.
 struct Appends {
     agent: String,
     messages: Vec<(String, Vec<String>)>,

@@ -1,4 +1,4 @@
-//! What keeps the code to the contract: types are named by it alone, and matches on what it lists have no wildcard.
+//! Keeps the code to the contract: only the contract names types, and matches on its enums have no wildcard.
 
 use std::{path::Path, sync::LazyLock};
 
@@ -7,11 +7,11 @@ use regex::{Captures, Regex};
 
 use super::{is_generated, root, rust_files};
 
-/// What tests call a type that this version does not know, after `kairo.`.
+/// Names that tests use, after `kairo.`, for a type that this version does not know.
 const UNKNOWN: &[&str] =
     &["agent.defined.v9", "agent.dreamt.v1", "nothing.known.v1", "tool.result.v9", "tool.result.v12", "x.v9"];
 
-/// What documents and reports say they are, after `kairo.`: no types of messages.
+/// Formats of documents and reports, after `kairo.`: these are no types of messages.
 const DOCUMENTS: &[&str] =
     &["conversation.v1", "conversation.v2", "replay.v1", "diff.v1", "whatif.v1", "incident.v1", "verify.v1"];
 
@@ -29,7 +29,7 @@ static GROUPS: LazyLock<Regex> =
 static WILDCARD: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^&?(?:(?:Some|Ok)\(\s*)?(?:ref )?(?:_|[a-z]\w*)\s*\)?$").unwrap());
 
-/// What is no code: comments, strings and characters.
+/// Matches text that is not code: comments, strings and characters.
 static TEXT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r####"//[^\n]*|r#"(?s:.*?)"#|r"[^"]*"|"(?s:\\.|[^"\\])*"|'(?:\\[^']*|[^\\'])'"####).unwrap()
 });
@@ -78,7 +78,7 @@ fn bare(text: &str) -> String {
     TEXT.replace_all(text, instead).into_owned()
 }
 
-/// Where this stands outside of brackets; none if it does not before a bracket closes that is not opened here.
+/// Returns the position of `what` outside of brackets; none if an unmatched closing bracket comes first, or the end.
 fn outside(code: &str, what: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate() {
@@ -110,7 +110,7 @@ fn patterns(mut arms: &str) -> Vec<&str> {
     found
 }
 
-/// Whether a pattern takes whatever there is.
+/// Returns true if a pattern matches any value.
 fn is_wildcard(pattern: &str) -> bool {
     let ways = pattern.split('|').map(str::trim);
     ways.filter(|way| !matches!(*way, "true" | "false")).any(|way| WILDCARD.is_match(way))

@@ -1,4 +1,4 @@
-//! What keeps the code to the closed vocabularies: their words are compared, matched and written as enums.
+//! Keeps the code to the closed vocabularies: their words are compared, matched and written as enums.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,8 @@
-//! What the gateway makes of an agent's log, and shows of all of it, where it begins later than what is asked about.
+//! The gateway's answers about positions before the beginning of a trimmed log, from the archive and the read model.
 
 use super::*;
 
-/// What is asked about: the first message to an agent, and its first decision.
+/// The positions that are asked about: the first message to an agent, and its first decision.
 pub struct Asked {
     message: u64,
     decision: u64,
@@ -11,7 +11,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What is answered while nothing is gone.
+    /// Records the answers while nothing is trimmed.
     pub async fn of_a_whole_log(world: &World, through: u64) -> Self {
         let log = world.raw_log().await;
         let first = |subject: String| log.iter().find(|raw| raw.subject == subject).unwrap().sequence;
@@ -21,7 +21,7 @@ impl Asked {
         asked
     }
 
-    /// What is made of the agent's log up to that place, and what the read model has from before and behind it.
+    /// Returns the results of replaying the agent's log up to the decision, and the read model's events around it.
     async fn all(&self, world: &World) -> Vec<Value> {
         let Self { decision, through, .. } = self;
         let agents = format!("/v1/agents/{AGENT}");
@@ -44,7 +44,7 @@ impl Asked {
         answered.collect()
     }
 
-    /// What takes all of the agent's log, with how it is answered.
+    /// Sends the requests that need all of the agent's log and returns the status and body of each answer.
     async fn of_all(&self, world: &World) -> Vec<(u16, Value)> {
         let (agents, at) = (format!("/v1/agents/{AGENT}"), self.message);
         vec![
@@ -63,7 +63,7 @@ impl Asked {
         self.is_watched_from_where_the_log_begins(world).await;
     }
 
-    /// Who comes back to a place behind which something is gone is told so, and where it is.
+    /// Checks that a watcher resuming from a trimmed position gets 410, with the position where the log now begins.
     async fn is_watched_from_where_the_log_begins(&self, world: &World) {
         let stream = world.url("/v1/events/stream");
         for gone in [

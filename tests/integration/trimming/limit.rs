@@ -8,7 +8,7 @@ use super::*;
 
 /// More than the margin that is always left.
 const OTHERS: usize = 1_100;
-/// What a trimmed log is changed by.
+/// The API subject by which trimming changes the log's stream.
 pub const UPDATE: &str = "STREAM.UPDATE.KAIRO_EVENTS";
 
 #[tokio::test]

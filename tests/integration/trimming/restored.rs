@@ -7,7 +7,7 @@ use crate::{
 
 use super::*;
 
-/// What eve says.
+/// A word that eve says.
 const OF_EVE: &str = "evergreen";
 
 #[tokio::test]

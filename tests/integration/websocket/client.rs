@@ -21,7 +21,7 @@ pub struct Client {
     pub hello: Value,
 }
 
-/// What it takes to connect.
+/// Returns the request that opens a connection.
 pub fn request(world: &World) -> Request {
     world.url("/v1/ws").replace("http://", "ws://").into_client_request().unwrap()
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{DEADLINE, World};
 
-/// What makes the first a part of a cluster, and the others, which run.
+/// Makes the first server a member of a cluster and starts the others, which are returned.
 pub async fn start(tools: &Tools, folder: &Path, first: &mut NatsOptions, others: usize) -> Vec<NatsServer> {
     if others == 0 {
         return Vec::new();
@@ -72,7 +72,7 @@ impl World {
         tokio::fs::remove_dir_all(self.folder.path().join(name).join("jetstream")).await.unwrap();
     }
 
-    /// Where the log begins and ends, of each server's own copy.
+    /// Returns the first and last position of the log in each server's own copy.
     pub async fn copies(&self) -> Vec<(u64, u64)> {
         join_all((0..=self.others.len()).map(|index| self.copy(index))).await
     }

@@ -20,7 +20,7 @@ use super::DEADLINE;
 const MAX_BODY: usize = 1_000_000;
 /// A server that was killed has forgotten the follower, who notices when two of these do not come.
 const HEARTBEAT: Duration = Duration::from_millis(500);
-/// How long the server keeps a follower that is gone.
+/// The time for which the server keeps a follower that is gone.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// Every event so far, growing as it is written.
@@ -89,7 +89,7 @@ impl Log {
         events
     }
 
-    /// What was seen so far, a line an event.
+    /// Returns the events seen so far, one line each.
     pub fn text(&self) -> String {
         let events = self.events.lock().unwrap();
         let line = |event: &EventJson| {

@@ -9,10 +9,10 @@ use prost::Message as _;
 
 use super::{DEADLINE, World};
 
-/// How long a replica may take to answer.
+/// The time that a replica may take to answer.
 const ANSWER: Duration = Duration::from_millis(150);
 
-/// Where what a service reads of a partition ends: messages about this noun.
+/// The end of what a service reads: the service, the noun of the subjects, the partition, and the last position.
 type End = (Service, &'static str, u32, u64);
 
 impl World {
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// What every replica that answers says of itself.
+    /// Pings all replicas and returns the status of each that answers.
     pub async fn replicas_there(&self) -> Vec<ReplicaRow> {
         let client = &self.bus.nats().unwrap().client;
         let inbox = client.new_inbox();
@@ -79,7 +79,8 @@ impl World {
     }
 }
 
-/// Whether somebody owns the partition, has read up to there and has nothing waiting but for newer replicas.
+/// Returns true if some replica owns the partition, has read up to `end`, and has nothing waiting but messages parked
+/// for newer replicas.
 fn rests(replicas: &[ReplicaRow], service: Service, partition: u32, end: u64) -> bool {
     let rests = |replica: &ReplicaRow| {
         let parked: u64 = replica.parked.iter().map(|parked| parked.waiting).sum();

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::{DEADLINE, World};
 
-/// How far the live tables are; none while there are none.
+/// Queries the position of the live tables; null while there are none.
 const POSITION: &str = "
     SELECT min(sequence) FROM positions JOIN generations USING (generation)
     WHERE projection = 'read-model' AND state = 'live'";
@@ -33,7 +33,7 @@ impl World {
         sqlx::query(sql).execute(&mut database).await.unwrap();
     }
 
-    /// What the gateway says of a projection.
+    /// Returns a projection as the gateway shows it.
     pub async fn projection(&self, name: &str) -> Value {
         let (status, answer) = self.get("/v1/projections").await;
         assert_eq!(status, 200, "{answer}");

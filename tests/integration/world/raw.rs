@@ -18,7 +18,7 @@ use tokio_util::bytes::Bytes;
 
 use super::{DEADLINE, World};
 
-/// Whether any file below has these bytes.
+/// Returns true if any file below `folder` contains this text.
 fn is_in_files(folder: &Path, text: &str) -> bool {
     let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
     entries.into_iter().any(|path| match path.is_dir() {
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// Whether any file of nats-server has these bytes.
+    /// Returns true if any file of nats-server contains this text.
     pub fn is_in_nats_files(&self, text: &str) -> bool {
         is_in_files(&self.nats_folder(), text)
     }
@@ -99,7 +99,7 @@ impl World {
         tokio::time::timeout(DEADLINE, read).await.expect("the dead letters never came")
     }
 
-    /// How many messages were set aside so far.
+    /// Returns the number of dead letters so far.
     pub async fn dead_letters_so_far(&self) -> u64 {
         let mut stream = self.bus.nats().unwrap().jetstream.get_stream(DLQ_STREAM).await.unwrap();
         stream.info().await.unwrap().state.messages

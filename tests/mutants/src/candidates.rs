@@ -1,4 +1,4 @@
-//! What can be changed in a file: each place, and what would stand there instead.
+//! The candidates for changes in a file: each place, and its replacement.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use syn::File;
 
 use crate::{Outcome, logic, source::Source, texts};
 
-/// What a change is about.
+/// The subject of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// What is decided.
+    /// Code that decides.
     Logic,
-    /// What models are told.
+    /// Texts that models read.
     Prompt,
 }
 
-/// How a switch is put around a place.
+/// The form of a switch around a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Expression,
@@ -32,9 +32,9 @@ pub enum Form {
 pub struct Site {
     pub range: Range<usize>,
     pub form: Form,
-    /// What stands there with the mutant on.
+    /// The code at the place with the mutant on.
     pub mutated: String,
-    /// Whether the mutated value is another whenever it is come to; else the mutated code says.
+    /// True if the mutated value differs whenever it is evaluated; else the mutated code reports it.
     pub is_always_other: bool,
     /// Of an argument, its name.
     pub name: String,
@@ -56,7 +56,7 @@ pub struct Candidate {
     /// Of a text, the piece of it that models are no longer shown.
     #[serde(skip)]
     pub piece: String,
-    /// Where the original stands.
+    /// The range of the original in its file.
     #[serde(skip)]
     pub range: Range<usize>,
     /// Each with its file: a text may be used in several places.
@@ -83,7 +83,7 @@ pub fn short(text: &str) -> String {
 /// Everything that can be changed in these files, in their order.
 ///
 /// # Errors
-/// Where one is no Rust.
+/// Returns an error if a file is not valid Rust.
 pub fn all(sources: &[Source]) -> Outcome<Vec<Candidate>> {
     let parsed = |source| Ok((source, parse(source)?));
     let files: Vec<(&Source, File)> = sources.iter().map(parsed).collect::<Outcome<_>>()?;

@@ -1,4 +1,4 @@
-//! Which mutants are tried: spread over the files, and the same ones for the same sources and seed.
+//! The choice of the mutants to try: spread over the files, and the same for the same sources and seed.
 
 use std::collections::BTreeMap;
 

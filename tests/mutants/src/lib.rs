@@ -1,6 +1,6 @@
-//! What replay is worth: changes to the mind and to what models are told, made on purpose, each of which replaying the logs of
-//! Kairo's examples has to find. As one compiled build holds all of them, each behind a switch ("mutant schemata", Untch,
-//! Offutt and Harrold 1993), the sources of the mind know nothing of it.
+//! Mutation tests of replay: deliberate changes to the mind and to the texts that models read, each of which a replay
+//! of the logs of Kairo's examples has to find. As one compiled build holds all of them, each behind a switch ("mutant
+//! schemata", Untch, Offutt and Harrold 1993), the sources of the mind know nothing of it.
 //!
 //! * [`source`]: the files there are, and places in them
 //! * [`candidates`]: what can be changed; `logic` in what the mind decides, `texts` in what models read
@@ -21,5 +21,5 @@ mod walk;
 mod wording;
 pub mod wrapping;
 
-/// What goes wrong is for whoever runs it at a terminal.
+/// The result of a step; errors are texts for whoever runs it at a terminal.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

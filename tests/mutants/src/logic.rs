@@ -116,7 +116,7 @@ fn is_assigning(operator: &BinOp) -> bool {
     matches!(operator, BinOp::AddAssign(_) | BinOp::SubAssign(_) | BinOp::BitOrAssign(_) | BinOp::BitAndAssign(_))
 }
 
-/// Whether `let` is in it, as in the conditions of `if`.
+/// Returns true if the condition contains `let`, as those of `if` may.
 fn binds(expression: &Expr) -> bool {
     match expression {
         Expr::Let(_) => true,
@@ -125,7 +125,7 @@ fn binds(expression: &Expr) -> bool {
     }
 }
 
-/// What is a number in any case; texts are added to as well.
+/// Returns true if the expression is certainly a number; texts are added to as well.
 fn is_number(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(ExprLit { lit: Lit::Int(_), .. }) | Expr::Cast(_) => true,
@@ -203,7 +203,7 @@ impl Finding<'_> {
         self.add(scope, kind, of.span().byte_range(), Form::Expression, (mutated, true));
     }
 
-    /// What stands instead, and whether that is another value whenever it is come to.
+    /// Adds a candidate; `mutated` is its replacement, with true if that is another value whenever it is evaluated.
     fn add(&mut self, scope: &Scope, kind: &'static str, range: Range<usize>, form: Form, mutated: (String, bool)) {
         let Source { path, text } = self.source;
         let place = format!("{path}::{}::{kind}", scope.function);

@@ -23,7 +23,7 @@ struct Arguments {
     /// The folder with the logs, as `kairo example --save` keeps them
     #[arg(long, value_name = "FOLDER")]
     logs: PathBuf,
-    /// Where the mutants are built
+    /// Folder in which the mutants are built
     #[arg(long, value_name = "FOLDER")]
     build: PathBuf,
     /// Chooses the mutants

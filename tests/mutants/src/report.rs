@@ -1,4 +1,4 @@
-//! What came of all mutants, as a table and as JSON.
+//! The results of all mutants, as a table and as JSON.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -21,7 +21,7 @@ pub struct Equivalent {
 /// Reads the list of those.
 ///
 /// # Errors
-/// Where it is none, or gives no reason.
+/// Returns an error if the text is no such list, or if an entry gives no reason.
 pub fn equivalents(text: &str) -> Outcome<BTreeMap<String, String>> {
     let all: Vec<Equivalent> = serde_saphyr::from_str(text)?;
     match all.iter().find(|it| it.why.trim().is_empty()) {
@@ -30,7 +30,7 @@ pub fn equivalents(text: &str) -> Outcome<BTreeMap<String, String>> {
     }
 }
 
-/// How many there are of a kind.
+/// The counts of one kind of mutant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Figures {
     /// Places that can be changed.
@@ -71,7 +71,7 @@ pub struct Survivor {
     #[serde(flatten)]
     pub candidate: Candidate,
     pub verdict: Verdict,
-    /// Where the list says that it is equivalent.
+    /// The reason why it is equivalent, if the list has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivalent: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What came of mutants: each replays the logs in a process of its own, which may crash or never end.
+//! The verdicts on mutants: each replays the logs in a process of its own, which may crash or never end.
 
 use std::{
     collections::BTreeMap,
@@ -18,11 +18,11 @@ use serde_json::Value;
 
 use crate::Outcome;
 
-/// How long a replay may take, in which it is counted how long it runs: only one that waits for something takes so long.
+/// The longest wall time of a replay, whose CPU time is limited: only one that waits for something takes so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The signal that ends a process which ran for too long.
 const OUT_OF_TIME: i32 = 24;
-/// How often it is looked whether it is over.
+/// The interval of checks for the end of a process.
 const LOOK: Duration = Duration::from_millis(3);
 
 /// Replays logs with mutants.
@@ -32,7 +32,7 @@ pub struct Runner {
     pub logs: Vec<PathBuf>,
 }
 
-/// What the logs come to without any mutant.
+/// The results of the logs without any mutant.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Unmutated {
     pub decisions: usize,
@@ -46,7 +46,7 @@ pub struct Unmutated {
     pub shown: Vec<String>,
 }
 
-/// What came of a mutant.
+/// The verdict on a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -62,7 +62,7 @@ pub enum Verdict {
     Unchanged,
 }
 
-/// What a runner says of a mutant.
+/// The output of a runner for a mutant.
 #[derive(Deserialize)]
 struct Said {
     outcome: String,
@@ -78,7 +78,7 @@ impl Runner {
     /// Replays the logs as they are.
     ///
     /// # Errors
-    /// Where not every decision is the same then.
+    /// Returns an error if not every decision is the same.
     pub fn unmutated(&self) -> Outcome<Unmutated> {
         let (status, said) = ended(self.start(0)?)?.ok_or("it does not end, without a mutant")?;
         match status.success() {
@@ -90,7 +90,7 @@ impl Runner {
     /// Tries all of these mutants, so many at once; `tell` hears how many were.
     ///
     /// # Errors
-    /// Where one cannot be started.
+    /// Returns an error if a runner cannot be started.
     pub fn all(
         &self,
         ids: &[usize],
@@ -146,7 +146,7 @@ impl Runner {
     }
 }
 
-/// How it ended and what it said; none where it does not end.
+/// Waits for the process and returns its status and output; none if it does not end.
 fn ended(mut child: Child) -> Outcome<Option<(ExitStatus, String)>> {
     let mut stdout = child.stdout.take().ok_or("it says nothing")?;
     // What it says may be more than is kept for whoever does not read.
@@ -170,7 +170,7 @@ fn ended(mut child: Child) -> Outcome<Option<(ExitStatus, String)>> {
 /// Every log in a folder, at any depth, in the order of their names.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// Returns an error if the folder cannot be read.
 pub fn logs(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let mut logs = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {

@@ -15,16 +15,16 @@ use crate::{
     wrapping,
 };
 
-/// What replaying takes; the last is what runs.
+/// The crates that a replay needs; the last is the runner.
 const CRATES: [&str; 6] =
     ["proto", "services/events", "services/mind", "services/replay", "tests/mutants/switch", "tests/mutants/runner"];
 /// The crate that asks switches.
 const WRAPPED: &str = "services/mind";
 
-/// Writes the folder anew, as far as something in it is another, and builds it; the runner that came of it.
+/// Writes the files of the folder that have changed, and builds it; returns the path of the runner.
 ///
 /// # Errors
-/// Where it cannot be written, or is not compiled.
+/// Returns an error if it cannot be written or does not compile.
 pub fn build(root: &Path, folder: &Path, sources: &[Source], candidates: &[Candidate]) -> Outcome<PathBuf> {
     fs::create_dir_all(folder)?;
     let folder = &folder.canonicalize()?;
@@ -55,7 +55,7 @@ fn read(path: &Path) -> Outcome<String> {
     Ok(fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
-/// What stays as it was is not written, so that it is not compiled again.
+/// Writes a file unless it is unchanged, so that it is not compiled again.
 fn write(path: &Path, text: &str) -> Outcome<()> {
     if !fs::read(path).is_ok_and(|there| there == text.as_bytes()) {
         fs::create_dir_all(path.parent().unwrap_or(path))?;

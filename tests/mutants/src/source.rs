@@ -10,7 +10,7 @@ use crate::Outcome;
 
 /// The crate that is mutated, from the root of the project.
 pub const MIND: &str = "services/mind/src";
-/// What looks at decisions and makes none.
+/// Files that inspect decisions and make none.
 const LOOKS: &[&str] = &["replay.rs", "replay/"];
 
 /// A file of the mind.
@@ -24,7 +24,7 @@ pub struct Source {
 /// Every file of the mind in which decisions are made, in the order of their names.
 ///
 /// # Errors
-/// Where a file cannot be read.
+/// Returns an error if a file cannot be read.
 pub fn all(root: &Path) -> Outcome<Vec<Source>> {
     let mut files = Vec::new();
     find(&root.join(MIND), &mut files)?;
@@ -60,7 +60,7 @@ pub fn line(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or(text).matches('\n').count() + 1
 }
 
-/// What stands at a place.
+/// Returns the text in a range; empty if there is none.
 pub fn at(text: &str, range: Range<usize>) -> &str {
     text.get(range).unwrap_or_default()
 }

@@ -30,7 +30,7 @@ struct Use<'s> {
     range: Range<usize>,
     form: Form,
     name: String,
-    /// What stands around the text, where that is a macro: before and behind it.
+    /// The code before and behind the text, where that is a macro.
     around: Option<(String, String)>,
 }
 

@@ -8,7 +8,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// Where an expression stands.
+/// The surroundings of an expression.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     /// With its type, where it is a method.

@@ -8,16 +8,16 @@ pub struct Reworded {
     pub original: String,
     /// The whole text.
     pub text: String,
-    /// What of that sentence stands in the text as it is shown, without what is filled in.
+    /// The part of that sentence in the text as it is shown, without the values filled in.
     pub piece: String,
 }
 
-/// What stands in the place of a word.
+/// The word that replaces another.
 const INSTEAD: &str = "otherwise";
 /// Words that a piece has at least, so that it is found by chance nowhere else.
 const FEW: usize = 2;
 
-/// Whether it is written for readers.
+/// Returns true if the text is written for readers.
 pub fn is_prose(text: &str) -> bool {
     text.split_whitespace().filter(|word| is_word(word)).count() > FEW && !text.starts_with("(?")
 }

@@ -39,7 +39,7 @@ pub fn wrapped(source: &Source, candidates: &[Candidate]) -> String {
     within(&source.text, 0..source.text.len(), &places)
 }
 
-/// What stands there, with the switches of these places, all of which are in it.
+/// Returns the text of a range with the switches of `places`, all of which are in it.
 fn within(text: &str, range: Range<usize>, mut places: &[Place<'_>]) -> String {
     let (mut out, mut at) = (String::new(), range.start);
     while let Some((place, rest)) = places.split_first() {

@@ -1,4 +1,4 @@
-//! What was stopped before it began never begins.
+//! Checks that an action stopped before it began never begins.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
 
 const STOPPING: [&str; 2] = ["action.cancel", "process.cancel"];
 
-/// Where in the log things stand first, by the action that they are about.
+/// The first position in the log of each event of an action, by action.
 #[derive(Default)]
 struct Places {
     stopped: BTreeMap<String, u64>,

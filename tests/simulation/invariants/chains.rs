@@ -48,7 +48,7 @@ type Verdict = (u64, bool);
 #[derive(Default)]
 struct Reader<'r> {
     chains: BTreeMap<String, Chain>,
-    /// Where in the log it is said how an action ended.
+    /// The position of each action's result in the log.
     results: BTreeMap<&'r str, u64>,
     requests: BTreeMap<&'r str, &'r ApprovalRequested>,
     /// The first one of whoever was asked.
@@ -154,7 +154,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Whether it is over for somebody who has read so far.
+    /// Returns true if the step is over for somebody who has read up to `cursor`.
     fn is_over(&self, step: &Step, cursor: u64) -> bool {
         match (&step.action, &step.request) {
             (Some(action), _) => self.results.get(action.as_str()).is_some_and(|at| *at <= cursor),
@@ -163,7 +163,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// What was said of a request for consent, for somebody who has read so far.
+    /// Returns the verdict on a request for consent for somebody who has read up to `cursor`.
     fn verdict(&self, request: &str, cursor: u64) -> Option<bool> {
         self.verdicts.get(request).filter(|(at, _)| *at <= cursor).map(|(_, yes)| *yes)
     }

@@ -11,7 +11,7 @@ use kairo_core::{
 use kairo_proto::Body;
 use uuid::Uuid;
 
-/// What one user says to one agent is told and decided on in the order in which it stands in the log.
+/// Checks that messages of one user to one agent are delivered and decided on in the order of the log.
 pub fn mistakes(records: &[Record]) -> Vec<String> {
     let said: BTreeMap<Uuid, (u64, Name)> = records.iter().rev().filter_map(said_by).collect();
     let mut wrong = Vec::new();

@@ -23,7 +23,7 @@ use crate::{
     world::World,
 };
 
-/// What the log says of tasks.
+/// Checks the records of tasks in the log.
 pub fn firings(records: &[Record]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut times = BTreeSet::new();
@@ -66,7 +66,7 @@ pub fn firings(records: &[Record]) -> Vec<String> {
     wrong
 }
 
-/// What an agent has planned, and whether it will come about.
+/// Checks that the open tasks of an agent will come about.
 pub fn planned(world: &World, log: &Log) -> Vec<String> {
     let mut wrong = Vec::new();
     let open = &log.state.tasks.open;
@@ -92,7 +92,7 @@ pub fn planned(world: &World, log: &Log) -> Vec<String> {
     wrong
 }
 
-/// What is said to wait for something outside, and does not.
+/// Finds registrations that wait for something outside although their task does not.
 pub fn registered(world: &World, logs: &[Log]) -> Vec<String> {
     let waits = |task: &Uuid| {
         let found = logs.iter().find_map(|log| log.state.tasks.open.get(task));
@@ -103,7 +103,7 @@ pub fn registered(world: &World, logs: &[Log]) -> Vec<String> {
     known.map(|(task, (agent, known))| format!("{task} of {agent} is over, and known is {known:?}")).collect()
 }
 
-/// What the bucket of hooks says, by task.
+/// Returns the registrations in the bucket of hooks, by task.
 fn registrations(world: &World) -> BTreeMap<Uuid, (Name, Registration)> {
     let hooks = &world.server.streams[HOOKS_STREAM];
     let changes = hooks.named(&[], 0, Instant::now()).filter_map(|raw| Change::read(&raw));

@@ -32,7 +32,7 @@ pub fn desert(world: &Shared) {
     tokio::spawn(order_stops(world.clone()));
 }
 
-/// Whether no replica of this service is to be started now.
+/// Returns true while no replica of this service is to be started.
 pub fn is_deserted(world: &World, service: Service) -> bool {
     world.deserted.is_some_and(|(of, until)| of == service && Instant::now() < until)
 }

@@ -1,4 +1,5 @@
-//! What is said in each language. Some letters are written in several parts (a letter and a combining mark), as some keyboards do.
+//! Phrases of people and programs in each language. Some letters are written in several parts (a letter and a combining
+//! mark), as some keyboards do.
 
 /// A language of people who speak with agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub enum Language {
     Arabic,
 }
 
-/// What can stand in a sentence.
+/// The kinds of value that fill a gap in a sentence.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Name,

@@ -12,10 +12,11 @@ use kairo_proto::{
 use super::{Went, damaged, whole_behind};
 use crate::{Error, client::Client};
 
-/// Where the archive ends, once the gateway's log is known to go on there: behind that message, the gateway is asked.
+/// Checks that the gateway's log continues the archive and returns the archive's last sequence; messages after it come
+/// from the gateway.
 ///
 /// # Errors
-/// Where the archive cannot be read, is of another log, or what stands between the two is in neither.
+/// Returns an error if the archive cannot be read, is of another log, or messages between the two are in neither.
 pub async fn joined(path: &Path, client: &Client) -> Result<u64, Error> {
     let manifest = verifying::manifest(path).map_err(damaged)?;
     let through = manifest.through();
@@ -35,8 +36,8 @@ fn last_of(path: &Path, manifest: &Manifest) -> Result<Option<LogMessage>, Error
     Ok(last.map(|line| line.to_log_message()))
 }
 
-/// Why the gateway's log does not go on where an archive ends, by what it has from the archive's last message on; `last` is that
-/// message as the archive has it.
+/// Returns the reason why the gateway's log does not continue the archive, judged by its messages from the archive's
+/// last one on; `last` is that message as the archive has it.
 fn misfit(manifest: &Manifest, page: &GetLogResponse, last: Option<&LogMessage>) -> Option<String> {
     let (begins, through) = (manifest.begins_behind(), manifest.through());
     let first = page.messages.first();
@@ -85,7 +86,7 @@ fn is_sealed(message: &LogMessage) -> bool {
 /// Reads an archive until `take` has seen enough; whether it has.
 ///
 /// # Errors
-/// Where it cannot be read, and whatever `take` says.
+/// Returns an error if it cannot be read, and any error of `take`.
 pub fn read(path: &Path, mut take: impl FnMut(&LogMessage) -> Went) -> Result<bool, Error> {
     for message in verifying::messages(path).map_err(damaged)? {
         if take(&message.map_err(damaged)?)?.is_break() {

@@ -12,7 +12,7 @@ use kairo_replay::lanes;
 
 use super::settings::Settings;
 
-/// Who asks the models of both lanes.
+/// The client for the models of both lanes, which share one account.
 pub struct Asker {
     lanes: [(Lane, Arc<Models>); 2],
     pub account: Account,
@@ -20,7 +20,7 @@ pub struct Asker {
     pauses: Pauses,
 }
 
-/// What a round of calls came to.
+/// The result of a round of calls.
 #[derive(Debug, Default)]
 pub struct Round {
     pub completions: Vec<Completion>,
@@ -40,7 +40,7 @@ impl Asker {
         }
     }
 
-    /// What asking came to, of which this was expected.
+    /// Summarizes the calls made and their cost, beside the expected calls and cost.
     pub fn came_to(&self, (expected_calls, expected_cost): (u64, Option<Cost>), ended: lanes::Ended) -> lanes::CameTo {
         let budget = self.account.budget();
         lanes::CameTo {

@@ -12,7 +12,7 @@ use crate::{
     models::{Configured, Gateway},
 };
 
-/// What prices are in unless the configuration says.
+/// The currency of prices if the configuration names none.
 const CURRENCY: &str = "USD";
 
 /// A model that the candidate lane asks in the place of a tier's own.
@@ -50,10 +50,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What the command line, the configuration and the environment say.
+    /// Reads the settings from the command line, the configuration and the environment.
     ///
     /// # Errors
-    /// Where they cannot be read, a model has no price that needs one, or nothing is said of what it may cost.
+    /// Returns an error if they cannot be read, a model that needs a price has none, or no budget is given.
     pub fn read(options: &Options, replaced: &[Replaced]) -> Result<Self, Error> {
         match options.models.load()? {
             (configured, true) => Self::of(configured, options, replaced),
@@ -94,7 +94,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// What it is about to cost, and what it may cost, in words.
+    /// Describes the expected cost and the budget in words.
     pub fn told(&self, cost: Option<Cost>) -> (String, String) {
         let currency = &self.currency;
         let cost =
@@ -104,12 +104,12 @@ impl Settings {
     }
 }
 
-/// What prices are in.
+/// Returns the currency of the configured prices, USD by default.
 pub fn currency(gateway: &Gateway) -> String {
     if gateway.currency.is_empty() { CURRENCY.to_owned() } else { gateway.currency.clone() }
 }
 
-/// Nobody can keep a budget.
+/// Returns the error for a budget that cannot be kept without prices.
 pub fn no_price(unpriced: Unpriced) -> Error {
     Error::Usage(format!("{unpriced}; or --budget none"))
 }

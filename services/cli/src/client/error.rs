@@ -1,4 +1,4 @@
-//! What can go wrong between us and the gateway.
+//! Errors of requests to the gateway.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub enum ClientError {
     Answer { url: String, reason: String },
 }
 
-/// Why the gateway refused: RFC 9457 problem details, of which it may send any part.
+/// The gateway's refusal as RFC 9457 problem details; any part of them may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Problem {
@@ -53,7 +53,7 @@ pub struct WrongField {
 }
 
 impl Problem {
-    /// What a refusal says; one without problem details says at least its status.
+    /// Reads the problem details of a refusal; without any, the title is the status.
     pub(super) fn read(status: StatusCode, body: &[u8]) -> Self {
         let problem: Self = serde_json::from_slice(body).unwrap_or_default();
         if problem.title.is_empty() && problem.detail.is_empty() {
@@ -79,7 +79,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What actually went wrong; HTTP libraries wrap it in what they were doing.
+/// Returns the root cause, which HTTP libraries wrap in descriptions of their own.
 fn innermost(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

@@ -23,7 +23,7 @@ const RETRY_LONGEST: Duration = Duration::from_secs(5);
 pub enum Told {
     /// An event of the log.
     Event(Box<EventJson>),
-    /// How the status of a turn changed, before the event that changed it.
+    /// A change of a turn's status, sent before the event that caused it.
     TurnStatus(Box<TurnStatus>),
     /// A piece of an answer, or of a process's output: never stored, and told once if at all.
     Live { name: String, data: Value },
@@ -31,11 +31,11 @@ pub enum Told {
 
 type Events = EventStream<Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>>;
 
-/// What is told, one after the other.
+/// The stream of updates, in order.
 pub struct Follow {
     client: Client,
     filter: EventFilter,
-    /// What is shown beside events.
+    /// The kinds of updates requested beside events.
     besides: &'static [&'static str],
     last_id: String,
     events: Option<Events>,

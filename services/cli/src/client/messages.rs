@@ -1,4 +1,4 @@
-//! What is sent to the gateway and what it answers.
+//! Requests to the gateway and its answers.
 
 use jiff::Timestamp;
 use kairo_core::{event_json::EventJson, ids::Name};
@@ -23,7 +23,7 @@ pub struct NewMessage {
     /// Images and audio, which are stored already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<NewPart>,
-    /// What there is to know of where it is said: a JSON object.
+    /// The environment in which the message is written, as a JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<serde_json::Value>,
     /// A JSON object.
@@ -39,7 +39,7 @@ pub struct NewPart {
     pub name: String,
 }
 
-/// What is stored.
+/// The answer to an upload: the stored object.
 #[derive(Clone, Debug, Deserialize)]
 pub struct StoredObject {
     pub digest: String,
@@ -51,7 +51,7 @@ pub struct Accepted {
     pub message_id: String,
     pub event_id: Uuid,
     pub sequence: u64,
-    /// What all events that follow from it carry.
+    /// The correlation id of all events that follow from it.
     pub correlation_id: Uuid,
 }
 
@@ -131,11 +131,11 @@ pub struct NewSubmodule {
 pub struct Ordered {
     pub event_id: Uuid,
     pub sequence: u64,
-    /// What all events that follow from it carry.
+    /// The correlation id of all events that follow from it.
     pub correlation_id: Uuid,
 }
 
-/// What an agent is made from; what is `None` is as the gateway and the runtime have it by default.
+/// The definition of an agent; a field that is `None` has the default of the gateway and the runtime.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Profile {
     pub agent: String,
@@ -226,7 +226,7 @@ pub struct ProfilePerception {
     pub arguments: serde_json::Value,
 }
 
-/// What a session of work, or a task, may take; what is `None` is any amount.
+/// The bounds of a session of work, or of a task; `None` sets no bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SessionBounds {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,7 +281,7 @@ pub struct NewWorker {
     pub prompt: String,
 }
 
-/// Which events are wanted; all that is given must fit.
+/// A filter of events; all given criteria must match.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
     pub agent: Option<Name>,
@@ -303,7 +303,7 @@ pub struct EventFilter {
 #[derive(Clone, Debug, Deserialize)]
 pub struct EventPage {
     pub events: Vec<EventJson>,
-    /// What to ask for as `after` to go on from here; none where nothing more is known.
+    /// The `after` of the next page; `None` if nothing more is known.
     #[serde(default)]
     pub next_after: Option<u64>,
 }

@@ -64,7 +64,7 @@ struct Resolve {
     action: Chosen,
     #[command(flatten)]
     verdict: Verdict,
-    /// What the agent should know about it
+    /// Note to the agent about it
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
@@ -95,7 +95,7 @@ struct Chosen {
     /// The action, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
-    /// Whose action it is; only needed for one that kairo actions does not list
+    /// Agent of the action; only needed for one that kairo actions does not list
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
 }

@@ -63,13 +63,13 @@ struct Define {
     /// The agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Name,
-    /// What it is told to be
+    /// Prompt of the agent
     #[arg(long, value_name = "TEXT", required_unless_present = "prompt_file", conflicts_with = "prompt_file")]
     prompt: Option<String>,
     /// The same, from a file; - reads standard input
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// What people are told it is
+    /// Description shown to people
     #[arg(long, default_value = "", value_name = "TEXT")]
     description: String,
     /// A tool it is offered, or a prefix followed by *; can be repeated; ! before one takes out what it covers.
@@ -79,7 +79,7 @@ struct Define {
     /// Model calls in one turn before it must answer
     #[arg(long, value_name = "N")]
     max_steps: Option<u32>,
-    /// How it acts: tools (calls tools itself) or chain (plans, and smaller models carry the plan out); without it, tools
+    /// Planning: tools (calls tools itself) or chain (plans, and smaller models carry the plan out); without it, tools
     #[arg(long, value_name = "HOW", value_parser = ["tools", "chain"])]
     planning: Option<String>,
     /// Its threads: single (one for each user) or topics (one for each subject); without it, single
@@ -95,8 +95,8 @@ struct Define {
     /// consent (a human is asked) or trusted (they are made); without it, consent
     #[arg(long, value_name = "HOW", value_parser = ["consent", "trusted"])]
     outside_content: Option<String>,
-    /// Who answers its messages: direct (the turn that does what was asked for) or background (what takes work is
-    /// acknowledged at once, queued, and worked on beside the conversation); without it, direct
+    /// Conduct: direct (the turn that does the work answers) or background (work is acknowledged at once, queued, and
+    /// done beside the conversation); without it, direct
     #[arg(long, value_name = "HOW", value_parser = ["direct", "background"])]
     conduct: Option<String>,
     /// Seconds until a queued task that failed is tried again; without it, 60
@@ -106,26 +106,26 @@ struct Define {
     session: SessionOptions,
     #[command(flatten)]
     task: TaskBoundOptions,
-    /// Whether a fast model first guesses what a message is after: one more fast call for each
+    /// Have a fast model first guess the goal of each message: one more fast call for each
     #[arg(long)]
     guesses_goal: bool,
-    /// How often what it is about to say is reviewed in a turn, 0 to 8: a fast call each, and a heavy one where it is
-    /// written anew; without it, 0
+    /// Most reviews of draft replies in a turn, 0 to 8: a fast call each, and a heavy one where a draft is rewritten;
+    /// without it, 0
     #[arg(long, value_name = "N")]
     max_reflections: Option<u32>,
-    /// What it works for on its own account; takes --conduct background and --owner
+    /// Mission it works for on its own account; takes --conduct background and --owner
     #[arg(long, value_name = "TEXT", requires = "owner")]
     mission: Option<String>,
-    /// The user whose mission it is, who is told what is worth telling
+    /// User who owns the mission and is told what is worth telling
     #[arg(long, value_parser = name, value_name = "NAME")]
     owner: Option<Name>,
     /// Seconds from the end of its work until it asks itself what to do for its mission; without it, 3600
     #[arg(long, value_name = "SECONDS")]
     next_run_after: Option<u32>,
-    /// What users may call it by, with what it is called in lists and what it does; can be repeated
+    /// Command that users may call it by, with its label in lists and its help; can be repeated
     #[arg(long = "command", value_name = "VALUE:LABEL[:HELP]", value_parser = command)]
     commands: Vec<ProfileCommand>,
-    /// Whether it keeps an inner state: what it writes with state.write is there in later turns, each user's apart
+    /// Keep an inner state: what it writes with state.write is there in later turns, separate for each user
     #[arg(long)]
     inner_state: bool,
     /// So many answers in a conversation after which the light model sums it up, for lists and searches; without it, never
@@ -163,7 +163,7 @@ struct VoiceOptions {
     /// A submodule of `--submodule` that is not shown what was decided; can be repeated, without it each is shown that
     #[arg(long, value_name = "NAME", conflicts_with = "submodules_file")]
     without_decisions: Vec<String>,
-    /// How many submodules it has at most, with those that are added; without it, 8
+    /// Most submodules, those added later included; without it, 8
     #[arg(long, value_name = "N")]
     max_submodules: Option<u32>,
     /// So many of the newest entries of a thread are shown when it is thought about; without it, all that are kept
@@ -207,7 +207,7 @@ fn submodule(text: &str) -> Result<NewSubmodule, String> {
     }
 }
 
-/// What a session of work may take, of an agent in the background.
+/// Bounds of a session of work of an agent in the background.
 #[derive(Debug, Args)]
 struct SessionOptions {
     /// Model calls that a session of its work may take before the rest waits; without it, any number
@@ -216,7 +216,7 @@ struct SessionOptions {
     /// Tokens that a session of its work may take, input and output; without it, any number
     #[arg(long, value_name = "N")]
     session_tokens: Option<u64>,
-    /// What a session of its work may cost, in the currency of the prices; without it, any amount
+    /// Most that a session of its work may cost, in the currency of the prices; without it, any amount
     #[arg(long, value_name = "AMOUNT")]
     session_cost: Option<String>,
     /// Seconds that a session of its work may take, from its first task on; without it, any number
@@ -296,7 +296,7 @@ async fn show(agent: &Name, session: &Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// What an agent is for, and how far it is with what it has to do.
+/// Returns the page of an agent: its definition and the state of its work.
 fn page(row: &AgentRow, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     let none = AgentProfile::default();
     let profile = row.profile.as_ref().unwrap_or(&none);
@@ -373,7 +373,7 @@ async fn define(arguments: Define, session: &Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// What stands in a file; in `-`, on standard input.
+/// Reads a file; `-` is standard input.
 pub(super) fn read(file: &Path) -> Result<String, Error> {
     let text = match file == Path::new("-") {
         true => io::read_to_string(io::stdin().lock().take(u64::from(u32::MAX))),

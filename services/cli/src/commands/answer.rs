@@ -19,15 +19,15 @@ use crate::{
     turn::{self, Ending},
 };
 
-/// How an answer is waited for.
+/// The settings for waiting for an answer.
 pub(super) struct Waiting<'a> {
-    /// What a human takes to answer a question does not count.
+    /// The deadline; time a human takes to answer a question does not count.
     pub(super) deadline: Instant,
-    /// Whether to show on the way what is said, and to put questions to whoever sits at the terminal.
+    /// True if the answer is shown as it is written, and questions are put to whoever sits at the terminal.
     pub(super) show: bool,
-    /// Who waits.
+    /// The user who waits.
     pub(super) user: &'a Name,
-    /// What the agent says by itself meanwhile, where that is to be shown.
+    /// The messages the agent sends by itself meanwhile, if they are to be shown.
     pub(super) unasked: Option<&'a mut Unasked>,
 }
 
@@ -94,11 +94,11 @@ pub(super) fn status(ending: Option<&Ending>) -> ExitCode {
 }
 
 struct Screen {
-    /// What stands on the current line.
+    /// The text on the current line.
     shown: String,
-    /// What the model has written that writes now: where it begins as what stands there, it is not shown twice.
+    /// The text so far of the model that writes now; the part already on the line is not shown twice.
     heard: String,
-    /// Whether what the agent says by itself is told aside, and not as part of the exchange.
+    /// True if messages the agent sends by itself are shown aside, not as part of the exchange.
     aside: bool,
 }
 
@@ -148,7 +148,7 @@ impl Screen {
         Ok(())
     }
 
-    /// What comes next is no part of what stands there.
+    /// Ends the current line, so that the next text starts on a new one.
     fn end_line(&mut self) -> Result<(), Error> {
         if !std::mem::take(&mut self.shown).is_empty() {
             terminal::line("")?;
@@ -183,12 +183,12 @@ impl Screen {
     }
 }
 
-/// What has to follow what is shown, so that what was heard stands there; none where something else does.
+/// Returns the text to append so that `heard` is on the line; `None` if the line has other text.
 fn more<'h>(shown: &str, heard: &'h str) -> Option<&'h str> {
     if shown.starts_with(heard) { Some("") } else { heard.strip_prefix(shown) }
 }
 
-/// What has to follow what is shown, so that the words stand there.
+/// Returns the text to print so that the words are on the screen.
 fn missing(shown: &str, words: &str) -> String {
     match words.strip_prefix(shown) {
         Some(rest) => rest.to_owned(),

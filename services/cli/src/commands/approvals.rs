@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     /// Only those that this user was asked about
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
-    /// What became of them
+    /// Only approvals with this status
     #[arg(long, value_enum, default_value = "all")]
     status: Status,
     /// At most so many

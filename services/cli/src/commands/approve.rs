@@ -18,7 +18,7 @@ use crate::{Error, client::NewApproval, order::Awaited};
 pub(super) struct Arguments {
     #[command(flatten)]
     action: Chosen,
-    /// What the agent should know about it
+    /// Note to the agent about it
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]

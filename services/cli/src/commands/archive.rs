@@ -42,7 +42,7 @@ a place that is none of an archive.";
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Where the archive is, which is made where there is none: a folder, or s3://BUCKET/PREFIX as of `kairo backup`
+    /// Place of the archive, created if missing: a folder, or s3://BUCKET/PREFIX as of `kairo backup`
     #[arg(value_name = "PLACE", required = true)]
     place: Option<Place>,
     /// Only what was stored longer ago than this
@@ -64,10 +64,10 @@ enum Command {
     },
 }
 
-/// Where a log begins that is not all on the server any more
+/// Beginning of a log that is no longer all on the server
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ArchiveOption {
-    /// Read what this folder holds of the log first, which `kairo archive` wrote, and what the gateway has behind it
+    /// Read this folder first, in which `kairo archive` keeps the log, and then the rest from the gateway
     #[arg(long, value_name = "FOLDER", conflicts_with = "file")]
     archive: Option<PathBuf>,
 }

@@ -14,12 +14,12 @@ use crate::{
     terminal,
 };
 
-/// Whether somebody sits there who can be asked.
+/// Returns true if somebody at the terminal can be asked.
 pub(super) fn is_possible() -> bool {
     io::stdin().is_terminal() && terminal::width().is_some()
 }
 
-/// Shows a question to whom cannot be asked here, and how to answer it.
+/// Shows a question that cannot be asked here, and how to answer it.
 pub(super) fn show(question: &Question) -> Result<(), Error> {
     let [yes, no] = question.commands();
     terminal::line(printable(&question.words()))?;
@@ -65,7 +65,7 @@ pub(super) fn read_line() -> io::Result<Option<String>> {
     Ok((read > 0).then(|| line.trim_end().to_owned()))
 }
 
-/// Whether a line says yes or no.
+/// Returns true for yes and false for no; `None` if the line says neither.
 pub(super) fn meant(typed: &str) -> Option<bool> {
     match typed.trim().to_lowercase().as_str() {
         "y" | "yes" => Some(true),

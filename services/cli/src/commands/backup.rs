@@ -105,7 +105,7 @@ enum Command {
     Forgotten {
         #[arg(value_name = "PLACE")]
         place: Place,
-        /// Where to, instead of standard output
+        /// File to write, instead of standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },

@@ -12,10 +12,10 @@ pub(super) struct CapOptions {
     /// Tokens that may be used in total; without it, any number
     #[arg(long, value_name = "N")]
     cap_tokens: Option<u64>,
-    /// What may be spent in a day, in the currency of the prices; without it, any amount
+    /// Most that may be spent in a day, in the currency of the prices; without it, any amount
     #[arg(long, value_name = "AMOUNT")]
     cap_cost_per_day: Option<String>,
-    /// What may be spent in total, in the currency of the prices; without it, any amount
+    /// Most that may be spent in total, in the currency of the prices; without it, any amount
     #[arg(long, value_name = "AMOUNT")]
     cap_cost: Option<String>,
 }

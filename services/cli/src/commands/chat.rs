@@ -25,13 +25,13 @@ use crate::{Error, client::NewMessage, exchange::Exchange, terminal};
     Where the agent asks something, such as whether to go on in another thread or whether it may send a mail, you are\n\
     asked; without a terminal, how to answer is shown instead.")]
 pub(super) struct Arguments {
-    /// Whom to talk to; without it, whoever `@name` or a `/command` named last, and else the default agent
+    /// Agent to talk to; without it, whoever `@name` or a `/command` named last, and else the default agent
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
-    /// Who talks
+    /// User who talks
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     user: Name,
-    /// How long to wait for each reply
+    /// Longest wait for each reply
     #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
     timeout: Duration,
 }

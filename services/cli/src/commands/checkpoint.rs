@@ -85,7 +85,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the log is now, as far as it goes when this begins.
+/// Takes a checkpoint of the log, up to its end when this begins.
 async fn taken(session: &Session) -> Result<Checkpoint, Error> {
     let end = agent_log::whole_behind(&session.client, u64::MAX).await.map_err(Error::without_server)?;
     let (log, sequence) = (end.log, end.end);

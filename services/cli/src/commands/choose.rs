@@ -18,7 +18,7 @@ use crate::{Error, client::NewChoice, order::Awaited};
 pub(super) struct Arguments {
     #[command(flatten)]
     offer: Chosen,
-    /// Whether to go on in the suggested thread, or in the current one
+    /// Go on in the suggested thread (accept) or in the current one (decline)
     #[arg(value_parser = ["accept", "decline"], value_name = "accept|decline")]
     option: String,
     #[command(flatten)]

@@ -77,7 +77,7 @@ fn row(letter: &Event, retry: Option<&RetryRow>) -> [String; 7] {
     [letter.sequence.to_string(), at, of("consumer"), of("subject"), of("sequence"), retried, of("reason")]
 }
 
-/// How far a retry is.
+/// Returns the outcome of a retry and its reason, or `waiting` while there is none.
 fn state(retry: &RetryRow) -> String {
     let RetryRow { outcome, reason, .. } = retry;
     let outcome = printable(outcome.as_deref().unwrap_or("waiting"));

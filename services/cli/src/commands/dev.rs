@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     /// The first message
     #[arg(long, default_value = "What time is it?", value_name = "TEXT")]
     message: String,
-    /// Where the data lies
+    /// Folder of the data
     #[arg(long, default_value = DATA_DIR, value_name = "DIR")]
     data: PathBuf,
     /// The gateway's port, or the next free one

@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &Arguments, json: bool) -> Result<ExitCode, Error> 
 /// Reads a report.
 ///
 /// # Errors
-/// Where it is none, with the file and the place in it.
+/// Returns an error with the file and the place in it if the file is no report.
 pub(super) fn read(path: &Path) -> Result<Report, Error> {
     let wrong = |why: String| {
         Error::Usage(format!("{}: expected a report as `kairo replay --report` writes it: {why}", path.display()))
@@ -64,10 +64,10 @@ pub(super) fn read(path: &Path) -> Result<Report, Error> {
     }
 }
 
-/// Shows in what they differ; the status says whether.
+/// Shows the differences; the exit status says whether there are any.
 ///
 /// # Errors
-/// Where the answer cannot be written.
+/// Returns an error if the answer cannot be written.
 pub(super) fn show(diff: &Diff, json: bool) -> Result<ExitCode, Error> {
     match json {
         true => terminal::json(diff)?,

@@ -29,7 +29,7 @@ Exit status: 0 if everything came as the example expects, else 1.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Which example; without a name all are listed
+    /// Name of the example; without a name all are listed
     name: Option<String>,
     /// List the examples
     #[arg(long)]

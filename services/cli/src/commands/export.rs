@@ -38,7 +38,7 @@ How far it is stands on standard error.
 
 Exit status: 0 if the document is whole, else 1.";
 
-/// What the document is.
+/// The format of the document and its version.
 const FORMAT: &str = "kairo.user/1";
 /// Pieces of a page.
 const PAGE: u32 = 200;
@@ -52,7 +52,7 @@ pub(super) struct Arguments {
     /// The user
     #[arg(long, value_name = "NAME", value_parser = name)]
     user: Name,
-    /// Where to, instead of standard output
+    /// File to write, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -116,7 +116,7 @@ async fn write(user: &Name, session: &Session, out: &mut impl Write) -> Result<u
 /// The document as it is written: sections one after the other, each a list.
 struct Document<'o, W> {
     out: &'o mut W,
-    /// How many pieces there are of each section that was begun.
+    /// The number of pieces in each section begun so far.
     counts: Vec<u64>,
 }
 
@@ -129,7 +129,7 @@ impl<'o, W: Write> Document<'o, W> {
         self.counts.iter().sum()
     }
 
-    /// What it is, of whom, and of when.
+    /// Writes the head of the document: its format, user, gateway and time.
     fn begin(&mut self, user: &Name, gateway: &str, page: &Value) -> io::Result<()> {
         let told = |field: &str| page.get(field).cloned().unwrap_or_default();
         let head = [

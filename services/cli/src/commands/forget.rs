@@ -31,7 +31,7 @@ The command waits for the end; when it is interrupted, or a gateway dies, the or
 
 Exit status: 0 if the user is forgotten, or for --dry-run, else 1.";
 
-/// How often it is asked how far it is.
+/// The interval at which the progress is polled.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Have a user forgotten, in the log and in everything that is made from it
@@ -80,7 +80,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     }
 }
 
-/// What there is of the user.
+/// Returns a table of the data that agents hold of the user, and warns if it is not sealed.
 fn told(given: &ForgetUserResponse) -> Vec<String> {
     let ForgetUserResponse { user, held, sealed, .. } = given;
     let mut lines = Vec::new();

@@ -57,7 +57,7 @@ pub(super) struct Arguments {
     /// the gateway, which takes an administrator's key
     #[arg(value_parser = name, value_delimiter = ',', required = true, value_name = "AGENT,…")]
     agents: Vec<Name>,
-    /// Behind which message of the log they begin; without it, at its end
+    /// Message of the log behind which they begin; without it, the end of the log
     #[arg(long, value_name = "SEQUENCE")]
     at: Option<u64>,
     /// Read the log from a file that `kairo replay --save` or `kairo incident export` wrote
@@ -66,13 +66,13 @@ pub(super) struct Arguments {
     /// Say what stands in this file, once, and end when all that comes of it is done
     #[arg(long, value_name = "FILE")]
     message: Option<PathBuf>,
-    /// Who talks; by default whoever spoke with the first agent last, or you
+    /// User who talks; by default whoever spoke with the first agent last, or you
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
     /// A file with the prompt that the agents are to have
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
-    /// What becomes of what was in flight
+    /// Treatment of calls that were in flight
     #[arg(long, value_enum, default_value_t = Pending::Recorded, value_name = "WHAT")]
     pending: Pending,
     /// A YAML file with what tools answer: a list of `tool`, `result` or `error`, and the `arguments` it is for
@@ -87,7 +87,7 @@ pub(super) struct Arguments {
     /// Show every event
     #[arg(long)]
     events: bool,
-    /// How long all that comes of one thing said may take
+    /// Longest time for all that follows from one message
     #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
     timeout: Duration,
     #[command(flatten)]
@@ -148,7 +148,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     talk.run(arguments.wait, arguments.export.as_deref()).await
 }
 
-/// What the fork begins with.
+/// Reads the log up to the fork and returns the parts that the fork begins with.
 async fn cut(arguments: &Arguments, source: &Source<'_>) -> Result<Parts, Error> {
     let mut cut = Cut::new(arguments.at, arguments.agents.iter().cloned().collect::<BTreeSet<_>>());
     let take = |message: &LogMessage| {

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  kairo inbox --user ann")]
 pub(super) struct Arguments {
-    /// Whose answer
+    /// User whose answer is awaited
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     user: Name,
 }
@@ -61,7 +61,7 @@ fn lines(inbox: GetInboxResponse, now: Timestamp) -> Vec<String> {
     urgent.into_iter().chain(asked.into_iter().flat_map(lines)).chain(told).collect()
 }
 
-/// What an agent told unasked, and why.
+/// Returns the lines of a briefing that an agent gave unasked, with its reason.
 fn told(briefing: &BriefingRow, now: Timestamp) -> Vec<String> {
     let ago = rows::took(briefing.briefed_at, None, now).map(|ago| format!(", {ago} ago")).unwrap_or_default();
     let (said, why) = (one_line(&briefing.summary), one_line(&briefing.reason));

@@ -95,7 +95,7 @@ struct TestArguments {
     /// Files that `kairo incident export` wrote
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What is accepted, in YAML
+    /// File of accepted differences, in YAML
     #[arg(long, value_name = "FILE")]
     accept: Option<PathBuf>,
     /// Write a JUnit report to this file
@@ -132,7 +132,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     }
 }
 
-/// What came of a file, or why it cannot be made again.
+/// The report and verdict of a file, or the reason why it cannot be replayed.
 struct Came {
     file: String,
     of: Result<(Report, Verdict), String>,
@@ -212,7 +212,7 @@ async fn tested(
     Ok(all)
 }
 
-/// What a file says of itself, if it is as it was exported.
+/// Reads the manifest of an incident file, and fails if the file was altered since its export.
 fn manifest(path: &Path) -> Result<Manifest, Error> {
     let opened = agent_log::opened(path)?.ok_or_else(|| {
         let path = path.display();

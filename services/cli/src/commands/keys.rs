@@ -48,10 +48,10 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct Create {
-    /// Whose it is to be, in your own words
+    /// Holder of the key, in your own words
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What it allows: read, write, admin
+    /// Scopes of the key: read, write, admin
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
     scope: Vec<Scope>,
     /// Only for this agent; may be given more than once

@@ -70,11 +70,11 @@ enum Command {
         /// The server's name in tool_runner.mcp
         #[arg(value_name = "SERVER")]
         server: String,
-        /// Who signs out, where each user signs in
+        /// User who signs out, where each user signs in
         #[arg(long, value_parser = name, value_name = "NAME")]
         user: Option<Name>,
     },
-    /// Who is signed in
+    /// Show who is signed in
     #[command(name = "sign-ins", after_help = SIGN_INS)]
     SignIns {
         /// Only the sign-ins of this user
@@ -88,10 +88,10 @@ struct Login {
     /// The server's name in tool_runner.mcp
     #[arg(value_name = "SERVER")]
     server: String,
-    /// Who signs in, where each user does
+    /// User who signs in, where each user does
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
-    /// Where the browser comes back to, on this machine; port 0 for any that is free
+    /// Address the browser comes back to, on this machine; port 0 for any that is free
     #[arg(long, value_name = "URI", default_value = REDIRECT_URI)]
     redirect_uri: Url,
     /// Only show the address, and open no browser

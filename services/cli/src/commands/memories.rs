@@ -38,7 +38,7 @@ Examples:
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// What to search for; any of the words may match
+    /// Words to search for; any of them may match
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
     /// Only of this agent
@@ -75,7 +75,7 @@ struct One {
     /// The memory, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
-    /// Whose memory it is; only needed where several agents have one of this id
+    /// Agent of the memory; only needed where several agents have one of this id
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
 }

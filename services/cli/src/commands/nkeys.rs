@@ -31,9 +31,9 @@ component nkeys on Kubernetes.
 Seeds that are there stay, and what each may do is that of this version: run it again before services of another one
 start. To replace a seed, remove its file and run it again; docs/operating.md says how without an outage.";
 
-/// What nats-server includes.
+/// The file of users that nats-server includes.
 const USERS: &str = "nats-users.conf";
-/// What the component for Kubernetes takes.
+/// The file of variables that the component for Kubernetes takes.
 const VARIABLES: &str = "nats-nkeys.env";
 const HEAD: &str = "\
 # The accounts of nats-server with their users by nkeys, and what each may do: made by `kairo nkeys`, not to be edited. Include it in
@@ -45,7 +45,7 @@ const HEAD: &str = "\
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Where seeds and the list of users are kept
+    /// Folder of the seeds and of the list of users
     folder: PathBuf,
 }
 

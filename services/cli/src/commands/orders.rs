@@ -24,20 +24,20 @@ Exit status:
   2  the agent cannot do it, or what it did failed
   3  nothing has come of it in time; it may still: kairo events --correlation ID";
 
-/// Who gives the order, and how long to wait.
+/// User who gives the order, and the wait for its result.
 #[derive(Debug, Args)]
 pub(super) struct Manner {
-    /// Who says so
+    /// User who gives the order
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     pub(super) user: Name,
     #[command(flatten)]
     pub(super) patience: Patience,
 }
 
-/// Who answers what an agent asked, and how long to wait.
+/// User who answers an agent's question, and the wait for the result.
 #[derive(Debug, Args)]
 pub(super) struct Answering {
-    /// Who answers: whoever was asked, unless it is said
+    /// User who answers; by default whoever was asked
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// As the user that is named or, where none is, as who was asked.
+    /// Turns the answer into an order of the named user or, without one, of the user who was asked.
     pub(super) fn into_manner(self, asked: Option<&str>) -> Result<Manner, Error> {
         let user = self.user.or_else(|| Name::parse(asked?).ok());
         let unknown =
@@ -54,25 +54,25 @@ impl Answering {
     }
 }
 
-/// How long to wait for what comes of an order.
+/// Longest wait for the result of an order.
 #[derive(Debug, Args)]
 pub(super) struct Patience {
     /// Return as soon as it is in the log
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait for what comes of it
+    /// Longest wait for the result
     #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME", conflicts_with = "no_wait")]
     timeout: Duration,
 }
 
-/// What a team that is resumed may spend in a day from now on; none of it where that stays.
+/// The daily budget of a resumed team from now on; a field that is `None` leaves it as it is.
 #[derive(Debug, Default)]
 pub(super) struct TeamBudget {
     pub(super) tokens_per_day: Option<u64>,
     pub(super) cost_per_day: Option<String>,
 }
 
-/// What can be ordered of a task.
+/// An order about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskOrder {
     Pause,

@@ -59,7 +59,7 @@ struct Cancel {
     /// The process, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
-    /// Whose process it is; only needed for one that kairo processes does not list
+    /// Agent of the process; only needed for one that kairo processes does not list
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
     #[command(flatten)]
@@ -119,7 +119,7 @@ fn lines(processes: &[ProcessRow], now: Timestamp) -> Vec<String> {
     table(["agent", "program", "state", "time", "progress", "process", "arguments"], rows)
 }
 
-/// What the program was given; what is no list of words is shown as it is.
+/// Returns the arguments of the program; JSON other than a list of strings is shown as it is.
 fn arguments(process: &ProcessRow) -> String {
     let Some(json) = &process.arguments else { return String::new() };
     serde_json::from_str::<Vec<String>>(&json.text).map_or_else(|_| json.text.clone(), |words| words.join(" "))

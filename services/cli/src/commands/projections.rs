@@ -53,10 +53,10 @@ enum Command {
     /// Build a read model anew from the log, and show how far it is
     #[command(after_help = REBUILD)]
     Rebuild {
-        /// Which one, or all
+        /// Name of the read model, or all
         #[arg(value_name = "NAME|all")]
         name: String,
-        /// Have it become the live one even if it differs
+        /// Make it the live one even if it differs
         #[arg(long)]
         swap_anyway: bool,
     },
@@ -66,17 +66,17 @@ enum Command {
         /// Only this one
         name: Option<String>,
     },
-    /// Have a generation become the live one that differs from it
+    /// Make a generation live that differs from the live one
     #[command(after_help = "Example:\n  kairo projections swap read-model")]
     Swap {
-        /// Which read model
+        /// Name of the read model
         name: String,
     },
     /// Remove generations that are not live
     #[command(after_help = "Examples:\n  kairo projections drop read-model      those that were live before\n  \
                             kairo projections drop read-model 13   this one, built or not")]
     Drop {
-        /// Of which read model
+        /// Name of the read model
         name: String,
         /// Only this one, whatever became of it
         #[arg(value_parser = clap::value_parser!(i64).range(1..))]
@@ -125,7 +125,7 @@ async fn drop(name: &str, generation: Option<i64>, session: &Session) -> Result<
     Ok(())
 }
 
-/// What was asked for, and of which generation.
+/// Prints the generation that was asked for and `what` happens to it, or the answer in JSON.
 fn told(session: &Session, answer: Value, what: &str) -> Result<(), Error> {
     if session.json {
         return Ok(terminal::json(&answer)?);

@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     /// Change settings of streams that differ: these, by the names under which they are told, or `all`
     #[arg(long, value_name = "SETTING", value_delimiter = ',', conflicts_with = "check")]
     mend: Vec<String>,
-    /// How long the servers may take to answer
+    /// Longest time for the servers to answer
     #[arg(long, default_value = "60s", value_parser = super::duration, value_name = "TIME")]
     wait: Duration,
 }
@@ -84,13 +84,13 @@ impl Validate for Settings {
     }
 }
 
-/// How a command finds the servers
+/// Access to the servers
 #[derive(Debug, Args)]
 pub(super) struct ServerOptions {
     /// The file that configures services
     #[arg(long, env = "KAIRO_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How long the servers, and those who are waited for, may take
+    /// Longest wait for the servers and for others that must answer
     #[arg(long, default_value = "60s", value_parser = super::duration, value_name = "TIME")]
     pub wait: Duration,
 }

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     /// The question, as `kairo inbox` shows it
     #[arg(value_name = "QUESTION")]
     question: String,
-    /// What it asks for
+    /// Value of a field that it asks for
     #[arg(value_name = "FIELD=VALUE", value_parser = field)]
     fields: Vec<(String, String)>,
     /// Have the call go on without
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     /// Have the call end
     #[arg(long, conflicts_with = "fields")]
     cancel: bool,
-    /// Whose answer it is
+    /// User who answers
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     user: Name,
 }
@@ -101,7 +101,7 @@ fn content(schema: &Value, fields: Vec<(String, String)>) -> Result<Value, Error
     Ok(Value::Object(content))
 }
 
-/// What an MCP server asks in a call, as an event tells it.
+/// Reads the question of an MCP server during a call from an event; `None` if the event has none.
 pub(super) fn of_event(event: &EventJson) -> Option<QuestionRow> {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let asked = event.payload.get("question").filter(|asked| asked.is_object())?;

@@ -44,11 +44,11 @@ impl Chosen {
     }
 }
 
-/// What an agent asked of somebody.
+/// A request of an agent to a user.
 pub(super) struct Request {
     pub(super) agent: String,
     pub(super) id: String,
-    /// Who was asked; none where it was asked long ago.
+    /// The user who was asked; `None` if that was long ago.
     pub(super) user: Option<String>,
 }
 

@@ -117,7 +117,7 @@ pub(super) struct Arguments {
     with: Option<PathBuf>,
 }
 
-/// Which decisions are looked at
+/// Range of decisions
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct RangeOptions {
     /// Only decisions from this message of the log on
@@ -210,19 +210,19 @@ async fn run_beside(arguments: &Arguments, other: &Path, session: &Session) -> R
     diff::show(&diff.map_err(|error| Error::Usage(format!("--with: {error}")))?, session.json)
 }
 
-/// What is made again of a log.
+/// The part of a log to replay, and the changes.
 pub(super) struct What<'w> {
-    /// None for all that it has.
+    /// Empty for all agents of the log.
     pub agents: &'w [Name],
     pub range: Range,
     pub changes: Changes,
 }
 
 impl What<'_> {
-    /// Makes the decisions again; each is told.
+    /// Makes the decisions again and passes each to `tell`.
     ///
     /// # Errors
-    /// Where the log cannot be read, or has nothing of an agent that is named, and whatever `tell` says.
+    /// Returns an error if the log cannot be read or has nothing of a named agent, and any error of `tell`.
     pub async fn made_again(
         &self,
         source: &Source<'_>,
@@ -285,7 +285,7 @@ fn tell(decision: &Decision, json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is said behind the decisions.
+/// The summary behind the decisions.
 #[derive(Serialize)]
 struct Summary<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -301,10 +301,10 @@ fn summary(report: &Report) -> Summary<'_> {
     Summary { asked, changed, counts: *counts, states, stopped }
 }
 
-/// Writes a report down.
+/// Writes a report to a file.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub(super) fn keep(path: &Path, report: &Report) -> Result<(), Error> {
     let text = serde_json::to_string(report).unwrap_or_default();
     let written = std::fs::File::create(path).and_then(|mut file| writeln!(file, "{text}"));

@@ -40,7 +40,7 @@ The status is 0 if all is restored, 1 if it is not, 64 for a bad configuration o
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Where the backup is: a folder, or s3://BUCKET/PREFIX
+    /// Place of the backup: a folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "PLACE")]
     place: Place,
     /// Restore the log as it was behind this message, or at this time, and nothing that came later
@@ -98,7 +98,7 @@ pub(super) async fn run(arguments: Arguments, json: bool) -> Result<ExitCode, Er
     Ok(ExitCode::SUCCESS)
 }
 
-/// What went wrong with a backup.
+/// Converts an error of a backup.
 pub(super) fn told(error: BackupError) -> Error {
     match error {
         BackupError::Damaged { .. } => Error::Damaged(error.to_string()),

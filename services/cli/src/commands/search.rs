@@ -99,7 +99,7 @@ fn lines(answer: &SearchResponse) -> Vec<String> {
     lines
 }
 
-/// How many there are by facet and value.
+/// Returns lines on the number of results by facet and value.
 fn counts(facets: &SearchFacets) -> Vec<String> {
     let SearchFacets { agent, kind, status, r#type } = facets;
     let given = [("agent", agent), ("kind", kind), ("status", status), ("type", r#type)];

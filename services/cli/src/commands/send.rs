@@ -34,22 +34,22 @@ Exit status with --wait:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// What to say; may be left out where a file is attached or a state is told
+    /// Text of the message; may be left out where a file is attached or a state is told
     #[arg(required_unless_present_any = ["attach", "state"], default_value = "", hide_default_value = true)]
     text: String,
     /// An image, a piece of audio or a video that belongs to it; may be given several times
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
-    /// What there is to know of where it is said, such as the page that is open: a JSON object, or @FILE
+    /// Environment of the message, such as the page that is open: a JSON object, or @FILE
     #[arg(long, value_name = "JSON", value_parser = environment)]
     environment: Option<Value>,
     /// A state, such as a sensor's or that of a page: a JSON object
     #[arg(long, value_parser = object, value_name = "JSON")]
     state: Option<Map<String, Value>>,
-    /// Whom to say it to
+    /// Agent to send the message to
     #[arg(long, default_value = "default", value_parser = name, value_name = "NAME")]
     agent: Name,
-    /// Who says it
+    /// User who sends the message
     #[arg(long, default_value = "you", value_parser = name, value_name = "NAME")]
     user: Name,
     /// The thread it belongs to, instead of the one the agent chooses
@@ -64,7 +64,7 @@ pub(super) struct Arguments {
     /// Afterwards show every event that the message led to; implies --wait
     #[arg(long)]
     chain: bool,
-    /// How long to wait for the reply
+    /// Longest wait for the reply
     #[arg(long, default_value = "120s", value_parser = duration, value_name = "TIME")]
     timeout: Duration,
 }

@@ -95,13 +95,13 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
 /// Reading a log as far as is needed.
 struct Looking {
     timeline: Timeline,
-    /// Where the state is wanted, in order; empty for the end.
+    /// The sequences at which the state is wanted, in order; empty for the end.
     places: Vec<u64>,
     first: Option<Expression>,
     /// The states behind those places.
     seen: Vec<(u64, Value)>,
     found: Option<Value>,
-    /// Why the expression last said neither.
+    /// The reason why the expression was last neither true nor false.
     unclear: Option<String>,
 }
 
@@ -200,7 +200,7 @@ fn show(value: &Value, json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// What others wrote stands in it, so nothing of it moves the cursor of a terminal.
+/// Formats a value that others wrote, so that nothing in it moves the cursor of a terminal.
 fn printable_json(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.lines().map(|line| printable(line).to_string()).collect::<Vec<_>>().join("\n")

@@ -56,13 +56,14 @@ struct Add {
     /// Its name: 1 to 32 of a-z, 0-9, _ and -
     #[arg(value_name = "NAME")]
     name: String,
-    /// What it is, and what it looks at
+    /// Prompt: its role, and what it looks at
     #[arg(long, value_name = "TEXT")]
     prompt: String,
     /// The model that it thinks with: heavy, fast or light; without it, fast
     #[arg(long, value_name = "TIER", value_parser = ["heavy", "fast", "light"])]
     tier: Option<String>,
-    /// What it is shown: message, result, process, event, task or approval; can be repeated, without it everything
+    /// Kind of input it is shown: message, result, process, event, task or approval; can be repeated, without it
+    /// everything
     #[arg(long, value_name = "KIND")]
     hears: Vec<String>,
     /// Milliseconds within which it must have answered, 100 to 120000; without it, 10000

@@ -1,4 +1,4 @@
-//! What one queued task of an agent may take.
+//! Bounds of one queued task of an agent.
 
 use clap::Args;
 
@@ -13,7 +13,7 @@ pub(super) struct TaskBoundOptions {
     /// Tokens that one queued task may take, input and output; without it, any number
     #[arg(long, value_name = "N")]
     task_tokens: Option<u64>,
-    /// What one queued task may cost, in the currency of the prices; without it, any amount
+    /// Most that one queued task may cost, in the currency of the prices; without it, any amount
     #[arg(long, value_name = "AMOUNT")]
     task_cost: Option<String>,
     /// Seconds for which one queued task may be worked on; without it, any number

@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     /// Only of this user
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
-    /// What is queued or worked on, in that order, instead of the newest
+    /// Show tasks that are queued or worked on, in that order, instead of the newest
     #[arg(long, conflicts_with_all = ["status", "kind"])]
     queue: bool,
     /// pending, in_progress, active, paused, completed, canceled, archived, failed; open for those that are not over, or all
@@ -88,7 +88,7 @@ struct Chosen {
     /// The task, or the first digits of its id
     #[arg(value_name = "ID")]
     id: IdPrefix,
-    /// Whose task it is; only needed for one that kairo tasks does not list
+    /// Agent of the task; only needed for one that kairo tasks does not list
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
 }

@@ -84,10 +84,10 @@ struct Create {
     /// The user whose mission it is, who is told what is worth telling
     #[arg(long, value_parser = name, value_name = "NAME")]
     owner: Option<Name>,
-    /// What it works for
+    /// Mission of the team
     #[arg(long, value_name = "TEXT")]
     mission: Option<String>,
-    /// What the agent that leads it is told to be
+    /// Prompt of the agent that leads it
     #[arg(long, value_name = "TEXT")]
     lead_prompt: Option<String>,
     /// An agent that works for it, NAME=PROMPT; can be repeated
@@ -112,7 +112,7 @@ struct Order {
     /// The team
     #[arg(value_parser = name, value_name = "NAME")]
     team: Name,
-    /// Who says so; without it, its owner
+    /// User who gives the order; without it, its owner
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
     #[command(flatten)]
@@ -211,7 +211,7 @@ fn page(team: &TeamRow, currency: &str, now: Timestamp, zone: &TimeZone) -> Vec<
     lines
 }
 
-/// What was spent today, and what may be.
+/// Describes what was spent today, and the budget.
 fn spent(team: &TeamRow, currency: &str) -> String {
     let spent = team.spent.clone().unwrap_or_default();
     let most = if team.tokens_per_day > 0 { format!(" of {}", team.tokens_per_day) } else { String::new() };

@@ -74,7 +74,7 @@ struct Chosen {
     /// The thread, or the beginning of its id
     #[arg(value_name = "ID")]
     id: String,
-    /// Whose thread it is; only needed where several agents have one of this id
+    /// Agent of the thread; only needed where several agents have one of this id
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
 }
@@ -207,7 +207,7 @@ impl Show {
     }
 }
 
-/// What a thread is about, what happened in it, and its chains; none of an answer without a thread.
+/// Returns the page of a thread: its heading, events and chains; `None` if the answer has no thread.
 fn page(shown: &GetThreadResponse, now: Timestamp, zone: &TimeZone) -> Option<Vec<String>> {
     let GetThreadResponse { thread, events, next_before, chains, .. } = shown;
     let mut lines = heading(thread.as_ref()?, zone);
@@ -222,7 +222,7 @@ fn page(shown: &GetThreadResponse, now: Timestamp, zone: &TimeZone) -> Option<Ve
     Some(lines)
 }
 
-/// What a thread is about.
+/// Returns the heading of a thread: its title, participants and status.
 fn heading(thread: &ThreadRow, zone: &TimeZone) -> Vec<String> {
     let title = if thread.title.is_empty() { "(no title)" } else { &thread.title };
     let mut lines = vec![

@@ -1,4 +1,4 @@
-//! What `kairo status` says of MCP servers, tool workers, and tools that model endpoints refuse.
+//! The part of `kairo status` on MCP servers, tool workers, and tools that model endpoints refuse.
 
 use kairo_proto::{
     time,
@@ -39,7 +39,7 @@ fn row(replica: &ReplicaRow, server: &ToolServerRow) -> [String; 7] {
     [name, server.source.clone(), server.state.clone(), since, protocol, tools, replica.instance.clone()]
 }
 
-/// What is wrong with a server, a line each.
+/// Returns the problems of a server, a line each.
 fn troubles(server: &ToolServerRow) -> Vec<String> {
     let name = printable(&server.name);
     let is_up = server.state_word() == ToolServerState::Up;

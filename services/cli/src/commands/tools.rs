@@ -20,7 +20,7 @@ Examples:
   kairo tools github.create_issue    one tool, with its description and schema
   kairo tools --json | jq '.tools[].name'";
 
-/// What stands for nothing.
+/// The sign for an empty value.
 const NONE: &str = "-";
 
 /// Show the tools that agents can be offered, and those that are left out
@@ -115,13 +115,13 @@ fn whole(tool: &ToolRow) -> Vec<String> {
     lines
 }
 
-/// Where it comes from, such as `mcp github`.
+/// Returns the source of a tool, such as `mcp github`.
 fn source(tool: &ToolRow) -> String {
     let kind = tool.source.replace('_', " ");
     if tool.server.is_empty() { kind } else { format!("{kind} {}", tool.server) }
 }
 
-/// Whether a human must consent, and to which arguments.
+/// Describes if a human must consent, and to which arguments.
 fn consent(tool: &ToolRow) -> String {
     match tool.consent_word() {
         always @ ConsentRule::Always => always.text(),

@@ -39,13 +39,13 @@ The status is 0 if nothing older is left than asked for and the margin, 1 if som
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Where the archive is: a folder, or s3://BUCKET/PREFIX
+    /// Place of the archive: a folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "PLACE")]
     place: Place,
-    /// What was stored longer ago than this
+    /// Trim messages stored longer ago than this
     #[arg(long, value_parser = super::ahead, value_name = "TIME", required_unless_present = "before")]
     older_than: Option<SignedDuration>,
-    /// What stands before this message
+    /// Trim messages before this one
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "older_than")]
     before: Option<u64>,
     /// Leave of it as much as the log has grown in this time, and 1000 messages at least; with 0s nothing, and then nobody may write meanwhile
@@ -89,7 +89,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether every replica knows what messages are that are carried forward.
+/// Checks that every replica understands messages that are carried forward.
 fn everybody_knows(status: &GetStatusResponse) -> Result<(), String> {
     if status.epoch < CARRYING {
         let epoch = status.epoch;

@@ -80,7 +80,7 @@ fn page(turn: &InteractionRow, zone: &TimeZone) -> Vec<String> {
     lines
 }
 
-/// What was known before it was thought about.
+/// Describes an observation of the environment that was made before the agent thought.
 fn perceived(row: &PerceivedRow) -> String {
     let what = row.tool.as_deref().unwrap_or("the client");
     let result = row.result.as_ref().map(|json| json.text.clone()).unwrap_or_else(|| "[running]".to_owned());

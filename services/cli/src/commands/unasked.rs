@@ -1,5 +1,4 @@
-//! What an agent says to a user without having been asked, such as that a process has ended, or what a task was to
-//! tell or wants to do.
+//! Messages that an agent sends a user unasked: that a process has ended, or what a task was to tell or wants to do.
 
 use std::collections::BTreeSet;
 

@@ -21,7 +21,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// What is told apart: one or more of day, agent, user, thread, model and module (the submodule), with commas between
+    /// Breakdown: one or more of day, agent, user, thread, model and module (the submodule), with commas between
     #[arg(long, default_value = "agent,model", value_name = "PARTS")]
     by: String,
     /// Only of this agent

@@ -87,15 +87,15 @@ pub(super) struct Arguments {
     public_key: Option<PathBuf>,
 }
 
-/// What was read, and what came of it.
+/// The result of verifying a log.
 struct Verified {
     proof: Proof,
-    /// The agents that were asked for and of which there was nothing.
+    /// The requested agents of which the log has nothing.
     missing: Vec<Name>,
-    /// What stands where it does not belong, or a file that is not as it was exported.
+    /// Messages that are out of place, or a file that was altered since its export.
     broken: Vec<String>,
     is_redacted: bool,
-    /// What users said was opened in it, so that it is not what is stored.
+    /// True if users' messages are opened in it, so that it differs from what is stored.
     is_opened: bool,
     held: Option<Held>,
 }
@@ -185,12 +185,12 @@ impl Arguments {
     }
 }
 
-/// What an incident file says of itself; nothing of another file.
+/// The findings on an incident file; empty for another file.
 #[derive(Default)]
 struct OfFile {
     damaged: Option<String>,
     is_redacted: bool,
-    /// Behind which message nothing was exported.
+    /// The message behind which nothing was exported.
     ends_at: Option<u64>,
 }
 

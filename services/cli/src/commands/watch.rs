@@ -30,8 +30,8 @@ one begins to watch, and whatever was restarted meanwhile, it is the same.";
 
 /// Happenings of before that are shown when one begins to watch.
 const BEFORE: usize = 20;
-/// How long output that a running process may have written is waited for, when one looks only once. Nobody says that a
-/// process has written nothing.
+/// The longest wait for output of a running process when looking only once. Nothing tells that a process has written
+/// nothing.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
 /// Newest events among which the last one of the agent's own is looked for.
 const NEWEST: u64 = 500;
@@ -169,7 +169,7 @@ fn show_once(picture: &Picture, json: bool) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How news are shown.
+/// The form in which news is shown.
 enum View {
     Screen(Box<Screen>),
     Plain,

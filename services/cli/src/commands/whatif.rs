@@ -108,7 +108,7 @@ pub(super) async fn run(arguments: Arguments, session: &Session) -> Result<ExitC
     Ok(if decisions == kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What is known without asking.
+/// Returns the cone as far as it is known without asking models.
 async fn marked(mut whatif: WhatIf, source: &Source<'_>) -> Result<Cone, Error> {
     let take = |message: &LogMessage| match whatif.take(message) {
         Ok(_) => Ok(ControlFlow::Continue(())),

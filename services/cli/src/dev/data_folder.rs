@@ -1,4 +1,4 @@
-//! Where the data of a development machine lies.
+//! The data folder of a development machine.
 
 use std::{
     fs, io,
@@ -54,12 +54,12 @@ impl DataFolder {
         self.dir.join("processes")
     }
 
-    /// Where agents' own files are. They are the user's: a fresh start leaves them.
+    /// Returns the folder of agents' own files. They are the user's: a fresh start leaves them.
     pub(crate) fn workspaces(&self) -> PathBuf {
         self.dir.join("workspaces")
     }
 
-    /// Whether an earlier run left data here.
+    /// Returns true if an earlier run left data here.
     pub(crate) fn has_data(&self) -> bool {
         self.nats().exists()
     }
@@ -77,7 +77,7 @@ impl DataFolder {
     }
 }
 
-/// Whether there is something here that lacks the lock file every folder of ours has.
+/// Returns true if the folder has content but lacks the lock file every folder of ours has.
 fn foreign(dir: &Path) -> io::Result<bool> {
     match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

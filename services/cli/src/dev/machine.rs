@@ -22,13 +22,13 @@ const NATS_OFFSET: u16 = 2;
 const SIMULATOR_OFFSET: u16 = 10;
 const POSTGRES_OFFSET: u16 = 12;
 
-/// How long restoring a backup may take.
+/// The longest time restoring a backup may take.
 const RESTORED_WITHIN: Duration = Duration::from_secs(6 * 3_600);
 
-/// How long a server may take to close its files.
+/// The longest time a server may take to close its files.
 const STOP_GRACE: Duration = Duration::from_secs(20);
 
-/// What is to be started.
+/// The settings of a machine to start.
 pub(crate) struct Plan<'a> {
     pub(crate) data_folder: &'a DataFolder,
     pub(crate) servers: Servers,
@@ -58,12 +58,12 @@ impl Part {
     }
 }
 
-/// What runs. Dropping it kills all.
+/// A running machine. Dropping it kills all its processes.
 pub(crate) struct Machine {
     nats: Option<NatsServer>,
     postgres: Option<Postgres>,
     stack: Stack,
-    /// What commands are told of its models.
+    /// The settings of its models, as published for commands.
     models: Option<Published>,
     model_settings: Vec<(String, String)>,
     /// The administrator's key of its gateway, once that is started.
@@ -193,7 +193,7 @@ impl Machine {
         &self.stack
     }
 
-    /// What does not run any more, and how it ended.
+    /// Returns the parts that do not run any more, and how each ended.
     pub(crate) fn ended(&self) -> Vec<(Part, Exit)> {
         let nats = self.nats.as_ref().and_then(|nats| Some((Part::Nats, nats.process().exit()?)));
         let postgres = self.postgres.as_ref().and_then(|postgres| Some((Part::Postgres, postgres.process().exit()?)));

@@ -42,22 +42,22 @@ use supervisor::Supervisor;
 /// Lines of each log that are shown when no reply came.
 const LOG_LINES: usize = 5;
 
-/// What `kairo dev` was asked for.
+/// The options of `kairo dev`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the data lies, in its folder `dev`.
+    /// The data folder; the data is in its folder `dev`.
     pub data_dir: PathBuf,
-    /// Whether to remove the data of earlier runs first.
+    /// True if the data of earlier runs is removed first.
     pub fresh: bool,
-    /// Whether to stop after the first reply.
+    /// True if `kairo dev` stops after the first reply.
     pub once: bool,
     /// The first message.
     pub message: String,
     /// The gateway's port, if it is free.
     pub port: u16,
-    /// Whether to tell the first reply in JSON.
+    /// True if the first reply is printed in JSON.
     pub json: bool,
-    /// Whether to show the console in the browser.
+    /// True if the console is shown in the browser.
     pub open: bool,
     /// Our environment variables.
     pub environment: BTreeMap<String, String>,

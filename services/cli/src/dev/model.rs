@@ -1,13 +1,13 @@
-//! Which models answer: real ones if the environment names one, else the simulator.
+//! The models that answer: real ones if the environment names one, else the simulator.
 
 use std::collections::BTreeMap;
 
 const OPENAI: &str = "https://api.openai.com/v1";
 
-/// What is asked for at OpenAI when `KAIRO_MODEL` does not say.
+/// The model used at OpenAI when `KAIRO_MODEL` names none.
 const OPENAI_MODEL: &str = "gpt-4.1-mini";
 
-/// Where the key is, in our environment and in agent-runtime's.
+/// The variable of the key, in our environment and in agent-runtime's.
 const KEY: &str = "OPENAI_API_KEY";
 
 /// The models behind the tiers.
@@ -38,8 +38,8 @@ impl Model {
         }
     }
 
-    /// What agent-runtime's environment is to hold. The key is referred to, so that no dump of the configuration
-    /// shows it.
+    /// Returns the settings for agent-runtime's environment. The key is referred to, so that no dump of the
+    /// configuration shows it.
     pub(crate) fn settings(&self, simulator_url: Option<&str>) -> Vec<(String, String)> {
         let mut settings = Vec::new();
         match self {

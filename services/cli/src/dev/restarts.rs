@@ -1,4 +1,4 @@
-//! How often something that keeps ending is started again.
+//! The limits on restarting a process that keeps ending.
 
 use std::{
     collections::VecDeque,
@@ -18,7 +18,7 @@ pub(super) struct Restarts {
     recent: VecDeque<Instant>,
 }
 
-/// What to do about a process that ended.
+/// The decision about a process that ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Start it again after this pause.

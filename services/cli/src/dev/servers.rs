@@ -1,4 +1,4 @@
-//! Where the servers that are not ours are installed.
+//! Paths of the servers that are not ours.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// From the environment, else those that `scripts/setup` installed in the checkout around `dir`.
+    /// Finds them by the environment, else those that `scripts/setup` installed in the checkout around `dir`.
     pub(crate) fn find(environment: &BTreeMap<String, String>, dir: &Path) -> Result<Self, LocalError> {
         let given = |name: &str| environment.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(Self {

@@ -1,4 +1,4 @@
-//! What each service is configured with on a development machine.
+//! The configuration of each service on a development machine.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::model::Model;
 
-/// Whether forks in the gateway ask models: here they do, unless somebody says otherwise.
+/// The variable by which forks in the gateway ask models: here they do, unless it is set otherwise.
 const FORK_MODELS: &str = "KAIRO_GATEWAY__FORK_MODELS";
 
 /// The variable in which somebody may give the administrator's key.
@@ -19,7 +19,7 @@ pub(super) const ADMIN_KEY: &str = "KAIRO_GATEWAY__ADMIN_KEY";
 /// The variable in which somebody may give the gateway's signing key.
 pub(super) const SIGNING_KEY: &str = "KAIRO_SIGNING__KEY";
 
-/// What agents may run as processes, as far as it is installed: these can do no harm.
+/// The programs agents may run as processes, as far as installed: these can do no harm.
 const PROGRAMS: [&str; 2] = ["echo", "sleep"];
 
 /// The user is asked before these run: they show files of the agent's choosing, or do whatever it says. (`date` shows
@@ -34,7 +34,7 @@ const COUNTDOWN: &str = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo \"::progr
 /// Partitions of the log: a machine of one's own has few replicas to share them.
 const PARTITIONS: u32 = 16;
 
-/// How often replicas look who is there: after so many of these the first one works.
+/// The heartbeat of replicas in milliseconds: the first replica works after a number of these.
 const BEAT_MS: u32 = 100;
 
 /// The services in the order of their start: what others need comes first.
@@ -47,24 +47,24 @@ pub(super) const ORDER: [Service; 6] = [
     Service::Gateway,
 ];
 
-/// Where everything is.
+/// The addresses, folders and keys of the machine.
 pub(super) struct Wiring {
     pub(super) nats_url: String,
-    /// Who services are on it.
+    /// The users that services are on it.
     pub(super) users: Users,
-    /// Where each service has a role of its own.
+    /// The database, in which each service has a role of its own.
     pub(super) database: Database,
     pub(super) simulator_url: Option<String>,
     pub(super) gateway_port: u16,
-    /// Where agents' processes start.
+    /// The folder in which agents' processes start.
     pub(super) work_dir: PathBuf,
-    /// Where agents' own files are.
+    /// The folder of agents' own files.
     pub(super) workspaces: PathBuf,
-    /// Under which agents' secrets are sealed.
+    /// The key that seals agents' secrets.
     pub(super) secret_key: String,
-    /// Under which the data keys of users are kept.
+    /// The key that protects the data keys of users.
     pub(super) master_key: String,
-    /// With which the gateway signs.
+    /// The key with which the gateway signs.
     pub(super) signing_key: String,
     /// Whoever has it may do everything at the gateway.
     pub(super) admin_key: Secret,
@@ -115,7 +115,7 @@ pub(super) fn of_provisioner(wiring: &Wiring, environment: &BTreeMap<String, Str
     on_nats(Some(Identity::Provision), wiring, environment)
 }
 
-/// What our own environment says, and over it where NATS is and who this is there.
+/// Returns our own environment, overridden with the address of NATS and the identity there.
 fn on_nats(
     identity: Option<Identity>,
     wiring: &Wiring,

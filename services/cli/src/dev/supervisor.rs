@@ -12,7 +12,7 @@ use super::{
     restarts::{Restarts, Verdict},
 };
 
-/// What it remembers about the parts of the machine.
+/// The restarts of the parts of the machine, and the parts that are given up.
 #[derive(Default)]
 pub(super) struct Supervisor {
     restarts: BTreeMap<Part, Restarts>,

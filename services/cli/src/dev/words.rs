@@ -1,4 +1,4 @@
-//! What `kairo dev` tells once it runs.
+//! Messages of `kairo dev` once it runs.
 
 use std::{fmt::Write, io, path::Path};
 
@@ -34,7 +34,7 @@ pub(super) fn turn(message: &str, exchange: &Exchange, ending: Option<&Ending>) 
     Ok(())
 }
 
-/// Where everything is, who answers, and what to try.
+/// Returns the addresses of the machine, the models that answer, and what to try.
 pub(super) fn running(machine: &Machine, data_folder: &DataFolder, model: &Model, here: &Path) -> String {
     let kairo = std::env::current_exe().ok();
     let kairo = kairo.as_deref().map_or_else(|| "kairo".to_owned(), |path| relative(path, here));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::progress::say;
 use crate::Error;
 
-/// Where the list stands in what tool-runner is configured with.
+/// The place of the list of tool workers in the configuration of tool-runner.
 const WORKERS: &str = "/tool_runner/tools/workers";
 
 /// The users of nats-server in this folder, with one for each tool worker that tool-runner is configured with.

@@ -10,14 +10,14 @@ use super::investigate::Step;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conversation {
-    /// What it shows, in a few words.
+    /// The subject of the example, in a few words.
     pub title: String,
     pub user: String,
-    /// What happened before: it is played first, so that what the agent knows, it knows from its own events.
+    /// The scenes from before: they are played first, so that what the agent knows, it knows from its own events.
     #[serde(default)]
     pub before: Vec<Scene>,
     pub scenes: Vec<Scene>,
-    /// What is done about it when it is over.
+    /// The commands to run when it is over.
     #[serde(default)]
     pub investigate: Vec<Step>,
 }
@@ -28,13 +28,13 @@ pub struct Conversation {
 pub struct Scene {
     #[serde(flatten)]
     pub cue: Cue,
-    /// What the user answers when another thread is suggested: accept or decline.
+    /// The user's answer when another thread is suggested: accept or decline.
     #[serde(default)]
     pub choose: Option<String>,
     /// When the scene is over, where that is later than what the cue says.
     #[serde(default)]
     pub until: Option<Until>,
-    /// What the user's client says of where the user is.
+    /// The environment of the user, as the user's client reports it.
     #[serde(default)]
     pub environment: Option<serde_json::Value>,
     /// For the reader.
@@ -50,11 +50,11 @@ pub struct Scene {
 pub enum Until {
     /// The agent has done all that it has to do, and learned from it.
     Rest,
-    /// What was decided has been shown to the submodules that want to know.
+    /// The decision has been shown to the submodules that want to know.
     Shown,
 }
 
-/// What happens.
+/// The cue of a scene.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cue {
@@ -71,31 +71,31 @@ pub enum Cue {
     MakeTeam(String),
 }
 
-/// What should come of it; what is not named may be as it is.
+/// The expected result of a scene; a field that is left out accepts any.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Expected {
-    /// How the thread was found: new, continue or switch.
+    /// The way the thread was found: new, continue or switch.
     pub thread: Option<String>,
-    /// What was suggested: suggest_switch or suggest_new.
+    /// The suggestion: suggest_switch or suggest_new.
     pub offer: Option<String>,
     /// The steps of the chain by name, those that run at once as a list. Empty: there is no chain.
     pub steps: Option<Vec<Group>>,
-    /// How often tools were called.
+    /// The number of calls, by tool.
     pub calls: BTreeMap<String, usize>,
-    /// What the reply contains, in any case.
+    /// The texts that the reply contains, regardless of case.
     pub reply: Vec<String>,
-    /// What the user is notified of.
+    /// The texts of the user's notifications.
     pub notified: Vec<String>,
-    /// Whom the lead had do something, in order.
+    /// The agents that the lead had do something, in order.
     pub delegated: Option<Vec<String>>,
-    /// Whether the owner was told what a session came to; that a session was not worth it was decided, too.
+    /// True if the owner was told the result of a session; false if it was found not worth telling.
     pub briefed: Option<bool>,
-    /// What the message was taken to be after.
+    /// The goal that the message was taken to have.
     pub goal: Option<String>,
-    /// What reviews of drafts said, in order: act, revise or finished.
+    /// The verdicts of the reviews of drafts, in order: act, revise or finished.
     pub reviews: Option<Vec<String>>,
-    /// Whether a thread was summed up since it was too long for a model.
+    /// True if a thread was summed up since it was too long for a model.
     pub compacted: Option<bool>,
     /// The submodules that said something, were asked, and were late, in the order of their names.
     pub thinks: Option<Vec<String>>,

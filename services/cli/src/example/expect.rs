@@ -1,4 +1,4 @@
-//! Whether what came of a scene is what should have. Pure.
+//! Compares the result of a scene with the expected one. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::{
     steps::{Chain, chains},
 };
 
-/// What differs, a line each.
+/// Returns the differences, a line each.
 pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> Vec<String> {
     let mut unmet = Vec::new();
     let mut check = |what: &str, wanted: Option<&String>, found: Option<String>| {
@@ -65,7 +65,7 @@ pub fn unmet(expected: &Expected, events: &[EventJson], reply: Option<&str>) -> 
     unmet
 }
 
-/// What submodules did that was not expected of them.
+/// Returns what submodules did that was not expected of them, a line each.
 fn voices(expected: &Expected, events: &[EventJson]) -> Vec<String> {
     let is_late =
         |event: &&EventJson| event.payload.get("kind").and_then(Value::as_str) == Some(SubmoduleFailure::Late.as_str());

@@ -37,24 +37,24 @@ pub struct Example {
     pub name: &'static str,
     /// When and where it takes place.
     pub now: Zoned,
-    /// What its agent, or its team, is made from, as the gateway takes it.
+    /// The definition of its agent, or of its team, as the gateway takes it.
     pub profile: Value,
-    /// What the agents are made from that it is composed of.
+    /// The definitions of the agents that it is composed of.
     pub members: Vec<Value>,
-    /// Whether that is a team.
+    /// True if `profile` defines a team.
     pub is_team: bool,
     /// Settings of services that it takes, by the names of environment variables.
     pub settings: BTreeMap<String, String>,
     pub conversation: Conversation,
     /// For the model simulator.
     pub scenario: String,
-    /// What its agent finds in its folder: paths below it, and contents.
+    /// The files in its agent's folder: paths below it, and contents.
     pub workspace: Vec<(PathBuf, String)>,
-    /// What commands find that are run when the conversation is over.
+    /// The files for the commands that are run when the conversation is over.
     pub investigation: Vec<(PathBuf, String)>,
     /// Mails that arrive later.
     pub incoming: Vec<(String, String)>,
-    /// What the stand-in for a web search finds; none where the example searches nothing.
+    /// The results of the stand-in for a web search; `None` if the example searches nothing.
     pub web: Option<Value>,
 }
 

@@ -1,5 +1,5 @@
-//! What is done about a conversation once it is over: commands of this very program, one after the other, as a user would
-//! type them.
+//! Commands run once a conversation is over: commands of this very program, one after the other, as a user would type
+//! them.
 
 use std::{io, path::PathBuf, process::Stdio, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver, process::Command, time:
 
 use crate::Error;
 
-/// How long a command may take.
+/// The longest time a command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest output that is taken, in bytes.
 const LONGEST_OUTPUT: u64 = 64 * 1024;
@@ -17,19 +17,19 @@ const LONGEST_OUTPUT: u64 = 64 * 1024;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What it is for.
+    /// The purpose of the command.
     pub title: String,
     /// The arguments behind `kairo`.
     pub run: Vec<String>,
     /// The status that it should end with.
     #[serde(default)]
     pub status: i32,
-    /// What its output should contain, in any case.
+    /// The texts that its output should contain, regardless of case.
     #[serde(default)]
     pub output: Vec<String>,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ran {
     pub title: String,
@@ -37,13 +37,13 @@ pub struct Ran {
     pub command: String,
     /// None where it did not end by itself.
     pub status: Option<i32>,
-    /// What it wrote to its standard output and to its standard error, in the order in which it did.
+    /// The text of its standard output and its standard error, in the order in which it was written.
     pub output: String,
-    /// What differs from what was expected.
+    /// The differences from what was expected.
     pub unmet: Vec<String>,
 }
 
-/// Where commands are run.
+/// The environment in which commands are run.
 #[derive(Clone, Debug)]
 pub struct Investigator {
     /// The program that is called `kairo`.
@@ -54,7 +54,7 @@ pub struct Investigator {
     pub url: String,
     /// The file with the administrator's key.
     pub key_file: PathBuf,
-    /// Which models there are, for what asks them by itself.
+    /// The settings of the models, for commands that ask them by themselves.
     pub models: Vec<(String, String)>,
 }
 
@@ -104,7 +104,7 @@ impl Investigator {
     }
 }
 
-/// What differs, a line each.
+/// Returns the differences, a line each.
 fn unmet(step: &Step, status: Option<i32>, output: &str) -> Vec<String> {
     let mut unmet = Vec::new();
     if status != Some(step.status) {

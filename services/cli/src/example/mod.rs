@@ -40,17 +40,17 @@ use investigate::{Investigator, Ran};
 use play::{Played, Player};
 use stage::Stage;
 
-/// What `kairo example` was asked for.
+/// The options of `kairo example`.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub name: String,
-    /// Whether to keep the folder with everything that came of it.
+    /// True if the folder is kept, with everything the example left in it.
     pub keep: bool,
-    /// Whether to leave everything running until the user ends it.
+    /// True if everything is left running until the user ends it.
     pub stay: bool,
     /// The folder in which each agent's part of the log is kept.
     pub save: Option<PathBuf>,
-    /// Whether the model that the environment names answers, in place of the example's scenario.
+    /// True if the model that the environment names answers, in place of the example's scenario.
     pub model: bool,
     pub json: bool,
     pub environment: BTreeMap<String, String>,
@@ -145,7 +145,7 @@ fn as_json(played: &Played) -> Value {
     value
 }
 
-/// What can be asked for afterwards: the path, and the list in the answer.
+/// The lists to ask for afterwards: the path, and the field of the answer.
 const REMAINS: [(&str, &str); 3] = [("v1/threads", "threads"), ("v1/tasks", "tasks"), ("v1/memories", "memories")];
 
 /// The threads, tasks and memories that exist by now.

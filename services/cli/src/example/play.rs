@@ -30,22 +30,22 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The events of one message of the log are told together; after this pause they have all come.
 const REST: Duration = Duration::from_millis(200);
 
-/// What came of a scene.
+/// The result of a scene.
 #[derive(Clone, Debug, Serialize)]
 pub struct Played {
-    /// Whether it happened before what the example shows.
+    /// True if it happened before what the example shows.
     pub before: bool,
-    /// What the user said, or what happened.
+    /// The user's words, or a description of what happened.
     pub cue: String,
-    /// Whether the user said it.
+    /// True if `cue` is the user's words.
     pub said: bool,
-    /// What the user answered when another thread was suggested.
+    /// The user's answer when another thread was suggested.
     pub chose: Option<String>,
     pub reply: Option<String>,
-    /// Before which of the events the user interrupted it, and with what words.
+    /// The index of the event before which the user interrupted it, and the user's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meanwhile: Option<(usize, String)>,
-    /// What differs from what was expected.
+    /// The differences from what was expected.
     pub unmet: Vec<String>,
     pub events: Vec<EventJson>,
 }
@@ -69,9 +69,9 @@ struct Running<'a> {
     scene: &'a Scene,
     /// Its first event, among those seen.
     from: usize,
-    /// What its events have in common: they follow from the message, or from a choice.
+    /// The correlation ids of its events: they follow from the message, or from a choice.
     correlations: BTreeSet<Uuid>,
-    /// Whether a tool was begun for it, or a human is asked whether one may be.
+    /// True if a tool was begun for it, or a human is asked whether one may be.
     acting: bool,
     /// The chains in which the agent looks at its environment before it thinks, and their calls: with these nothing is done yet.
     looking: BTreeSet<String>,
@@ -341,7 +341,7 @@ impl Running<'_> {
     }
 }
 
-/// What happens, for people, and whether it is what the user says.
+/// Describes the cue for people, and returns true if it is the user's words.
 fn words(cue: &Cue) -> (String, bool) {
     match cue {
         Cue::Say(text) | Cue::Interrupt(text) => (text.clone(), true),

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{event_lines::printable, terminal};
 
-/// What is shown of a step's parameters and of its result, in columns.
+/// The columns shown of a step's parameters and of its result.
 const SHOWN: usize = 72;
 
 /// Fields of a result that say it all; lists that are what a result is about; and what the things in them are called.
@@ -80,12 +80,12 @@ pub fn command(ran: &Ran) -> std::io::Result<()> {
     differences(&ran.unmet)
 }
 
-/// What came otherwise than expected.
+/// Prints the differences from what was expected.
 fn differences(unmet: &[String]) -> std::io::Result<()> {
     unmet.iter().try_for_each(|unmet| terminal::line(format!("{:>9} {}", style("✘").red(), printable(unmet))))
 }
 
-/// What an event that is no step of a chain says.
+/// Describes an event that is no step of a chain.
 fn in_words(type_name: &str, event: &EventJson, zone: &str) -> Option<(&'static str, String)> {
     let task = |name: &str| {
         let value = event.payload.get("task").and_then(|task| task.get(name)).and_then(Value::as_str);
@@ -222,7 +222,7 @@ fn singular(list: &str) -> &str {
     }
 }
 
-/// What one of a list is called.
+/// Returns the name of an item of a list.
 fn called(item: &Value) -> Option<&str> {
     CALLED.iter().find_map(|name| item.get(*name)?.as_str().filter(|text| !text.is_empty()))
 }
@@ -236,7 +236,7 @@ fn fact(label: &str, text: &str) -> std::io::Result<()> {
     terminal::row(format!("{:>9} {}", style(label).dim(), printable(&text)))
 }
 
-/// What somebody says, its lines below one another.
+/// Prints what somebody says, its lines below one another.
 fn speech(who: &str, width: usize, text: &str) -> std::io::Result<()> {
     let text = printable(text);
     let mut lines = text.lines();
@@ -249,7 +249,7 @@ fn field(event: &EventJson, name: &str) -> String {
     event.payload.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Whether the agent says something on the way: the reply is shown at the end.
+/// Returns true if the agent says something on the way: the reply is shown at the end.
 fn is_remark(event: &EventJson) -> bool {
     event.payload.get("type").and_then(Value::as_str) == Some("say") && !event.is_final_reply()
 }

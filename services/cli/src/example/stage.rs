@@ -1,4 +1,4 @@
-//! Where an example is played: a Kairo of its own in a folder of its own, gone afterwards.
+//! The stage of an example: a Kairo of its own in a folder of its own, gone afterwards.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use crate::{
     endpoint::Published,
 };
 
-/// Where a web search is configured; an example brings a stand-in if it is not.
+/// The variable that configures a web search; an example brings a stand-in if it is not set.
 const WEB_SEARCH: &str = "KAIRO_TOOL_RUNNER__WEB_SEARCH__URL";
 /// Lines of each log that are shown when it could not be played.
 const LOG_LINES: usize = 5;
@@ -33,7 +33,7 @@ pub(super) struct Stage {
     furnished: BTreeSet<PathBuf>,
     /// The stand-in for a web search, as long as anything may be asked of it.
     search: Option<Search>,
-    /// Where other commands find the gateway.
+    /// The gateway's address, published for other commands.
     published: Option<Published>,
 }
 

@@ -26,7 +26,7 @@ pub struct Step {
     /// done, failed, skipped, stopped; empty while it is none of these.
     pub outcome: String,
     pub result: Value,
-    /// Why it was not done.
+    /// The reason why it was not done.
     pub reason: String,
     #[serde(skip)]
     action: Option<Uuid>,

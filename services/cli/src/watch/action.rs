@@ -15,13 +15,13 @@ pub struct Action {
     pub tool: String,
     pub arguments: Value,
     pub asked_at: Timestamp,
-    /// Whether somebody has begun it.
+    /// True once the call has been started.
     pub begun: bool,
     pub process_id: Option<Uuid>,
     pub fraction: Option<f64>,
     pub message: String,
     pub cancel_requested: bool,
-    /// Why nobody knows whether it happened, if nobody does.
+    /// The reason why nobody knows whether the call happened; `None` if it is not in doubt.
     pub in_doubt: Option<String>,
 }
 

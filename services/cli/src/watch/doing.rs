@@ -1,4 +1,4 @@
-//! What is in flight, each with what a bar shows of it. Pure.
+//! Processes and calls in flight, each with the fields that its bar shows. Pure.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -17,11 +17,11 @@ use crate::event_lines::printable;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Doing {
     pub id: Uuid,
-    /// What it is.
+    /// The tool with its arguments, or the program with its id and arguments.
     pub title: String,
     pub since: Timestamp,
     pub fraction: Option<f64>,
-    /// What it says, and what is known of it.
+    /// Its latest message and its state, such as `not begun` or `stopping`.
     pub note: String,
     /// The last lines it wrote.
     pub lines: Vec<String>,

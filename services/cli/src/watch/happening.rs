@@ -56,7 +56,7 @@ impl Serialize for Place {
     }
 }
 
-/// What kind of thing happened.
+/// The kind of a [`Happening`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -100,7 +100,7 @@ pub struct Happening {
 }
 
 impl Happening {
-    /// What an event says; `None` if it is nothing to people.
+    /// Builds the entry for an event; `None` if the event is not shown to people.
     pub fn of(event: &EventJson, agent: &str) -> Option<Self> {
         let (kind, who, text) = told(event, agent)?;
         let (who, text) = (printable(who), printable(&text).chars().take(TEXT).collect());
@@ -117,7 +117,7 @@ impl Happening {
         head.clone() + &self.text.trim().replace('\n', &format!("\n{}", " ".repeat(head.chars().count())))
     }
 
-    /// Whether it is what somebody says or thinks.
+    /// Returns true for words and thoughts, which are shown in full on lines of their own.
     fn is_words(&self) -> bool {
         matches!(self.kind, Kind::Heard | Kind::Said | Kind::Thought | Kind::Failed | Kind::Joined | Kind::Asked)
     }
@@ -146,7 +146,8 @@ impl Happening {
     }
 }
 
-/// Of what kind an event is, who it is of, and what it says; none for what is told with another, or to others.
+/// Returns the kind, the source and the text of an event; `None` if another event says the same, or if the event is for
+/// others.
 fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, String)> {
     let payload = &event.payload;
     let text = event.text().to_owned();
@@ -211,7 +212,7 @@ fn told<'e>(event: &'e EventJson, agent: &'e str) -> Option<(Kind, &'e str, Stri
     })
 }
 
-/// Who within an agent thinks.
+/// Returns the module that thinks, or the agent itself if the event names no module.
 fn of_module<'e>(payload: &'e Value, agent: &'e str) -> &'e str {
     let module = field(payload, "module");
     if module.is_empty() { agent } else { module }

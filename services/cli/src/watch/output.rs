@@ -29,7 +29,7 @@ pub struct Line {
     pub text: String,
 }
 
-/// What is known of a process's output.
+/// The last lines of a process's output, and the lines it has not finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// The piece that comes next; none as long as none has come.
@@ -40,7 +40,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Whether live pieces have come.
+    /// Returns true once a live piece has arrived.
     pub fn is_live(&self) -> bool {
         self.next.is_some()
     }
@@ -76,7 +76,7 @@ impl Output {
         finished
     }
 
-    /// What it had written by some moment, which says less than live pieces do.
+    /// Replaces the lines with a reported tail of the output; ignored after the first live piece, which says more.
     pub fn told(&mut self, tail: &str) {
         if self.next.is_none() {
             self.lines.clear();

@@ -1,7 +1,7 @@
-//! What an agent does right now, folded from its events and from what is said live. Pure.
+//! The current activity of an agent, built by applying its events and live messages. Pure.
 //!
-//! The same events give the same picture. One that was told before changes nothing, be it after a connection was lost
-//! or because it stands in the log twice.
+//! The same events give the same picture. An event seen before changes nothing, whether it repeats after a lost
+//! connection or appears twice in the log.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -32,17 +32,17 @@ const REMEMBERED: usize = 10_000;
 /// Bytes kept of an answer that is being written.
 const WRITING: usize = 4_000;
 
-/// What an agent does.
+/// The current activity of an agent and its latest history.
 #[derive(Clone, Debug, Serialize)]
 pub struct Picture {
     pub agent: String,
     /// The last event taken in.
     pub place: Place,
-    /// What users and the agent said.
+    /// The latest words of users and the agent, oldest first.
     pub conversation: VecDeque<Happening>,
-    /// What the agent thought, called and failed at.
+    /// The agent's latest thoughts, calls and failures, and the changes to its threads, chains, tasks and memory.
     pub decisions: VecDeque<Happening>,
-    /// How calls and processes ended.
+    /// The latest tool results and process events.
     pub outcomes: VecDeque<Happening>,
     /// In flight, or in doubt and not resolved; in the order they were asked for.
     pub actions: VecDeque<Action>,
@@ -59,7 +59,7 @@ pub struct Picture {
     remembered: Remembered,
 }
 
-/// What is new in a picture.
+/// The additions that one event or live message makes to a picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
     pub written: Vec<Written>,

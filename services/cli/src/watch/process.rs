@@ -31,7 +31,7 @@ pub struct Process {
     pub ended: Option<Ended>,
 }
 
-/// How a process ended.
+/// The end of a process: its outcome, its exit code or signal, and the reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ended {
     pub at: Timestamp,
@@ -60,7 +60,7 @@ pub fn program_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// How a process ended, in words.
+/// Describes the end of a process in words, such as `exited with code 3`.
 pub fn how(outcome: &str, code: Option<i64>, signal: Option<i64>, reason: &str) -> String {
     match (code, signal) {
         (Some(code), _) => format!("{outcome} with code {code}"),

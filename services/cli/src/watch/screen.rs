@@ -20,12 +20,12 @@ const LINES: usize = 3;
 const BARS: usize = 12;
 /// A bar is that many steps long.
 const STEPS: u64 = 1_000;
-/// How often times on the screen move.
+/// Interval at which the times on the screen advance.
 const TICK: Duration = Duration::from_millis(500);
 /// Columns that a line needs beside its title, its bar and its message.
 const REST: usize = 14;
 
-/// How a line is laid out on a screen of some width.
+/// Column widths of a line, for a screen of some width.
 #[derive(Clone, Copy)]
 struct Layout {
     width: usize,

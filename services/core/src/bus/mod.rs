@@ -72,7 +72,7 @@ use crate::{
     vocabulary::READER,
 };
 
-/// How to reach NATS.
+/// The connection to NATS, and the settings of streams and buckets when they are first made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NatsConfig {
@@ -91,11 +91,11 @@ pub struct NatsConfig {
     pub tls_ca: String,
     /// Longest wait for an answer of the server, in milliseconds. Default 2000.
     pub request_timeout_ms: u64,
-    /// Longest wait for a reader of the log to be opened, in milliseconds: the server counts first what there is for it, which
-    /// among the subjects of very many agents takes seconds. Default 60000.
+    /// Longest wait for a reader of the log to be opened, in milliseconds: the server first counts its messages, which
+    /// takes seconds with the subjects of very many agents. Default 60000.
     pub reader_timeout_ms: u64,
-    /// How long a server may do nothing of what takes the others, before another one is tried, in milliseconds: it may be cut
-    /// off from them. Only with several in `nats.url` or `nats.replicas`. Default 5000.
+    /// Longest time without a completed request that needs the other servers before another server is tried, in
+    /// milliseconds: this one may be cut off. Only with several in `nats.url` or `nats.replicas`. Default 5000.
     pub isolated_after_ms: u64,
     /// Copies of streams and buckets when they are first made: 1, 3 or 5. Default 1; 3 in production.
     pub replicas: usize,
@@ -114,8 +114,8 @@ pub struct NatsConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BusConfig {
-    /// How long the server waits for a sign of life before it gives a message to another replica, in milliseconds.
-    /// It is also how long a takeover takes. Default 5000.
+    /// Time without a sign of life after which the server redelivers a message to another replica, in milliseconds.
+    /// A takeover takes as long. Default 5000.
     pub ack_wait_ms: u64,
     /// Messages a consumer may have out, over all replicas, those to be tried later included. Default 10000.
     pub max_ack_pending: u64,
@@ -132,20 +132,20 @@ pub struct BusConfig {
     pub retry_first_ms: u64,
     /// Longest delay before a failed message is tried again, in milliseconds. Default 15000.
     pub retry_longest_ms: u64,
-    /// How long something that was done is kept while the server is away, until it can be written, in milliseconds.
+    /// Longest time that a finished result is kept while the server is away, until it can be written, in milliseconds.
     /// Default 120000.
     pub hold_ms: u64,
-    /// How often a replica says that it is there and looks who else is, in milliseconds. Default 500.
+    /// Interval at which a replica announces itself and looks for others, in milliseconds. Default 500.
     pub beat_ms: u64,
-    /// How long a replica may be silent before others take the partitions it owns, in milliseconds. Default 2500.
+    /// Silence of a replica after which others take over its partitions, in milliseconds. Default 2500.
     pub member_expiry_ms: u64,
-    /// How often the owner of a partition writes down how far it is, in milliseconds: the less, the less a new owner has
+    /// Interval at which a partition owner writes a checkpoint, in milliseconds: the shorter, the less a new owner has
     /// to read. Default 2000.
     pub checkpoint_ms: u64,
-    /// How long handing a partition over may wait for what is under way, such as a model's answer, in milliseconds; what
-    /// takes longer is done again by the next owner. Default 30000.
+    /// Longest wait of a handover for work in progress, such as a model's answer, in milliseconds; the next owner
+    /// repeats work that takes longer. Default 30000.
     pub handover_ms: u64,
-    /// How long a stopping service may finish what it began, in milliseconds. Default 10000.
+    /// Longest time that a stopping service may take to finish its work, in milliseconds. Default 10000.
     pub drain_ms: u64,
 }
 

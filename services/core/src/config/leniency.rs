@@ -1,4 +1,4 @@
-//! Passing over what an older build does not know, while builds of two versions are given one configuration.
+//! Lenient reading: ignores keys unknown to an older build while builds of two versions share one configuration.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use super::{
 const SECTION: &str = "config";
 const KEY: &str = "lenient_until";
 
-/// How the configuration is read.
+/// The configuration of reading the configuration.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReadingConfig {
-    /// Until when keys that this build does not know are passed over and named in the log: the end of a day in UTC, such as
+    /// Time until which keys unknown to this build are ignored and named in the log: the end of a day in UTC, such as
     /// 2026-12-31, or a time of RFC 3339. For rollouts; afterwards, and by default, they are refused.
     pub lenient_until: String,
 }
@@ -29,7 +29,7 @@ impl Validate for ReadingConfig {
     }
 }
 
-/// Whether unknown keys are passed over.
+/// The treatment of unknown keys, from `config.lenient_until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leniency {
     Never,
@@ -38,7 +38,7 @@ pub(super) enum Leniency {
 }
 
 impl Leniency {
-    /// What the settings say, of which the last has the word.
+    /// Reads the leniency from the settings; the last one wins.
     pub fn of(settings: &[Setting], now: Timestamp) -> Self {
         let last = settings.iter().rfind(|setting| setting.path == [SECTION, KEY]);
         let said = last.and_then(|setting| setting.readings.iter().find_map(|reading| reading.as_str()));
@@ -49,7 +49,7 @@ impl Leniency {
         }
     }
 
-    /// What is passed over, and what is refused.
+    /// Splits mistakes into those that are ignored and those that are refused.
     pub fn judge(self, mistakes: Vec<Mistake>) -> (Vec<Mistake>, Vec<Mistake>) {
         match self {
             Self::Never => (Vec::new(), mistakes),

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, said so that it can be put right without the source.
+//! Errors in a configuration, described so that users can fix them without reading the source.
 
 use std::{
     fmt::{self, Display},
@@ -6,7 +6,7 @@ use std::{
     ops::RangeInclusive,
 };
 
-/// Where a value came from.
+/// The source of a configuration value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The struct's `Default`.
@@ -29,18 +29,18 @@ impl Display for Origin {
     }
 }
 
-/// One mistake: where, which key, what was expected, what to do.
+/// An error in the configuration: its source and key, what was expected, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The source that gave the value; the loader fills it in for what [`Validate`] reports.
     pub origin: Origin,
-    /// Path of the key, such as `bus.ack_wait_ms`; empty when the whole source is meant.
+    /// Path of the key, such as `bus.ack_wait_ms`; empty if the mistake concerns the whole source.
     pub key: String,
-    /// What was expected. Never quotes the value of a text, which may be a secret.
+    /// Description of what was expected. Never quotes the value of a text, which may be a secret.
     pub problem: String,
-    /// What to do about it.
+    /// Instructions to fix the mistake.
     pub advice: String,
-    /// Whether nothing else is wrong than that this build does not know the key, and the rest was read without it.
+    /// True if the only mistake is a key unknown to this build, and the rest was read without it.
     pub(super) is_unknown: bool,
 }
 
@@ -118,7 +118,7 @@ fn lines(mistakes: &[Mistake]) -> String {
     lines.join("\n")
 }
 
-/// What types cannot say: ranges, and values that must agree with each other.
+/// Checks that types cannot express: ranges, and values that must agree with each other.
 pub trait Validate {
     /// All mistakes, none if the value can be used. Keys are paths from this value: a section says
     /// `ack_wait_ms`, the configuration that holds it [prefixes](crate::service::section) `bus`.

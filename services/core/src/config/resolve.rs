@@ -15,7 +15,7 @@ use super::{
     sources::{ConfigFile, Setting, from_environment, from_file},
 };
 
-/// How serde tells of a field that a type does not have.
+/// The beginning of serde's error for a field that a type does not have.
 const UNKNOWN: &str = "unknown field";
 
 /// As [`load`](super::load), with the file's text at hand; `read_file` is asked for `file:PATH`

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// What stands for a secret wherever it is shown. The loader also knows secrets by it.
+/// The placeholder for a secret wherever it is shown, by which the loader also recognizes secrets.
 pub(super) const REDACTED: &str = "<redacted>";
 
 /// A configured text that never appears in a log, an error or a dump; [`Secret::expose`] is the
@@ -45,7 +45,7 @@ impl Secret {
         }
     }
 
-    /// Whether there is no text, which is not secret.
+    /// Returns true if the text is empty, which is no secret.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.expose().is_empty()

@@ -26,10 +26,10 @@ pub struct ConfigFile {
 pub(super) struct Setting {
     pub origin: Origin,
     pub path: Vec<String>,
-    /// What the value may mean, likeliest first; never empty. A variable is only text, so which
-    /// reading is right is known once one fits its field.
+    /// Possible readings of the value, likeliest first; never empty. A variable is only text, so the
+    /// right reading is known once one fits its field.
     pub readings: Vec<Value>,
-    /// Why the first reading did not fit, once it has been tried.
+    /// The reason that the first reading did not fit, once it has been tried.
     pub first_misfit: Option<Mistake>,
 }
 

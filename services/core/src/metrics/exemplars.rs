@@ -1,7 +1,8 @@
-//! Which trace a bucket of a histogram was counted in last, so that whoever sees a slow one finds what was slow.
+//! Exemplars: the last trace counted in each bucket of a histogram, so that a slow measurement leads to its cause.
 //!
-//! OpenTelemetry's SDK keeps no exemplars, and `prometheus-client` writes those of its own histograms alone. So what may have
-//! some is counted by both: over OTLP go the numbers of the one, and to whoever asks those of the other, which are the same.
+//! OpenTelemetry's SDK keeps no exemplars, and `prometheus-client` writes only those of its own histograms. So both
+//! count a histogram that may have exemplars: the SDK's numbers are sent over OTLP, those of `prometheus-client`, which
+//! are the same, to scrapers.
 
 use std::{
     collections::HashMap,
@@ -18,11 +19,11 @@ use super::table::exposed;
 pub(super) type Labels = Vec<(String, String)>;
 pub(super) type Histogram = HistogramWithExemplars<[(&'static str, String); 1]>;
 
-/// By the name of the metric, as it is written, and by the labels of the series; cloning it is cheap.
+/// The histograms by the metric's name, as it is written, and by the labels of the series; cloning is cheap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Exemplars {
     kept: Arc<Mutex<HashMap<String, HashMap<Labels, Histogram>>>>,
-    /// Series of one metric at most. The SDK adds up those beyond, without exemplars.
+    /// Maximum number of series of one metric. The SDK adds up those beyond, without exemplars.
     series: usize,
 }
 

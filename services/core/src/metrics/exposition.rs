@@ -16,7 +16,7 @@ use super::{
     table::exposed,
 };
 
-/// The unit that a name ends in, by OpenTelemetry's symbol.
+/// Returns the unit that a name ends in, by OpenTelemetry's symbol.
 fn unit(symbol: &str) -> Option<Unit> {
     match symbol {
         "s" => Some(Unit::Seconds),
@@ -25,7 +25,7 @@ fn unit(symbol: &str) -> Option<Unit> {
     }
 }
 
-/// What was measured, as text.
+/// Encodes the measurements, with their exemplars, as OpenMetrics text.
 pub(super) fn text(measured: ResourceMetrics, exemplars: Exemplars) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Measurements { measured, exemplars }));

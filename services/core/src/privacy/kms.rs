@@ -26,12 +26,13 @@ pub struct KmsConfig {
     pub kind: String,
     /// The name of the key in Vault; in AWS its id, its ARN or its alias. Default empty.
     pub key: String,
-    /// Where Vault answers, such as `https://vault.example:8200`; in place of AWS's own address, where it is not empty. Default empty.
+    /// Address of Vault, such as `https://vault.example:8200`; for AWS, an address that replaces its own if not empty.
+    /// Default empty.
     pub url: String,
-    /// Shown to Vault. AWS's credentials come from where its own tools take them: variables, a container's role, a web identity or
-    /// the machine's role. Default empty.
+    /// Token for Vault. AWS credentials come from the same sources as for its own tools: variables, a container's role,
+    /// a web identity or the machine's role. Default empty.
     pub token: Secret,
-    /// Where the transit engine is mounted in Vault. Default `transit`.
+    /// Mount path of the transit engine in Vault. Default `transit`.
     pub mount: String,
     /// The namespace in Vault. Default empty.
     pub namespace: String,
@@ -39,7 +40,7 @@ pub struct KmsConfig {
     pub region: String,
     /// A PEM file of authorities that vouch for `url`; those of the system where it is empty. Default empty.
     pub tls_ca: String,
-    /// How long one answer may take, in milliseconds. Default 10000.
+    /// Longest wait for one answer, in milliseconds. Default 10000.
     pub timeout_ms: u64,
 }
 

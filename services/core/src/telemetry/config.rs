@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::log_layer::filter;
 use crate::config::{Mistake, Secret, Validate, check};
 
-/// How the log is written.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -22,45 +22,48 @@ pub enum LogFormat {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TelemetryConfig {
-    /// What is logged, as `tracing_subscriber::EnvFilter` directives. Default `info`.
+    /// Filter for log lines, as `tracing_subscriber::EnvFilter` directives. Default `info`.
     pub log: String,
-    /// Default `text`. As JSON, a line within a span has the ids of its trace and span (`trace_id`, `span_id`).
+    /// Format of log lines. Default `text`. As JSON, a line within a span has the ids of its trace and span
+    /// (`trace_id`, `span_id`).
     pub format: LogFormat,
-    /// Whether log lines carry the spans around them, and as JSON their ids where no endpoint is configured; costs a span for
-    /// each message. Default no.
+    /// True if log lines carry the spans around them, and as JSON their ids where no endpoint is configured; costs a
+    /// span for each message. Default no.
     pub log_spans: bool,
-    /// OTLP/gRPC endpoint that traces and metrics are sent to: `http://host:4317` or, encrypted, `https://host:4317`. Default
-    /// none: no span is made, and metrics are sent nowhere.
+    /// OTLP/gRPC endpoint that traces and metrics are sent to: `http://host:4317` or, encrypted, `https://host:4317`.
+    /// Default none: no span is made, and metrics are sent nowhere.
     pub otlp_endpoint: Option<String>,
-    /// PEM file of the authorities that vouch for an `https://` endpoint; empty for those the system knows. Default empty.
+    /// PEM file of the authorities that vouch for an `https://` endpoint; empty for those the system knows.
+    /// Default empty.
     pub otlp_ca: String,
     /// Headers sent with every export, such as `authorization`. Default none.
     pub otlp_headers: BTreeMap<String, Secret>,
-    /// Whether metrics are sent there, too. Default yes.
+    /// True if metrics are sent there, too. Default yes.
     pub otlp_metrics: bool,
-    /// How often metrics are sent, in milliseconds. Default 15000.
+    /// Interval at which metrics are sent, in milliseconds. Default 15000.
     pub metrics_interval_ms: u64,
-    /// Series of one metric at most; what comes after is added up in one that is labelled `otel.metric.overflow`. Default 1000.
+    /// Maximum number of series of one metric; later ones are added up in one that is labelled `otel.metric.overflow`.
+    /// Default 1000.
     pub metric_series: usize,
-    /// Whether metrics tell agents apart (`gen_ai.agent.id`). With many agents there are many series. Default no.
+    /// True if metrics tell agents apart (`gen_ai.agent.id`). With many agents there are many series. Default no.
     pub metrics_of_agents: bool,
     /// Share of traces that are exported, 0 to 1. Default 1. Decided by trace id, so services with
     /// the same share keep the same traces.
     pub sample_ratio: f64,
-    /// Which spans are exported, as `log`. Default `info`, less the exporter's own connection.
+    /// Filter for exported spans, written as `log`. Default `info`, less the exporter's own connection.
     pub spans: String,
     /// `service.instance.id`. Default: a new UUID at each start.
     pub instance_id: Option<String>,
-    /// Spans that wait for export at most; more are dropped, and a warning says so. Default 2048.
+    /// Maximum number of spans waiting for export; more are dropped, and a warning says so. Default 2048.
     pub queue_spans: usize,
-    /// Spans in one export at most. Default 512.
+    /// Maximum number of spans in one export. Default 512.
     pub batch_spans: usize,
     /// Longest wait for a batch of spans to fill, in milliseconds. Default 1000.
     pub export_interval_ms: u64,
     /// Longest duration of one export, and of the last one at shutdown, in milliseconds.
     /// Default 5000.
     pub export_timeout_ms: u64,
-    /// Whether the memory of a service that crashes may be written to disk. Other programs of the same user can then
+    /// True if the memory of a service that crashes may be written to disk. Other programs of the same user can then
     /// read its memory and its environment, secrets among them, and debuggers can attach. Default no.
     pub core_dumps: bool,
 }
@@ -90,7 +93,7 @@ impl Default for TelemetryConfig {
     }
 }
 
-/// What an endpoint begins with that is spoken to over TLS.
+/// The beginning of the address of an endpoint that uses TLS.
 pub(super) const TLS: &str = "https://";
 
 impl Validate for TelemetryConfig {

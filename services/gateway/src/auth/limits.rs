@@ -1,7 +1,8 @@
-//! Whose requests, streams and transfers are counted together, and how often each of them may ask.
+//! Groups requests, streams and transfers by holder, and limits the request rate of each.
 //!
-//! A key, or the bearer of a token, has a share of everything; where it stands for many users, each user whom a request names
-//! has one of that (`kairo_core::sharing`). Somebody on this machine who needs no key is the user whom they name.
+//! A key, or the bearer of a token, has a share of everything; if it stands for many users, each user whom a request
+//! names has a share of that share (`kairo_core::sharing`). A caller on this machine who needs no key counts as the
+//! user they name.
 
 use std::{
     net::IpAddr,
@@ -20,7 +21,8 @@ use crate::{problem::Problem, state::Gateway};
 /// In the place of a user whom a body may name that was not read yet. No user has this name.
 pub const UNREAD: &str = "?";
 
-/// Who counts as one, of those who may do all that on this machine.
+/// Returns the holder a caller's requests count for. A caller on this machine without a key is grouped by the user they
+/// name.
 pub fn holder(caller: &Caller, user: Option<&str>) -> Holder {
     let of_many = |group: String| match caller.user() {
         Some(_) => Holder::of(group),

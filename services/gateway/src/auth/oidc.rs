@@ -1,8 +1,8 @@
 //! Tokens of issuers that the operator trusts (OpenID Connect): JWTs, beside API keys.
 //!
-//! Which issuer a token is of it says itself, and is believed only if one of that issuer's keys ([`jwks`]) has signed it, with
-//! one of the algorithms that are configured for it, all of them asymmetric. What its bearer may do the configured claims
-//! say ([`claims`]).
+//! A token names its issuer, and is trusted only if one of that issuer's keys ([`jwks`]) has signed it with one of the
+//! algorithms configured for the issuer, all of them asymmetric. The configured claims state the rights of the bearer
+//! ([`claims`]).
 
 pub mod claims;
 pub mod config;
@@ -25,7 +25,7 @@ use config::OidcConfig;
 use jwks::Jwks;
 use names::Names;
 
-/// How the header of every JWT begins: `{"`, in base64.
+/// The first characters of every JWT header: `{"`, in base64.
 const BEGINNING: &str = "eyJ";
 /// Longest token that is looked at, in bytes.
 const MAX_TOKEN: usize = 16_384;
@@ -37,12 +37,12 @@ pub struct Oidc(Arc<[Issuer]>);
 
 struct Issuer {
     config: OidcConfig,
-    /// What its users are called.
+    /// The naming of its users.
     names: Names,
     jwks: Arc<Jwks>,
 }
 
-/// What is read of a token before it is believed.
+/// The claims read from a token before it is verified.
 #[derive(Deserialize)]
 struct Unverified {
     iss: String,
@@ -64,15 +64,15 @@ impl Oidc {
         Ok(Self(issuers.collect::<reqwest::Result<_>>()?))
     }
 
-    /// Whether this is a token, and no API key.
+    /// Returns true if issuers are configured and the text looks like a token, not an API key.
     pub fn is_token(&self, text: &str) -> bool {
         !self.0.is_empty() && text.starts_with(BEGINNING)
     }
 
-    /// Who brings this token; none when it is not in force, whatever is wrong with it.
+    /// Returns the bearer of the token; none if it is not in force, for whatever reason.
     ///
     /// # Errors
-    /// When the keys of its issuer cannot be had.
+    /// If the keys of its issuer cannot be fetched.
     pub async fn caller(&self, text: &str, now: Timestamp) -> Result<Option<Caller>, Problem> {
         if text.len() > MAX_TOKEN {
             return Ok(None);
@@ -87,7 +87,8 @@ impl Oidc {
         Ok(token.map(|token| Caller::Bearer(Arc::new(token))))
     }
 
-    /// Who comes with a ticket that stands for the bearer of a token.
+    /// Returns the caller for a ticket that stands for the bearer of a token; none if the token has expired or its
+    /// issuer is no longer trusted.
     pub fn again(&self, token: &Token, now: Timestamp) -> Option<Caller> {
         let is_trusted = self.0.iter().any(|issuer| issuer.config.issuer == token.issuer);
         (is_trusted && now < token.expires_at).then(|| Caller::Bearer(Arc::new(token.clone())))

@@ -14,7 +14,7 @@ const SECRET_BYTES: usize = 32;
 /// Longest text that is looked at, in bytes.
 const MAX_BYTES: usize = 512;
 
-/// What is kept of a key.
+/// The SHA-256 digest of a key, stored in its place.
 #[derive(Clone, Debug)]
 pub struct Hash([u8; 32]);
 
@@ -23,7 +23,7 @@ impl Hash {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
-    /// Whether this is the key, in a time that does not tell how much of it is right.
+    /// Returns true if this is the key. Compares in constant time, so that timing does not reveal how much is right.
     pub fn is_of(&self, key: &str) -> bool {
         self.0.ct_eq(&Self::of(key).0).into()
     }
@@ -54,7 +54,7 @@ pub fn ticket() -> Result<String, getrandom::Error> {
     Ok(BASE32_NOPAD.encode(&secret).to_lowercase())
 }
 
-/// Whether this can be a ticket.
+/// Returns true if the text has the form of a ticket.
 pub fn is_ticket(text: &str) -> bool {
     is_base32(text, SECRET_BYTES)
 }

@@ -1,8 +1,10 @@
-//! Where keys are kept: hashed and signed, in a bucket that outlives the read model, with a copy in the memory of every gateway that
-//! follows the bucket. A gateway that loses NATS goes on with the keys it knows; it can do little without NATS anyway.
+//! Storage of API keys: hashed and signed, in a bucket that outlives the read model, with a copy in the memory of every
+//! gateway that follows the bucket. A gateway that loses NATS goes on with the keys it knows; it can do little without
+//! NATS anyway.
 //!
-//! An entry that no gateway has signed is no key. What the server has written here for somebody else ([`kairo_core::copies`]) is removed:
-//! the bucket takes few entries of a key, and refuses further ones rather than drop the first.
+//! An entry that no gateway has signed is no key. Entries that the server has written here for somebody else
+//! ([`kairo_core::copies`]) are removed: the bucket takes few entries per key, and refuses further ones rather than
+//! drop the first.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,10 +36,10 @@ pub const MAX_KEYS: usize = 10_000;
 /// Pause before the bucket is followed anew when that broke off.
 const PAUSE: Duration = Duration::from_secs(1);
 const READING: &str = "reading the API keys";
-/// How long the first reading of the bucket may take.
+/// Timeout of the first reading of the bucket.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the bucket holds of a key.
+/// A key as stored in the bucket, with the hash of its text.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(flatten)]
@@ -54,14 +56,14 @@ pub struct Keys {
     /// Of `gateway.admin_key`.
     admin: Option<Hash>,
     required: bool,
-    /// What callers on this machine may do without a key.
+    /// The rights of callers on this machine that bring no key.
     on_loopback: Arc<Rights>,
     signatures: Signatures,
     /// Compared with when the key is unknown, so that this takes as long.
     nobodys: Hash,
 }
 
-/// What an entry of the bucket says.
+/// The content of a bucket entry.
 enum Entry {
     Key(Hash, Box<Key>),
     /// Revoked, or of a gateway of another version, which may say less than the entry before.
@@ -101,7 +103,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Who brings this key; none when it is not in force, which is never told apart from one that never was.
+    /// Returns the caller who brings this key; none if the key is not in force, without revealing whether it ever was.
     pub fn caller(&self, key: Option<&str>, now: Timestamp) -> Option<Caller> {
         let Some(key) = key else { return (!self.required).then(|| self.anyone()) };
         if self.admin.as_ref().is_some_and(|admin| admin.is_of(key)) {
@@ -117,7 +119,7 @@ impl Keys {
         Caller::Anyone(self.on_loopback.clone())
     }
 
-    /// Whom a ticket of this caller stands for.
+    /// Returns the identity to store in a ticket issued to this caller.
     pub fn stands_for(&self, caller: &Caller) -> StandsFor {
         match caller {
             Caller::Anyone(_) => StandsFor::Anyone,
@@ -127,7 +129,7 @@ impl Keys {
         }
     }
 
-    /// Who comes with a ticket that stands for this; none when it no longer stands for anybody.
+    /// Returns the caller a ticket stands for; none if the key or token behind it is no longer valid.
     pub fn caller_for(&self, stands_for: &StandsFor, oidc: &Oidc, now: Timestamp) -> Option<Caller> {
         match stands_for {
             StandsFor::Anyone => (!self.required).then(|| self.anyone()),

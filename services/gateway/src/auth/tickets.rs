@@ -27,12 +27,12 @@ use super::{
 };
 use crate::{config::GatewayConfig, problem::Problem};
 
-/// How many times, within the time it has to come back, a stream says that it is there.
+/// Number of renewals by a stream within the time it has to reconnect.
 const SIGNS_OF_LIFE: u32 = 3;
 /// Times that a ticket is looked at anew when somebody else changed it.
 const TRIES: usize = 4;
 
-/// Whom a ticket stands for.
+/// The identity behind a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StandsFor {
@@ -45,7 +45,7 @@ pub enum StandsFor {
     Bearer(Token),
 }
 
-/// What a ticket is shown for.
+/// The purpose a ticket is presented for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Use {
     /// One connection, and no other afterwards.
@@ -60,7 +60,7 @@ impl Use {
     }
 }
 
-/// What the bucket holds of a ticket.
+/// A ticket as stored in the bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stored {
     stands_for: StandsFor,
@@ -71,7 +71,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// Whether it is good for this.
+    /// Returns true if the ticket has not expired and may be used for this. Once used, it is good only for its own
+    /// stream to reconnect.
     fn is_good_for(&self, used: &Use, now: Timestamp) -> bool {
         let is_for_it = match (&self.stream, used) {
             (None, _) => true,
@@ -94,7 +95,7 @@ pub struct Tickets {
 /// A ticket that was taken.
 pub struct Taken {
     pub stands_for: StandsFor,
-    /// How its stream can be kept, if it was taken for one.
+    /// The hold that keeps the ticket good, if it was taken for a stream.
     pub stay: Option<Stay>,
 }
 

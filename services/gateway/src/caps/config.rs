@@ -1,4 +1,4 @@
-//! What the gateway is configured with of caps.
+//! The configuration of the spending caps.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 /// Users with caps of their own.
 const MAX_USERS: usize = 10_000;
 
-/// What may be spent on models, by whom.
+/// Caps on what users and the installation may spend on models.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CapsConfig {
-    /// What each user may spend that `users` does not name. Default any amount.
+    /// Caps of each user that `users` does not name. Default any amount.
     pub user: Caps,
-    /// What some users may spend, by name. Default none.
+    /// Caps of single users, by name. Default none.
     pub users: BTreeMap<String, Caps>,
-    /// What all may spend together, work of agents in the background included. Default any amount.
+    /// Caps of all users together, work of agents in the background included. Default any amount.
     pub installation: Caps,
-    /// How old what is known of spending may be when a message comes, in milliseconds: so long no query is made. Default 1000.
+    /// Age up to which known spending is used for a message without a new query, in milliseconds. Default 1000.
     pub max_age_ms: u64,
 }
 
@@ -54,12 +54,12 @@ impl Caps {
         *self == Self::default()
     }
 
-    /// Whether money is bounded.
+    /// Returns true if there is a cap in money.
     pub fn bounds_money(&self) -> bool {
         self.cost_per_day.is_some() || self.cost_in_total.is_some()
     }
 
-    /// Whether anything is bounded for good.
+    /// Returns true if there is a cap on the total, beside those per day.
     pub fn bounds_the_total(&self) -> bool {
         self.tokens_in_total > 0 || self.cost_in_total.is_some()
     }

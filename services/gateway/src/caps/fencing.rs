@@ -9,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 use super::Owner;
 use crate::state::Gateway;
 
-/// How often it is looked at, and said: several times while an announcement holds.
+/// Interval at which the cap is checked and announced: several times within the lifetime of an announcement.
 const EVERY: Duration = Duration::from_secs(LIFETIME.as_secs() / 6);
 
 /// Looks until the gateway stops, where the installation has a cap.

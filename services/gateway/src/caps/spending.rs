@@ -1,4 +1,4 @@
-//! What is known of spending: asked of the read model, and remembered for a moment, since every message asks.
+//! Spending per owner, read from the read model and cached for a moment, since every message asks for it.
 
 use std::{
     collections::HashMap,
@@ -17,11 +17,11 @@ use crate::{auth::Caller, http::query, problem::Problem, state::Gateway};
 /// Owners whose spending is remembered. Of more, all are asked for anew.
 const MAX_OWNERS: usize = 10_000;
 
-/// What was asked last, by owner.
+/// The last reading for each owner. Cloning it is cheap.
 #[derive(Clone, Default)]
 pub struct Spending(Arc<Mutex<HashMap<Owner, Entry>>>);
 
-/// What was read for one owner; held while it is read anew.
+/// The last reading for one owner; locked while it is read again.
 type Entry = Arc<Mutex<Option<Reading>>>;
 
 struct Reading {
@@ -35,7 +35,7 @@ struct Reading {
 /// Refuses a message where a cap is reached that holds for it.
 ///
 /// # Errors
-/// Which cap; or that nobody knows what is spent, since the read model does not answer.
+/// If a cap is reached, naming it; or if the spending is unknown because the read model does not answer.
 pub async fn admit(gateway: &Gateway, caller: &Caller, user: &str) -> Result<(), Problem> {
     let now = Timestamp::now();
     for (owner, caps) in holding(&gateway.config, caller, Some(user)) {
@@ -48,7 +48,8 @@ pub async fn admit(gateway: &Gateway, caller: &Caller, user: &str) -> Result<(),
 }
 
 impl Spending {
-    /// What this owner has spent, as far as the read model knows and these caps ask for. One query at a time for each.
+    /// Returns the owner's spending according to the read model, cached for `max_age_ms`. The total includes
+    /// earlier days if these caps bound it. Runs one query at a time per owner.
     pub async fn of(&self, gateway: &Gateway, owner: &Owner, caps: &Caps, now: Timestamp) -> Result<Spent, Problem> {
         let known = self.entry(owner).await;
         let mut known = known.lock().await;

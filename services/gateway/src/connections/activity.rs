@@ -1,4 +1,4 @@
-//! Whether something goes on over a connection.
+//! Tracks the activity of a connection, to find out when it has been silent for too long.
 
 use std::{
     io,
@@ -13,13 +13,13 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// What went on over a connection so far.
+/// The activity of a connection so far.
 #[derive(Debug)]
 pub struct Activity(Mutex<Seen>);
 
 #[derive(Debug)]
 struct Seen {
-    /// Whether there was a request.
+    /// True once the first request has begun.
     begun: bool,
     /// Requests that are being dealt with: their answers have not begun.
     dealt_with: usize,

@@ -21,10 +21,10 @@ use crate::{http::mcp_login, objects::sweep, problem::Problem, state::Gateway};
 
 /// Longest wait for the read model, before that is tried again.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked how far a read model is that is being built.
+/// Interval at which the progress of a read model under construction is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Why an order does not get any further for now.
+/// The reason an order makes no progress for now; it is retried.
 #[derive(Debug, thiserror::Error)]
 enum Stuck {
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub async fn run(gateway: Gateway) {
     gateway.shutdown.run_until_cancelled(all).await;
 }
 
-/// How often a gateway that is at an order says so, and how long the others leave it to that one without a word.
+/// Interval at which a gateway renews its claim on the order it carries out; the claim lasts for [`claimed_for`].
 fn breath(gateway: &Gateway) -> Duration {
     Duration::from_millis(gateway.bus.limits.member_expiry_ms)
 }
@@ -128,7 +128,7 @@ async fn replace_key(gateway: &Gateway, order: &mut Order) -> Result<ForgettingS
     Ok(ForgettingStep::Replaced)
 }
 
-/// Who has what of the user, once nobody seals anything with the old key any more.
+/// Finds the agents that hold data of the user, once no replica encrypts with the old data key any more.
 async fn find(gateway: &Gateway, kept: &mut OrderEntry) -> Result<ForgettingStep, Stuck> {
     wait(gateway, kept).await?;
     kept.order.through = gateway.bus.end().await?;

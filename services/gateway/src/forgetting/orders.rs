@@ -22,7 +22,7 @@ pub struct OrderEntry {
     pub revision: u64,
 }
 
-/// Where orders are kept. Cloning it is cheap.
+/// The store of orders. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Orders {
     bus: Bus,
@@ -119,7 +119,7 @@ impl Orders {
     /// Writes an order into the log, unless it stands there: a restore may have taken it from there.
     ///
     /// # Errors
-    /// Where it does not stand there afterwards, signed.
+    /// If the log does not contain the signed order afterwards.
     pub async fn write(&self, order: &Order) -> Result<(), BusError> {
         let Order { order_id, user, by_whom, .. } = order;
         if self.is_written(order).await? {

@@ -26,43 +26,43 @@ use super::{
 };
 use crate::problem::Problem;
 
-/// What was said and is not taken in yet.
+/// Capacity of the queue of client actions that the driver has not taken in yet.
 const SAID: usize = 16;
-/// Why a fork ends that nobody ends.
+/// The reason given to clients when the gateway's shutdown ends a fork.
 const STOPPED: &str = "the gateway stops";
 
-/// What a fork began with, as clients are told.
+/// The settings a fork began with, as shown to clients.
 #[derive(Debug, Serialize)]
 pub struct About {
     pub fork: Uuid,
     #[serde(serialize_with = "as_text")]
     pub agent: Name,
     pub at: u64,
-    /// Who talks in it.
+    /// The user in whose name messages and approvals enter the fork.
     #[serde(serialize_with = "as_text")]
     pub user: Name,
-    /// What was in flight at the cut.
+    /// Number of calls and requests in flight at the cut.
     pub in_flight: usize,
-    /// Whether models are asked what the log has no answer to.
+    /// True if models are asked whenever the log has no answer.
     pub models: bool,
 }
 
-/// What it is, how far it goes and how far it is, as clients are told.
+/// The settings, limits and current usage of a fork, as shown to clients.
 #[derive(Debug, Serialize)]
 pub struct Standing<'h> {
     #[serde(flatten)]
     about: &'h About,
     begun_at: Timestamp,
-    /// When somebody did something in it last.
+    /// Time of the last action by a client in the fork.
     spoken_at: Timestamp,
     idle_ms: u128,
     used: Measures,
     limits: Measures,
-    /// What costs are in; none where none is told.
+    /// The currency of the costs; none if no cost is shown.
     currency: Option<String>,
 }
 
-/// What a fork is made of beside what drives it.
+/// The parts of a hosted fork other than its driver.
 pub struct Parts {
     pub about: About,
     pub telling: Telling,
@@ -70,7 +70,7 @@ pub struct Parts {
     pub limits: Limits,
     /// None where no model is asked.
     pub models: Option<Arc<Bounded>>,
-    /// Whose words it holds.
+    /// The users whose words are in the log messages the fork was cut from.
     pub holds: BTreeSet<String>,
 }
 
@@ -131,7 +131,7 @@ impl Hosted {
         &self.parts.about
     }
 
-    /// How far it is.
+    /// Returns the fork's limits and its usage so far.
     pub fn standing(&self) -> Standing<'_> {
         let Parts { about, telling, limits, models, .. } = &self.parts;
         let spent = models.as_ref().map(|models| models.spent());
@@ -177,7 +177,7 @@ impl Hosted {
         self.enter(Said::Wait(time.max(SignedDuration::ZERO)))
     }
 
-    /// What a call comes to; nothing where it is to be locked.
+    /// Answers a question with the result of its call; `None` fails the call as `locked`.
     pub fn answer(&self, question: u64, result: Option<CallResult>) -> Result<(), Problem> {
         self.spoken.again();
         match self.parts.questions.answer(question, result) {
@@ -186,12 +186,12 @@ impl Hosted {
         }
     }
 
-    /// What happened behind a place; waits until there is something.
+    /// Returns the entries after a place, waiting until there is one.
     pub async fn behind(&self, place: usize) -> Behind {
         self.parts.telling.behind(place).await
     }
 
-    /// Whether it has words of this user.
+    /// Returns true if the fork contains words of this user.
     pub fn holds(&self, user: &Name) -> bool {
         self.parts.about.user == *user || self.parts.holds.contains(user.as_str())
     }

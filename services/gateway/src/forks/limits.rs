@@ -1,4 +1,4 @@
-//! How far a fork goes, and how far it is.
+//! The limits of a fork, and its usage against them.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::GatewayConfig;
 
-/// How far a fork goes.
+/// The limits of a fork; reaching `idle` or `bytes` ends it.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub idle: Duration,
@@ -22,7 +22,7 @@ pub struct Limits {
     pub budget: Amount,
 }
 
-/// What a fork uses, or may use.
+/// Amounts a fork has used, or may use at most.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Measures {
     pub messages: u32,
@@ -43,7 +43,7 @@ impl Limits {
         }
     }
 
-    /// What each limit is called, and what it is; as it is told where one is reached.
+    /// Returns the limit with its configuration key, for the message sent once it is reached; so do the next three.
     pub fn idle_told(&self) -> String {
         format!("{} ms (gateway.fork_idle_ms)", self.idle.as_millis())
     }

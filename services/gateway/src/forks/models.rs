@@ -17,7 +17,7 @@ use kairo_proto::v1::Completion;
 
 use super::limits::Limits;
 
-/// What models are asked in forks, and what they cost.
+/// The models that forks may ask, and their prices.
 #[derive(Clone, Debug)]
 pub struct Priced {
     pub models: ModelsConfig,
@@ -44,7 +44,7 @@ impl Bounded {
         Self { models, left: AtomicU32::new(limits.model_calls), limits }
     }
 
-    /// What was asked up to now.
+    /// Returns the calls made and their cost so far.
     pub fn spent(&self) -> Spent {
         self.models.spent()
     }
@@ -55,7 +55,7 @@ impl Bounded {
         taken.map(drop).map_err(|_| over())
     }
 
-    /// Why the money does not suffice, with how much there was.
+    /// Builds the error for a call the budget does not cover, with the size of the budget.
     fn too_dear(&self, why: &str) -> String {
         let currency = self.spent().currency;
         format!("{why}; this fork may spend {} {currency} on models (gateway.fork_budget)", self.limits.budget)

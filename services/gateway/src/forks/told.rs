@@ -1,4 +1,5 @@
-//! What happened in a fork, kept as it is told, so that who comes back is told the same. Pure, but for waiting.
+//! The events of a fork, kept in the form clients receive, so that a client that reconnects gets the same ones.
+//! Pure, except for waiting.
 
 use serde::Serialize;
 use tokio::sync::watch;
@@ -20,14 +21,14 @@ pub struct Told {
     is_over: bool,
 }
 
-/// Where it is told, and heard.
+/// A handle that appends entries and reads them back. Clones share the same list.
 #[derive(Clone, Debug)]
 pub struct Telling {
     told: watch::Sender<Told>,
     most: usize,
 }
 
-/// What is behind a place.
+/// The entries after a place in the list, or its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Behind {
     Entries(Vec<Entry>),
@@ -58,12 +59,12 @@ impl Telling {
         });
     }
 
-    /// What was told up to now, in bytes.
+    /// Returns the bytes passed to [`Self::tell`] so far, including entries left out for lack of room.
     pub fn bytes(&self) -> usize {
         self.told.borrow().bytes
     }
 
-    /// Whether something was left out.
+    /// Returns true if an entry was left out for lack of room.
     pub fn is_full(&self) -> bool {
         self.bytes() > self.most
     }
@@ -82,7 +83,7 @@ impl Telling {
         drop(self.told.subscribe().wait_for(|told| told.is_over).await);
     }
 
-    /// What stands behind a place; waits until there is something.
+    /// Returns up to `AT_ONCE` entries after a place, waiting until there is one or the list is over.
     pub async fn behind(&self, place: usize) -> Behind {
         let mut heard = self.told.subscribe();
         let found = heard.wait_for(|told| told.is_over || told.entries.len() > place).await;

@@ -1,5 +1,5 @@
-//! How an rpc is answered: by the endpoint of the HTTP interface that says the same, within the process. So whatever
-//! holds there, of keys, limits, fields, waiting and what is shown, holds here, and is written once.
+//! Answers each rpc through its counterpart among the endpoints of the HTTP interface, within the process. So its
+//! rules on keys, limits, fields, waiting and visibility hold here too, and are written once.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ use tower::ServiceExt;
 use super::{status::status, transcode};
 use crate::{http::Gateway, problem::Problem};
 
-/// What of a client's metadata endpoints look at.
+/// The client metadata passed on to endpoints.
 const HEADERS: [HeaderName; 2] = [header::AUTHORIZATION, HeaderName::from_static("traceparent")];
 
 /// The endpoints, as those see them who ask for a client.
@@ -31,7 +31,7 @@ impl Endpoints {
         Self { gateway, http }
     }
 
-    /// What the endpoint answers.
+    /// Sends the request to the endpoint of this method and route, and returns its answer.
     pub async fn answer<Q: Serialize, A: DeserializeOwned>(
         &self,
         method: Method,

@@ -46,7 +46,7 @@ impl Events for Endpoints {
     }
 }
 
-/// Who asks, if they may, and what they wish.
+/// Authenticates the caller and reads the streams they ask for.
 async fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Result<(Caller, Wish), Problem> {
     let request = translated(Method::GET, STREAM, request)?;
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
@@ -56,7 +56,8 @@ async fn begun(gateway: &Gateway, request: tonic::Request<StreamRequest>) -> Res
     Ok((caller, http::read(request.uri().query(), None)?))
 }
 
-/// What is shown, signs of life while there is nothing, and at its end why it ends.
+/// Builds the response stream: the events shown, a keep-alive after each silent heartbeat interval, and the reason for
+/// its end as the last item.
 fn told(gateway: &Gateway, shown: mpsc::Receiver<Told>, revoked: CancellationToken) -> BoxStream<'static, Told> {
     let heartbeat = Duration::from_millis(gateway.config.heartbeat_ms);
     let shutdown = gateway.shutdown.clone();

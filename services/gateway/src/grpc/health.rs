@@ -1,4 +1,4 @@
-//! Whether the gateway takes work, as `grpc.health.v1.Health` tells it.
+//! Reports the gateway's readiness through `grpc.health.v1.Health`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tonic_health::{ServingStatus, server::HealthReporter};
 
-/// How often the connection to NATS is looked at.
+/// Interval at which the connection to NATS is checked.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Reports of these services until shutdown, when those who watch are told and let go.

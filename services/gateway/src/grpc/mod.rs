@@ -34,7 +34,7 @@ pub fn routes(gateway: &Gateway, http: Router, readiness: &Readiness) -> Router 
     rpcs::routes(&endpoints, largest).layer(bound).merge(about(gateway, readiness))
 }
 
-/// What anybody may ask: whether it takes work, and what there is.
+/// Routes that need no key: health and reflection.
 fn about(gateway: &Gateway, readiness: &Readiness) -> Router {
     let largest = gateway.config.max_body_bytes;
     let (reporter, health) = tonic_health::server::health_reporter();

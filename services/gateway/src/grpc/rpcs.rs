@@ -21,7 +21,7 @@ macro_rules! rpcs {
 
 macro_rules! services {
     ($($server:ty,)+) => {
-        /// What the services are called.
+        /// The full names of the services.
         pub const NAMES: &[&str] = &[$(<$server as NamedService>::NAME),+];
 
         /// Every service; messages of clients are at most so many bytes long.

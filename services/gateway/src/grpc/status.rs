@@ -10,10 +10,10 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 use crate::problem::{FieldError, Problem};
 
-/// Whose reasons these are.
+/// The domain of the reasons in error details (`ErrorInfo`).
 const DOMAIN: &str = "kairo";
 
-/// What the status of a problem means to gRPC.
+/// Returns the gRPC code for the HTTP status of a problem.
 fn code(status: u16) -> Code {
     match status {
         400 | 415 => Code::InvalidArgument,

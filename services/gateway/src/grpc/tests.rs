@@ -56,7 +56,7 @@ fn snake(name: &str) -> String {
 struct Document(Value);
 
 impl Document {
-    /// What is there, or what the reference there names.
+    /// Returns the value, or the target of its `$ref`.
     fn seen<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value["$ref"].as_str() {
             Some(reference) => self.seen(self.0.pointer(&reference[1..]).unwrap()),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-/// What is written otherwise in a path: all but what names and ids are made of.
+/// The characters to percent-encode in a path: all except those of names and ids.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 /// Stands for a part of a path that was not given, and is no name and no id.
 const NOTHING: &str = " ";

@@ -1,7 +1,8 @@
-//! Who may do what: a key is asked for, and what it allows is held against the table of endpoints.
+//! Access control: asks for a key, and checks what it allows against the table of endpoints.
 //!
-//! Whoever is limited to agents or a user may name no others, in the path, the query or the body ([`naming`]). What that cannot tell,
-//! because it is in what is found, endpoints themselves ask the [`Caller`]. An endpoint that is not in the table is for keys of the scope admin without limits.
+//! A key that is limited to agents or a user may name no others, in the path, the query or the body ([`naming`]). Where
+//! the limit depends on what is found, endpoints themselves ask the [`Caller`]. An endpoint that is not in the table is
+//! for keys of the scope admin without limits.
 
 pub mod naming;
 
@@ -37,9 +38,9 @@ pub struct Access {
     pub method: &'static str,
     pub path: &'static str,
     pub needs: Needs,
-    /// What becomes of a key that is limited to some agents.
+    /// The rule for a key that is limited to some agents.
     pub agents: Limited,
-    /// What becomes of a key that is limited to a user.
+    /// The rule for a key that is limited to a user.
     pub user: Limited,
 }
 
@@ -116,7 +117,7 @@ const TABLE: &[Access] = &[
     row("GET", "/v1/ws", KEY, Asked, Asked),
 ];
 
-/// What applies to an endpoint that nobody has thought of.
+/// The row for an endpoint that is missing from the table.
 const OTHERS: Access = row("", "", ADMIN, Closed, Closed);
 
 /// In front of the key among the subprotocols that a browser offers for a WebSocket, where it can send no other header.
@@ -163,7 +164,7 @@ pub async fn check(
     }
 }
 
-/// What a request is answered, unless its place is taken back for somebody who has fewer.
+/// Returns the answer to a request, unless its permit is revoked in favor of somebody who has fewer.
 async fn dealt_with(
     answer: impl Future<Output = Response>,
     revoked: &CancellationToken,
@@ -198,7 +199,7 @@ pub async fn check_open(
     }
 }
 
-/// Where keys are required, those who bring none come so often and no more.
+/// Counts a visit to an open endpoint against the rate limit of the peer's address, where keys are required.
 fn count_visit(gateway: &Gateway, peer: SocketAddr) -> Result<(), Problem> {
     match gateway.config.requires_key() {
         true => gateway.limits.count(&limits::visitor(peer.ip())).map_err(Problem::too_many_requests),
@@ -206,10 +207,10 @@ fn count_visit(gateway: &Gateway, peer: SocketAddr) -> Result<(), Problem> {
     }
 }
 
-/// Who brings what a request has in these headers; none where that is not in force.
+/// Returns the caller whose key or token is in these headers; none if it is not in force.
 ///
 /// # Errors
-/// When it cannot be found out: the keys of a token's issuer cannot be had.
+/// If a token cannot be checked because the keys of its issuer are unavailable.
 pub async fn brought(gateway: &Gateway, headers: &HeaderMap, route: Option<&str>) -> Result<Option<Caller>, Problem> {
     let nobody = || gateway.keys.caller(None, Timestamp::now());
     match presented(headers, route == Some(WEBSOCKET)) {
@@ -225,7 +226,8 @@ pub async fn brought(gateway: &Gateway, headers: &HeaderMap, route: Option<&str>
     }
 }
 
-/// Who asks this of the endpoint of that route, if they may, seeing what was brought; none is a path that nothing is at.
+/// Returns the caller, if they may use the endpoint of that route. `brought` is the caller that the headers identify; a
+/// `route` of none is a path without an endpoint.
 pub fn admitted(
     gateway: &Gateway,
     peer: SocketAddr,
@@ -249,13 +251,13 @@ pub fn admitted(
     Ok(caller)
 }
 
-/// Whether it is open to everybody.
+/// Returns true if the endpoint is open to everybody.
 fn is_open(route: Option<&str>, request: &Request) -> bool {
     route.is_some_and(|route| access(request.method(), route).needs == Needs::Nothing)
 }
 
-/// Whether nothing is there, and anybody may know. Where a key is required, who has none is not told what there is not;
-/// where none is, a key that is not in force keeps nobody from hearing that they have come to the wrong place.
+/// Returns true if the path has no endpoint, and anybody may know. Where a key is required, a caller without one does
+/// not learn which paths are missing; where none is, even a caller with a key that is not in force does.
 fn is_nowhere(gateway: &Gateway, route: Option<&str>) -> bool {
     route.is_none() && !gateway.config.requires_key()
 }
@@ -293,7 +295,7 @@ fn allowed(access: &Access, caller: &Caller, request: &Request) -> Result<(), Pr
     naming::hold(Whom::User, caller, access.path, access.user == Named, request)
 }
 
-/// What a request brings by which its sender is known.
+/// The credential in the headers of a request.
 enum Presented<'a> {
     Nothing,
     Key(&'a str),

@@ -34,7 +34,7 @@ const HIGHEST: u32 = 10_000;
 /// Bytes of decisions, as JSON, behind which a page ends.
 const BYTES: usize = 4 * 1024 * 1024;
 
-/// What is made again.
+/// The parameters of a replay.
 #[derive(Debug)]
 pub struct What {
     range: Range,
@@ -43,12 +43,12 @@ pub struct What {
     limit: usize,
 }
 
-/// A page of what came of it; its counts are of the page.
+/// A page of the replay's result; its counts are those of the page.
 #[derive(Debug, Serialize)]
 pub struct Remade {
     #[serde(flatten)]
     report: Report,
-    /// What to ask for as `from` to go on; none where all of it is told.
+    /// The `from` of the next page; none on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_from: Option<u64>,
 }

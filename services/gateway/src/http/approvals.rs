@@ -19,7 +19,7 @@ use crate::{
     problem::Problem,
 };
 
-/// What was found out about an action in doubt, and what is said to one that waits for consent.
+/// A verdict on an action: the finding about one in doubt, or the answer to one that waits for consent.
 
 #[derive(Clone, Debug)]
 pub struct Approval {
@@ -72,7 +72,7 @@ impl Ingest for Approval {
         Some(About::Thing("action_id", Kind::Approval, self.action_id))
     }
 
-    /// What happened to an action in doubt may be found out by anybody; consent is given by whoever was asked.
+    /// Lets anybody report the fate of an action in doubt; only the user who was asked may consent or refuse.
     async fn prepare(&mut self, gateway: &Gateway, _caller: &Caller) -> Result<(), Problem> {
         match Verdict::from(self.verdict) {
             Verdict::Approved | Verdict::Rejected => {

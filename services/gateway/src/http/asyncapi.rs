@@ -1,8 +1,8 @@
-//! `GET /asyncapi.yaml`: what goes over the WebSocket and through NATS, for machines and for those who generate clients.
+//! `GET /asyncapi.yaml`: the messages of the WebSocket and of NATS, for machines and for those who generate clients.
 //!
-//! What clients say in frames is what they say to endpoints, so it is taken from the contract, as are the messages that
-//! they are shown. The rest of the WebSocket's part is written by hand and held to [`super::ws`] by tests; that of NATS is
-//! made from the table of subjects.
+//! Clients send the same fields in frames as to endpoints, so these are taken from the contract, as are the messages
+//! that clients are shown. The rest of the WebSocket's part is written by hand and held to [`super::ws`] by tests; the
+//! part of NATS is made from the table of subjects.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ const MESSAGES: [&str; 5] = ["GivenPart", "OrderedSubmodule", "Event", "EventMet
 
 /// A line in the place of what a client says in a frame; the message of the contract that has it follows.
 const FIELDS: &str = "        # fields of ";
-/// What every such frame has besides.
+/// The additional property of every frame of a client.
 const REFERENCE: &str = "          ref: { $ref: '#/components/schemas/Ref' }\n";
 
 pub fn yaml(config: &GatewayConfig) -> MethodRouter<Gateway> {
@@ -53,7 +53,7 @@ fn with_frames() -> String {
     text
 }
 
-/// What a client says in a frame: the fields of a message, and which frame it is.
+/// Writes the schema of a client's frame: the fields of a message, and the type of the frame.
 fn said(text: &mut String, frame: &str, schema: &str) {
     for line in schema.split_inclusive('\n').skip(1) {
         match line.strip_prefix("      required: [") {
@@ -76,7 +76,7 @@ fn each(part: impl Fn(&Route) -> String) -> String {
     TABLE.iter().map(part).collect()
 }
 
-/// What the third token of a subject stands for.
+/// Returns the kind of owner that the third token of a subject names.
 fn owner(route: &Route) -> &'static str {
     match route.noun {
         "user" => "user",

@@ -1,4 +1,4 @@
-//! How long the body of a request may take: whoever sends a byte now and then holds nobody up for long.
+//! The time limit for the body of a request: a client that sends a byte now and then holds nobody up for long.
 
 use std::{
     pin::Pin,

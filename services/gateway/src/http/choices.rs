@@ -19,7 +19,7 @@ use crate::{
     problem::Problem,
 };
 
-/// What can be said to what an agent suggests.
+/// A user's choice on an offer of an agent.
 
 #[derive(Clone, Debug)]
 pub struct Choice {

@@ -46,11 +46,11 @@ pub struct Command {
     command_id: Option<String>,
     /// Of a team that is resumed.
     budget: Budget,
-    /// Whether the action may be a call that waits for consent.
+    /// True if the action may be a call that waits for consent.
     includes_consents: bool,
 }
 
-/// What the order is about.
+/// The target of the order.
 #[derive(Clone, Debug)]
 enum Target {
     Action(Uuid),
@@ -58,7 +58,7 @@ enum Target {
     Chain(Uuid),
     Task(Uuid),
     Thread(Name),
-    /// The one that the agent leads, whose name is the agent's.
+    /// The team that the agent leads; it bears the agent's name.
     Team(Name),
     /// One that the agent is to have or, to remove it, the name of one that it has.
     Submodule(Box<Submodule>),
@@ -197,7 +197,7 @@ impl Ingest for Command {
         })
     }
 
-    /// What the epoch was when it was said first does not matter.
+    /// Compares without regard to the epoch at the time of the first command.
     fn is_the_same_as(&self, stored: &Body, id: &str) -> bool {
         let includes_consents = UserCommand::of(stored).is_some_and(|stored| stored.includes_consents);
         Self { includes_consents, ..self.clone() }.body(id) == *stored

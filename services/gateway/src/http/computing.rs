@@ -1,4 +1,4 @@
-//! What takes a while to compute and blocks meanwhile, computed as long as its client waits.
+//! Long, blocking computations, which run only as long as their client waits.
 
 use kairo_core::ids::Name;
 use kairo_proto::v1::LogMessage;
@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 use super::{Gateway, log};
 use crate::problem::Problem;
 
-/// Whether somebody still waits.
+/// Tells a computation whether its client still waits.
 pub struct Wanted(CancellationToken);
 
 impl Wanted {
-    /// These, until nobody waits any more. What comes of those that were left out is told to nobody.
+    /// Yields these until nobody waits any more. The incomplete result is then told to nobody.
     pub fn each<T>(&self, all: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
         all.into_iter().take_while(|_| !self.0.is_cancelled())
     }

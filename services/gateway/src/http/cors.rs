@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use tower_http::cors::CorsLayer;
 
-/// How long a browser may remember what it was told.
+/// The time for which a browser may cache the answer to a preflight request.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// Keys are sent by the page itself, so nothing that the browser adds on its own, such as cookies, is let in.

@@ -90,7 +90,7 @@ fn sequence(path: Result<Path<String>, PathRejection>) -> Result<u64, Problem> {
     })
 }
 
-/// Who deals with it again, and what with.
+/// Returns the service that handles a dead letter again, and its retry order.
 fn order(sequence: u64, letter: &DeadLetter) -> Result<(Service, DeadLetterRetry), Problem> {
     let DeadLetter { consumer, stream, sequence: message, .. } = letter;
     if consumer == Service::Projector.name() {
@@ -110,18 +110,18 @@ fn unread(source: async_nats::Error) -> Problem {
     BusError::Unavailable { doing: "reading the dead letters", source }.into()
 }
 
-/// What was found of the dead letters, from the newest back.
+/// Dead letters and their retries, read from the newest back.
 #[derive(Default)]
 struct Found {
     letters: Vec<Event>,
     /// The newest order of each letter.
     retries: BTreeMap<u64, RetryRow>,
-    /// What came of orders, by their ids.
+    /// The outcomes of retry orders, by the orders' ids.
     outcomes: HashMap<Uuid, DeadLetterRetried>,
 }
 
 impl Found {
-    /// Takes in what stands before all that was taken in.
+    /// Takes in a record that is older than all taken in so far.
     fn take(&mut self, record: &Record) {
         let Record { envelope, body, .. } = record;
         if let (Some(retried), Some(order)) = (DeadLetterRetried::of(body), envelope.causation_id) {

@@ -53,8 +53,8 @@ fn held(headers: &HeaderMap) -> Vec<String> {
     values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
 }
 
-/// Whether a list of tags, or `*` for any, holds this one, whether or not one of the two is weak. What stands behind
-/// something that is no tag does not count.
+/// Returns true if a list of tags, or `*` for any, holds this one, whether or not one of the two is weak. Anything
+/// after an element that is no tag is ignored.
 fn fits(list: &str, tag: &str) -> bool {
     let opaque = tag.strip_prefix("W/").unwrap_or(tag);
     list.trim() == "*" || tags(list).any(|held| held == opaque)

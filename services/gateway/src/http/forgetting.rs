@@ -49,14 +49,14 @@ pub async fn post(
     Ok((StatusCode::ACCEPTED, Told(ForgetUserResponse { order_id: order.order_id.to_string(), ..told })))
 }
 
-/// Whether it is only to be told what there is.
+/// Returns true for a dry run, which only reports what there is.
 pub fn read(body: &[u8]) -> Result<bool, Problem> {
     let mut fields = Fields::from_json(body)?;
     let dry_run = fields.optional("dry_run", "true or false", flag);
     fields.complete(|| Some(dry_run.unwrap_or(false)))
 }
 
-/// How far it is.
+/// Returns the progress of forgetting a user.
 pub async fn get(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,
@@ -77,7 +77,7 @@ pub async fn get(
     Ok(Told(GetForgettingResponse { user, order_id, step, agents, reason: String::new() }))
 }
 
-/// Why nobody can be forgotten.
+/// Builds the problem for a system that cannot forget anybody because it does not seal what users say.
 fn unsealed() -> Problem {
     Problem::conflict(
         "what users say is not sealed, so it stays readable in the log for good, and the read models would be made of it again: \

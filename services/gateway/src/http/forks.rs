@@ -47,7 +47,7 @@ use crate::{
     problem::Problem,
 };
 
-/// What becomes of what was in flight.
+/// Ways to treat what was in flight at the cut.
 const PENDING: &[&str] = &["recorded", "lost"];
 /// Longest time that passes at once, in seconds: a year.
 const LONGEST_WAIT: u32 = 31_536_000;
@@ -72,7 +72,7 @@ pub async fn begin(
     Ok((StatusCode::CREATED, Json(fork.standing())).into_response())
 }
 
-/// What a fork is made of, and whose words that is.
+/// The parts of a fork, and the users whose words they hold.
 type Held = (Parts, BTreeSet<String>);
 
 fn cut(agent: Name, at: Option<u64>, messages: &[LogMessage], wanted: &Wanted) -> Result<Result<Held, NoCut>, Broken> {
@@ -186,14 +186,14 @@ pub async fn wait(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// How long; nothing until the next timer goes off.
+/// Reads the time to let pass; none lets time pass until the next timer goes off.
 pub fn read_wait(body: &[u8]) -> Result<Option<SignedDuration>, Problem> {
     let mut fields = Fields::from_json(body)?;
     let seconds = fields.optional("seconds", format!("1 to {LONGEST_WAIT}"), count(1..=LONGEST_WAIT));
     fields.complete(|| Some(seconds.map(|seconds| SignedDuration::from_secs(seconds.into()))))
 }
 
-/// What happens, from its beginning or behind the place that a client saw last, until the fork ends.
+/// Streams the fork's events, from its beginning or after the position that a client saw last, until the fork ends.
 pub async fn events(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,
@@ -230,7 +230,7 @@ fn read_place(url_query: Option<&str>, last_event_id: Option<&str>) -> Result<us
     fields.complete(|| Some(last.flatten().or(after).unwrap_or(0)))
 }
 
-/// What is behind a place, and where to go on.
+/// Returns the events behind a position, and the position from which to go on.
 async fn page((fork, place): (Arc<Hosted>, usize)) -> Option<(Vec<Event>, (Arc<Hosted>, usize))> {
     let Behind::Entries(entries) = fork.behind(place).await else { return None };
     let next = place + entries.len();

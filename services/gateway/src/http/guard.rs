@@ -21,8 +21,8 @@ pub async fn check(State(gateway): State<Gateway>, request: Request, next: Next)
     }
 }
 
-/// Why these headers are turned away. `authority` is how HTTP/2 names the host. `names` are those that the gateway may be
-/// called by, besides its address, and `sites` the origins of pages that are let in.
+/// Returns the reason to refuse these headers, if any. `authority` is the host as HTTP/2 names it. `names` are those
+/// that the gateway may be called by, besides its address, and `sites` the origins of pages that are let in.
 fn refusal(authority: Option<&str>, headers: &HeaderMap, names: &[String], sites: &[String]) -> Option<&'static str> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = authority.or_else(|| text(header::HOST));
@@ -37,7 +37,7 @@ fn refusal(authority: Option<&str>, headers: &HeaderMap, names: &[String], sites
     (site.is_none() || site != host).then_some("web pages of other sites may not use the gateway")
 }
 
-/// Whether a host, with or without a port, is an address or one of the names.
+/// Returns true if a host, with or without a port, is an address or one of the names.
 fn is_allowed(host: &str, names: &[String]) -> bool {
     let port = |text: &str| text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
     if let Some((address, rest)) = host.strip_prefix('[').and_then(|host| host.split_once(']')) {

@@ -16,7 +16,7 @@ use crate::{
     problem::Problem,
 };
 
-/// What a user was told unasked that is shown: the newest.
+/// The number of briefings, which a user was told unasked, that are shown: the newest.
 const BRIEFINGS: u32 = 20;
 
 pub async fn get(

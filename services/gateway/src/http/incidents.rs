@@ -29,7 +29,7 @@ use crate::{
 /// One JSON document a line.
 const MEDIA_TYPE: &str = "application/x-ndjson";
 
-/// What is in it is as it was said: secrets that are sealed stay sealed.
+/// Returns the incident file, with all content as it was said: secrets that are sealed stay sealed.
 pub async fn get(
     State(gateway): State<Gateway>,
     path: Result<Path<String>, PathRejection>,

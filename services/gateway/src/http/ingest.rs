@@ -1,5 +1,5 @@
-//! What a user says enters the log, over whatever it came: one acknowledged publish, and nothing else, when the gateway
-//! chose its id. When the client did, it may be saying it again: see [`Ingest::known`].
+//! Writes what a user says to the log, over any transport: one acknowledged publish, and nothing else, when the gateway
+//! chose the id. When the client chose it, the request may be a retry: see [`Ingest::known`].
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ use crate::{
 
 /// A kind of thing that a user can say.
 pub trait Ingest: Clone + Sized + Send + Sync {
-    /// What ids of this kind are named after.
+    /// The name of this kind, from which event ids are derived.
     const KIND: &'static str;
     /// The field in which the client may choose an id; the same id is the same thing, however often it is said.
     const ID: &'static str;
@@ -59,7 +59,7 @@ pub trait Ingest: Clone + Sized + Send + Sync {
         ""
     }
 
-    /// What of the agent it is about, which must be the user's own where the key is limited to a user.
+    /// Returns the agent's object that it concerns, which must be the user's own where the key is limited to a user.
     fn about(&self) -> Option<About> {
         None
     }
@@ -69,12 +69,12 @@ pub trait Ingest: Clone + Sized + Send + Sync {
         None
     }
 
-    /// Whether it sets agents thinking, so that caps on what may be spent hold for it.
+    /// Returns true if it makes agents think, so that spending caps apply to it.
     fn is_capped(&self) -> bool {
         false
     }
 
-    /// What a key needs that says it.
+    /// Returns the scope that a key needs to say it.
     fn demands(&self) -> Scope {
         Scope::Write
     }
@@ -84,7 +84,7 @@ pub trait Ingest: Clone + Sized + Send + Sync {
         caller.require(self.demands())
     }
 
-    /// What it is, beside words.
+    /// Returns the modality of its content beside words.
     fn modality(&self) -> Modality {
         Modality::Text
     }
@@ -96,20 +96,20 @@ pub trait Ingest: Clone + Sized + Send + Sync {
 
     fn body(self, id: &str) -> Body;
 
-    /// Whether what stands in the log under this id says the same.
+    /// Returns true if the event in the log under this id says the same.
     fn is_the_same_as(&self, stored: &Body, id: &str) -> bool {
         self.clone().body(id) == *stored
     }
 
-    /// Where it stands in the log, if that is known without the log, which drops what is said again within its duplicate
-    /// window. The read model knows what was said longer ago; that it cannot say stops nobody.
+    /// Returns its event id and position in the log, if they are known without the log, which drops duplicates within
+    /// its duplicate window. The read model knows older input; if it cannot answer, the request goes on.
     fn known(&self, gateway: &Gateway, id: &str) -> impl Future<Output = Option<(Uuid, u64)>> + Send {
         let event_id = event_id::<Self>(self.user(), id);
         async move { Some((event_id, sequence_of(gateway, self.user(), event_id).await?)) }
     }
 }
 
-/// Where the event that entered with this id stands, as far as the read model knows.
+/// Returns the position in the log of the event that entered with this id, as far as the read model knows.
 async fn sequence_of(gateway: &Gateway, user: &Name, event_id: Uuid) -> Option<u64> {
     let query = EventsQuery { correlation: Some(event_id), limit: 1, ..EventsQuery::default() };
     let model = gateway.read_model.for_holder(Holder::user(user.as_str()));

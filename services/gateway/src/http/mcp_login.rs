@@ -24,7 +24,7 @@ use crate::{
     problem::{FieldError, Problem},
 };
 
-/// How long tool-runner may take, which asks an authorization server about several things.
+/// The time limit for tool-runner, which sends several requests to an authorization server.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest address, in bytes.
 const MAX_ADDRESS: usize = 8_192;
@@ -71,7 +71,7 @@ pub async fn end(
     Ok(Told(McpLogoutResponse { forgotten, revoked }))
 }
 
-/// Who is signed in.
+/// Lists the users' sign-ins at MCP servers.
 pub async fn list(
     State(gateway): State<Gateway>,
     Extension(caller): Extension<Caller>,

@@ -50,7 +50,7 @@ pub struct Message {
     said_since: Option<Timestamp>,
     /// A JSON object, as text; empty for none.
     state: String,
-    /// What a chat client sends beside the words.
+    /// The fields of a chat client's request beside the words.
     chat: Option<Box<ChatRequest>>,
 }
 

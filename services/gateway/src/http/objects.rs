@@ -20,7 +20,7 @@ use crate::{
     problem::{FieldError, Problem},
 };
 
-/// What was stored, as clients are told.
+/// A stored object, as clients see it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Stored {
     digest: String,
@@ -50,7 +50,7 @@ pub async fn post(
     Ok((StatusCode::CREATED, Json(part.into())))
 }
 
-/// What comes of a transfer, unless its place is taken back for somebody who has fewer.
+/// Runs a transfer, unless its permit is revoked in favor of somebody who has fewer.
 async fn while_held<T>(permit: &Permit, transfer: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
     tokio::select! {
         biased;
@@ -74,7 +74,7 @@ pub async fn store(
     }
 }
 
-/// What is wrong with bytes that begin otherwise than such bytes do.
+/// Returns an error for bytes that do not begin like those of `media_type`.
 pub fn unlike(media_type: &'static str, bytes: &[u8], field: &str) -> Option<FieldError> {
     let found = media::sniff(bytes);
     (found != Some(media_type)).then(|| FieldError {

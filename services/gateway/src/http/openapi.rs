@@ -39,12 +39,12 @@ const PARTS: [&str; 9] = [
 /// The messages of the contract.
 const MESSAGES: &str = include_str!("../openapi/generated/schemas.yaml");
 
-/// What is written by hand and both documents have.
+/// Schemas that are written by hand and part of both documents.
 const SHARED_SCHEMAS: [&str; 6] = ["Name", "ClientId", "Uuid", "Place", "Json", "Problem"];
 
 type Answers = &'static [(u16, &'static str)];
 
-/// What a line of the parts stands for: answers that many endpoints have in common.
+/// Marks in the parts, and the answers that replace them, which many endpoints have in common.
 const MARKS: [(&str, Answers); 3] = [
     (
         "# and what is wrong with something said",
@@ -65,7 +65,7 @@ const HEAD: (&str, &str) = (
     "headers: { Kairo-Position: { $ref: '#/components/headers/KairoPosition' } }",
     "headers: { Kairo-Position: { $ref: '#/components/headers/KairoPosition' }, ETag: { $ref: '#/components/headers/ETag' } }",
 );
-/// What such a query is answered with besides.
+/// Additional answers of such a query.
 const OF_FRESH: Answers = &[(304, "NotModified")];
 
 /// The document as YAML, in which it is written.
@@ -154,7 +154,7 @@ fn method(line: &str) -> Option<Method> {
     }
 }
 
-/// Who may use an endpoint: a key that allows it, or, where no key is required, anybody.
+/// Returns the security of an endpoint: a key that allows it, or, where no key is required, anybody.
 fn security(needs: Needs, required: bool) -> String {
     let scope = match needs {
         Needs::Nothing => return "[]".to_owned(),

@@ -41,7 +41,7 @@ fn read(url_query: Option<&str>, config: &GatewayConfig) -> Result<OutlineQuery,
     fields.complete(|| Some(OutlineQuery { agent, thread, from, to, buckets, most: config.max_outline_events }))
 }
 
-/// What was counted, family by family, put together by stretches.
+/// Merges event counts per family into one bucket for each stretch of the log.
 fn outline(counted: Vec<Outlined>, most: u32) -> GetEventsOutlineResponse {
     let events = counted.iter().map(|it| it.events).sum();
     let mut buckets: Vec<(u64, Timestamp, OutlineBucket)> = Vec::new();

@@ -20,7 +20,7 @@ use super::{Gateway, answer::Told, query};
 use crate::problem::{FieldError, Problem};
 pub use digests::digests;
 
-/// What stands for every projection.
+/// The name that stands for every projection.
 const ALL: &str = "all";
 const NUMBER: &str = "the number of a generation";
 
@@ -164,7 +164,7 @@ fn row(generation: Generation, lag: u64, rate: f64) -> GenerationRow {
     }
 }
 
-/// Whether it answers the queries of this version.
+/// Returns true if a generation answers the queries of this version of the projection.
 fn is_live(generation: &Generation, projection: Projection) -> bool {
     let is_live = GenerationState::from(generation.state.as_str()) == GenerationState::Live;
     generation.projection == projection.name && generation.version == projection.version && is_live

@@ -1,4 +1,4 @@
-//! What the queries of the read model have in common.
+//! Helpers that the queries of the read model share.
 
 use std::{cmp::Reverse, future::Future, time::Duration};
 
@@ -15,12 +15,12 @@ use crate::{
     problem::{FieldError, Problem},
 };
 
-/// What the read model answers, if it does so at once: for where an answer can do without.
+/// Returns the read model's answer if it arrives within `lookup_timeout_ms`, for callers that can do without it.
 pub async fn at_once<T>(gateway: &Gateway, asked: impl Future<Output = Result<T, ReadError>>) -> Option<T> {
     within(Duration::from_millis(gateway.config.lookup_timeout_ms), asked).await
 }
 
-/// The same, if it does so within a limit.
+/// Returns the read model's answer if it arrives within a limit.
 pub async fn within<T>(limit: Duration, asked: impl Future<Output = Result<T, ReadError>>) -> Option<T> {
     match tokio::time::timeout(limit, asked).await {
         Ok(Ok(answer)) => Some(answer),
@@ -32,7 +32,7 @@ pub async fn within<T>(limit: Duration, asked: impl Future<Output = Result<T, Re
     }
 }
 
-/// What the read model answers, within the time it has.
+/// Returns the read model's answer, which must arrive within `query_timeout_ms`.
 pub async fn answered<T>(gateway: &Gateway, asked: impl Future<Output = Result<T, ReadError>>) -> Result<T, Problem> {
     let limit = Duration::from_millis(gateway.config.query_timeout_ms);
     match tokio::time::timeout(limit, asked).await {
@@ -42,7 +42,7 @@ pub async fn answered<T>(gateway: &Gateway, asked: impl Future<Output = Result<T
     }
 }
 
-/// Why the read model does not answer.
+/// Converts an error of the read model into a problem.
 pub fn unanswered(gateway: &Gateway, error: &ReadError) -> Problem {
     match error.kind {
         ReadErrorKind::Unavailable => Problem::no_read_model(error),
@@ -54,7 +54,7 @@ pub fn unanswered(gateway: &Gateway, error: &ReadError) -> Problem {
 /// Rows that the last message of a page is completed with at once.
 const REST: u32 = 64;
 
-/// Whether there may be more rows than these.
+/// Returns true if the page is full, so that there may be more rows.
 pub fn is_full<T>(rows: &[T], limit: u32) -> bool {
     u32::try_from(rows.len()).map_or(true, |rows| rows >= limit)
 }

@@ -31,10 +31,10 @@ use crate::{
     problem::{FieldError, Problem},
 };
 
-/// How long the first tool-runner may take, and each further one after that.
+/// The time limits for the first tool-runner, and for each further one after that.
 const FIRST: Duration = Duration::from_millis(500);
 const FURTHER: Duration = Duration::from_millis(50);
-/// How long the one may take whose call waits.
+/// The time limit for the tool-runner whose call waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Questions that are told at most.
 const MAX_QUESTIONS: usize = 1_000;
@@ -74,7 +74,7 @@ fn unknown(id: Uuid) -> Problem {
     Problem::not_found(format!("no question {id} is open; GET /v1/inbox lists those that are"))
 }
 
-/// Whose answer it is, which, and its fields.
+/// Reads the user who answers, the action, and the fields of the answer.
 pub fn read(body: &[u8]) -> Result<(Name, &'static str, Option<Value>), Problem> {
     let mut fields = Fields::from_json(body)?;
     let user = fields.required("user", NAME, text(name));

@@ -1,8 +1,8 @@
-//! How fresh an answer of the read model is to be, and how fresh it is.
+//! Read consistency: how fresh an answer of the read model must be, and how fresh it is.
 //!
 //! A command is answered with its place in the log. A query that names it, as `at_least` or in the header
 //! `Kairo-At-Least`, sees what the command did: it waits until the read model has come as far. Every answer names the
-//! position that all of it was read at, in the header `Kairo-Position` and as `position`.
+//! position at which all of it was read, in the header `Kairo-Position` and as `position`.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -38,11 +38,11 @@ pub struct Asked {
     query: String,
     /// The sequence that the answer must take account of; 0 for an answer as things stand.
     at_least: u64,
-    /// How long to wait for it.
+    /// The longest time to wait for that sequence.
     wait: Duration,
-    /// Who asks.
+    /// The holder whose share of the read model's connections is used.
     holder: Holder,
-    /// What is wrong with these fields.
+    /// Errors in the fields that are read here.
     errors: Vec<FieldError>,
 }
 
@@ -84,7 +84,7 @@ impl Asked {
         }
     }
 
-    /// What `read` makes of the other fields, or everything that is wrong.
+    /// Returns what `read` makes of the other fields, or all errors together.
     pub fn read<T>(&self, read: impl FnOnce(Option<&str>) -> Result<T, Problem>) -> Result<T, Problem> {
         match read(Some(&self.query)) {
             Ok(_) if !self.errors.is_empty() => Err(Problem::invalid(self.errors.clone())),
@@ -105,12 +105,12 @@ impl Asked {
         (self.at_least, self.wait)
     }
 
-    /// Who asks, of those who have a share of the read model's connections.
+    /// Returns the holder whose share of the read model's connections is used.
     pub fn holder(&self) -> &Holder {
         &self.holder
     }
 
-    /// What the answer is read from, once that is as fresh as it has to be.
+    /// Returns the snapshot to read the answer from, once it is as fresh as the request asks for.
     pub async fn snapshot(&self, gateway: &Gateway) -> Result<Snapshot, Problem> {
         if self.at_least == 0 {
             let model = gateway.read_model.for_holder(self.holder.clone());
@@ -128,7 +128,7 @@ pub async fn at_least(gateway: &Gateway, holder: &Holder, sequence: u64, wait: D
     within(gateway, limit, model.at_least(sequence, wait)).await
 }
 
-/// What is answered as fresh as it was to be, if it is in time.
+/// Waits up to `limit` for an answer that is as fresh as the request asks for.
 pub async fn within<T>(
     gateway: &Gateway,
     limit: Duration,
@@ -150,17 +150,17 @@ pub struct Answer<T> {
 }
 
 impl<T: Serialize> Answer<T> {
-    /// What was read from the snapshot: a JSON object.
+    /// Builds an answer read from the snapshot; `answer` must serialize to a JSON object.
     pub fn of(snapshot: &Snapshot, answer: T) -> Self {
         Self::at(snapshot.position(), answer)
     }
 
-    /// What takes account of the log up to this position: a JSON object.
+    /// Builds an answer that covers the log up to this position; `answer` must serialize to a JSON object.
     pub fn at(position: u64, answer: T) -> Self {
         Self { answer, position }
     }
 
-    /// The body, and the tag of all of it but the position: what an answer says stays the same while the log goes on.
+    /// Returns the body, and a tag of the answer without its position, so that it stays the same while the log goes on.
     fn told(&self) -> serde_json::Result<(Vec<u8>, HeaderValue)> {
         let mut body = serde_json::to_vec(&self.answer)?;
         let tag = etag::weak(&body);

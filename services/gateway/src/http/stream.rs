@@ -26,7 +26,7 @@ use crate::{
     watch::{Filter, Shown, Watch, Wish},
 };
 
-/// What a change of a turn's status is called.
+/// The name of the event for a change of a turn's status.
 const TURN_STATUS: &str = "turn.status";
 
 pub async fn get(

@@ -127,7 +127,7 @@ async fn shown(
     Ok(leads.into_iter().filter_map(|lead| known.team(lead, &gateway.config.prices)).collect())
 }
 
-/// What is known of some teams.
+/// The data behind the status of a set of teams.
 struct Known {
     agents: BTreeMap<String, AgentRow>,
     standings: Vec<TeamStanding>,
@@ -181,7 +181,7 @@ impl Known {
         }
     }
 
-    /// What its agents spent today; the cost is none as soon as a model of them has no price.
+    /// Returns the spending of its agents today; the cost is none as soon as one of their models has no price.
     fn spent<'a>(&self, lead: &'a str, workers: impl Iterator<Item = &'a str>, prices: &Prices) -> TeamSpent {
         let members: Vec<&str> = [lead].into_iter().chain(workers).collect();
         let (mut tokens, mut sum) = (0_u64, Some(Cost::default()));

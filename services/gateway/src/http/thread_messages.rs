@@ -23,7 +23,7 @@ use crate::{
 
 const NUMBER: &str = "the number of a message";
 
-/// Which messages of which thread.
+/// The thread, and the page of its messages, that a query asks for.
 #[derive(Debug)]
 struct Wanted {
     thread: String,

@@ -57,7 +57,7 @@ fn status(text: &str) -> Option<Option<ThreadState>> {
     }
 }
 
-/// Which part of which thread.
+/// The thread, and the part of it, that a query asks for.
 struct Wanted {
     thread: String,
     agent: Option<String>,

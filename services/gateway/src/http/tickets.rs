@@ -35,7 +35,7 @@ pub async fn post(State(gateway): State<Gateway>, Extension(caller): Extension<C
     Ok(response)
 }
 
-/// What a request gave as its ticket.
+/// The ticket that a request carried.
 #[derive(Clone)]
 pub struct Given(pub String);
 

@@ -1,7 +1,8 @@
-//! What is not read of a body when its request is answered: whoever has no key, may not, asks too often or sends too much is
-//! answered before the body has come. Over HTTP/1 the connection would then break under a client that sends all of it before
-//! it looks for an answer, as most do, and the reason would be lost. So the rest is read and thrown away, within bounds,
-//! before the answer goes out. HTTP/2 ends the one request and needs none of this.
+//! Drains the unread rest of a body when its request is answered early: a client without a key or permission, or one
+//! that asks too often or sends too much, is answered before the body has come. Over HTTP/1 the connection would then
+//! break under a client that sends all of it before it looks for an answer, as most do, and the reason would be lost.
+//! So the rest is read and thrown away, within bounds, before the answer goes out. HTTP/2 ends the one request and
+//! needs none of this.
 
 use std::{
     mem,
@@ -62,7 +63,7 @@ async fn ends(body: Body, limit: usize, within: Duration) -> bool {
     timeout(within, read).await.unwrap_or(false)
 }
 
-/// Where a body comes back to when it is let go before its end.
+/// The slot to which a body returns when it is dropped before its end.
 #[derive(Clone, Default)]
 struct Left(Arc<Mutex<Option<Body>>>);
 
@@ -77,10 +78,10 @@ impl Left {
     }
 }
 
-/// A body as whatever answers the request sees it.
+/// The body as the handler of the request sees it.
 struct Lent {
     body: Body,
-    /// Whether the client sends it.
+    /// True if the client sends the body: at once without `Expect`, else from the first read on.
     is_begun: bool,
     left: Left,
 }

@@ -27,7 +27,7 @@ use crate::{
     problem::Problem,
 };
 
-/// What usage can be told apart by.
+/// The dimensions by which usage can be grouped.
 const PARTS: [&str; 6] = ["day", "agent", "user", "thread", "model", "module"];
 const DAY: &str = "a day such as 2026-11-21";
 /// Longest name of a model that is asked for, in bytes.
@@ -35,7 +35,7 @@ const MAX_MODEL_BYTES: usize = 200;
 /// Longest name of a submodule that is asked for, in bytes.
 const MAX_MODULE_BYTES: usize = 32;
 
-/// What calls took together, with the cost as a number.
+/// The total usage of several calls, with the cost as a number.
 #[derive(Clone, Copy)]
 struct Sum {
     calls: u64,

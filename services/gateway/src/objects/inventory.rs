@@ -1,7 +1,8 @@
-//! What the object store keeps, followed from here on: how many bytes for whom, and since when.
+//! The contents of the object store, kept current by following it: the bytes stored per key and user, and since when.
 //!
-//! Each gateway follows it for itself, and counts what it is storing right now. So of several gateways that store for the
-//! same key in the same moment each may take what the others do not know of yet; the next request finds the bound reached.
+//! Each gateway follows the store for itself, and counts the bytes it is storing right now. Several gateways that store
+//! for the same key at the same moment do not see each other's bytes yet, so together they may exceed the bound; the
+//! next request finds it reached.
 
 use std::{
     collections::HashMap,
@@ -22,17 +23,17 @@ use tokio_util::sync::CancellationToken;
 
 /// Pause before the store is followed anew when that broke off.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long the first reading may take.
+/// Timeout of the first reading of the store.
 const READ_WITHIN: Duration = Duration::from_secs(30);
 
-/// How many bytes may be stored.
+/// The most bytes that may be stored for a key and for a user.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub key: u64,
     pub user: u64,
 }
 
-/// Whose bound is reached.
+/// The bound that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     Key,
@@ -47,7 +48,7 @@ pub struct Inventory(Arc<Mutex<Known>>);
 struct Known {
     /// By digest; what was removed as well, until it is forgotten.
     kept: HashMap<String, Kept>,
-    /// What is being stored, until it is seen to be there.
+    /// By digest; objects being stored, until they are seen in the store.
     coming: HashMap<String, (StoredFor, u64)>,
 }
 
@@ -107,7 +108,7 @@ impl Inventory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether these bytes are counted for them already.
+    /// Returns true if these bytes already count for this key and user.
     pub fn has(&self, digest: &str, whose: &StoredFor) -> bool {
         let known = self.known();
         let is_kept = known.kept.get(digest).is_some_and(|kept| !kept.is_removed && kept.stored_for == *whose);
@@ -130,7 +131,7 @@ impl Inventory {
         Ok(Coming { inventory: self.clone(), digest: digest.to_owned(), came: false })
     }
 
-    /// What there is for which this holds.
+    /// Returns the objects for which `holds` is true; removed ones are included until they are forgotten.
     pub fn those(&self, holds: impl Fn(&Kept) -> bool) -> Vec<Kept> {
         self.known().kept.values().filter(|kept| holds(kept)).cloned().collect()
     }
@@ -155,7 +156,7 @@ impl Known {
         self.kept.insert(kept.digest.clone(), kept);
     }
 
-    /// How many bytes are stored, or being stored, for those for whom this holds.
+    /// Returns the bytes stored, or being stored, for every owner for whom `holds` is true.
     fn bytes(&self, holds: impl Fn(&StoredFor) -> bool) -> u64 {
         let kept = self.kept.values().filter(|kept| !kept.is_removed).map(|kept| (&kept.stored_for, kept.size));
         let coming = self.coming.values().map(|(whose, size)| (whose, *size));

@@ -1,4 +1,4 @@
-//! What a program may reach. Needs a kernel with Landlock; says so where there is none.
+//! Tests the files and ports that a program may reach. Needs a kernel with Landlock; prints a note where there is none.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::{BINARY, run, shell};
 
-/// Whether this kernel enforces what the tests check.
+/// Returns true if this kernel has Landlock; prints a note if not.
 fn enforced() -> bool {
     let enforced = Enforced::here(Path::new(BINARY)).files;
     if !enforced {
@@ -19,7 +19,7 @@ fn enforced() -> bool {
     enforced
 }
 
-/// A folder with two agents' folders, of which the first is where a program runs.
+/// Creates a folder with two agents' folders; a program runs in the first.
 fn folders() -> TempDir {
     let root = tempdir().expect("a folder");
     for agent in ["ann", "bob"] {
@@ -111,7 +111,7 @@ async fn a_program_cannot_kill_its_guard() {
     assert!(killer.stderr.contains("not permitted"), "{}", killer.stderr);
 }
 
-/// Connects to a port of this machine, then listens on any that is free.
+/// Connects to a port of this machine, then listens on any free one.
 const TCP: &str = "use IO::Socket::INET; \
                    IO::Socket::INET->new(q(127.0.0.1:).shift) ? print qq(connected\n) : print qq($!\n); \
                    IO::Socket::INET->new(Listen => 1, LocalAddr => q(127.0.0.1:0)) ? print qq(listens\n) : print qq($!\n)";

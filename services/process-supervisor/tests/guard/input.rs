@@ -1,4 +1,4 @@
-//! Writing to what a process reads.
+//! Tests writing to the standard input of a process.
 
 use std::path::PathBuf;
 use std::time::Duration;

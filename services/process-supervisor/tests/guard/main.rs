@@ -25,7 +25,7 @@ use witness::Witness;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_kairo-process-supervisor");
 
-/// For what takes milliseconds, on a machine that does a lot besides.
+/// The deadline for operations that take milliseconds, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// No limit gets in the way of a test that does not lower it.

@@ -74,7 +74,7 @@ async fn what_is_left_behind_is_taken_in_and_dies_with_the_program() {
     in_time(witness.dead()).await;
 }
 
-/// Without a namespace, the daemon is left to whoever adopts orphans.
+/// Without a namespace, the process that adopts orphans would get the daemon.
 #[tokio::test]
 async fn a_program_and_its_daemon_die_with_a_killed_guard() {
     if !allowed() {

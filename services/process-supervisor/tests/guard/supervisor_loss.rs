@@ -1,4 +1,4 @@
-//! What becomes of a process whose supervisor is gone, frozen, or never let it start.
+//! Tests that a process ends whose supervisor is gone, frozen, or never let it start.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -1,4 +1,4 @@
-//! Which system calls a program may make. Needs a kernel with seccomp; says so where there is none.
+//! Tests the system calls that a program may make. Needs a kernel with seccomp; prints a note where there is none.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -8,7 +8,7 @@ use kairo_process_supervisor::protocol::{Access, Outcome, Spec};
 
 use crate::{BINARY, run, shell};
 
-/// Whether this kernel enforces what the tests check.
+/// Returns true if this kernel filters system calls; prints a note if not.
 fn enforced() -> bool {
     let enforced = Enforced::here(Path::new(BINARY)).system_calls;
     if !enforced {
@@ -17,7 +17,7 @@ fn enforced() -> bool {
     enforced
 }
 
-/// A Perl program under the filter, which may use these ports.
+/// Returns a Perl program under the filter that may use these ports.
 fn filtered(script: &str, args: &[String], connect: &[u16]) -> Spec {
     let access = Access {
         required: false,
@@ -30,7 +30,7 @@ fn filtered(script: &str, args: &[String], connect: &[u16]) -> Spec {
     Spec { program: "/usr/bin/perl".into(), args, access: Some(access), seccomp: true, ..shell("") }
 }
 
-/// Opens the socket that its arguments name, and says what came of it.
+/// Opens the socket that its arguments name, and prints the outcome.
 const OPEN: &str = "socket(my $s, shift, shift, shift) ? print qq(open) : print $!";
 
 const STREAM: i32 = 1;
@@ -44,7 +44,8 @@ async fn opened(family: i32, kind: i32, protocol: i32, connect: &[u16]) -> bool 
     run(filtered(OPEN, &args, connect)).await.stdout == "open"
 }
 
-/// In one program, since there are many: of all families and kinds, the sockets that can be opened, as `family kind protocol`.
+/// In one program, since there are many: of all families and kinds, the sockets that can be opened, as `family kind
+/// protocol`.
 async fn all_opened(protocols: &[i32], connect: &[u16]) -> Vec<(i32, i32, i32)> {
     let script = "for my $f (0..49) { for my $k (1..6, 10) { for my $p (@ARGV) { \
                   print qq($f $k $p\n) if socket(my $s, $f, $k, $p) } } }";

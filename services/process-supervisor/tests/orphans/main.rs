@@ -1,5 +1,5 @@
-//! What becomes of a daemon whose program has killed its guard. A program of its own: the test is a process that starts
-//! nothing but guards.
+//! Tests that a daemon ends although its program has killed its guard. It is a program of its own because the process
+//! of the test must start nothing but guards.
 
 #![expect(clippy::expect_used, reason = "the helpers of tests are tests too")]
 
@@ -19,7 +19,7 @@ use witness::Witness;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_kairo-process-supervisor");
 
-/// For what takes milliseconds, on a machine that does a lot besides.
+/// The deadline for operations that take milliseconds, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 async fn in_time<T>(what: impl Future<Output = T>) -> T {

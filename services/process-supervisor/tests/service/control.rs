@@ -1,4 +1,5 @@
-//! What others ask about processes while they run, before, and after. In a log whose readers know no orders they ask for effects, too.
+//! Tests requests about processes while they run, before, and after. They also ask for effects, in a log whose readers
+//! know no orders.
 
 use kairo_core::{
     subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_SPAWNED, SUPERVISORS_CONTROL, control_of},

@@ -1,4 +1,4 @@
-//! A private nats-server, replicas of the service, and what tool-runner would say to them.
+//! A private nats-server, replicas of the service, and the messages of tool-runner.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -34,10 +34,10 @@ use uuid::Uuid;
 
 const SUPERVISOR: Program = Program::ProcessSupervisor;
 
-/// How long one question waits for its answer: longer than a supervisor waits for another one that is gone.
+/// The longest wait for an answer: longer than a supervisor waits for another one that is gone.
 const ANSWERED: Duration = Duration::from_secs(15);
 
-/// What may run: a shell, to have any program at hand, and one that is not there.
+/// The programs that may run: a shell, to have any program at hand, and one that does not exist.
 pub const PROGRAMS: &str = r#"{"sh": "/bin/sh", "gone": "/no/such/program"}"#;
 
 pub struct Kairo {
@@ -89,17 +89,17 @@ impl Kairo {
         kairo
     }
 
-    /// What may run by replicas started from now on.
+    /// Sets the programs of replicas started from now on.
     pub fn programs(&mut self, programs: &str) {
         self.stack.common().env("KAIRO_PROCESS_SUPERVISOR__PROGRAMS", programs);
     }
 
-    /// A limit of replicas started from now on.
+    /// Sets a limit of replicas started from now on.
     pub fn limit(&mut self, name: &str, value: u64) {
         self.stack.common().env(format!("KAIRO_PROCESS_SUPERVISOR__LIMITS__{name}"), value.to_string());
     }
 
-    /// How long replicas started from now on wait before they hand on what they have no room for.
+    /// Sets the wait before replicas started from now on hand on orders they have no room for, in milliseconds.
     pub fn patience_ms(&mut self, value: u64) {
         self.stack.common().env("KAIRO_BUS__RETRY_LONGEST_MS", value.to_string());
     }
@@ -113,7 +113,7 @@ impl Kairo {
         self.stack.kill9(SUPERVISOR, replica).await.expect("killed");
     }
 
-    /// Stops a replica where it is; what it started goes on.
+    /// Freezes a replica; its processes continue.
     pub fn freeze(&self, replica: usize) {
         self.stack.freeze(SUPERVISOR, replica).expect("frozen");
     }
@@ -127,19 +127,19 @@ impl Kairo {
         self.stack.stop().await.expect("stopped");
     }
 
-    /// Writes an invoke of these actions with these arguments; its sequence.
+    /// Writes an invoke of these actions with these arguments; returns its sequence.
     pub async fn invoke(&self, actions: &[(Uuid, &str)]) -> u64 {
         self.call("process.run", actions).await
     }
 
-    /// Asks for a process that goes on by itself; its action.
+    /// Asks for a spawned process; returns its action.
     pub async fn spawn(&self, arguments: &str) -> Uuid {
         let action = Uuid::now_v7();
         self.call("process.spawn", &[(action, arguments)]).await;
         action
     }
 
-    /// Writes an invoke of a tool; its sequence.
+    /// Writes an invoke of a tool; returns its sequence.
     pub async fn call(&self, tool: &str, actions: &[(Uuid, &str)]) -> u64 {
         let invocation = |(action, arguments): &(Uuid, &str)| ToolInvocation {
             action_id: action.to_string(),
@@ -177,7 +177,7 @@ impl Kairo {
         event.envelope
     }
 
-    /// What is replied to the order of an action, once it is.
+    /// Waits for the reply to the order of an action.
     pub async fn reply(&self, by: Uuid) -> ProcessReply {
         let to_it = |body: &Body| ProcessReply::of(body).filter(|reply| reply.by_action_id == by.to_string()).cloned();
         self.until(&PROCESS_REPLY, to_it).await
@@ -233,7 +233,7 @@ impl Kairo {
         }
     }
 
-    /// Where the supervisor of an action's process is asked, once it has one.
+    /// Waits for the process of an action; returns its supervisor's control subject.
     pub async fn control(&self, action: Uuid) -> String {
         control_of(&self.spawned(action).await.supervisor)
     }
@@ -258,7 +258,7 @@ impl Kairo {
         instances
     }
 
-    /// Listens to what the agent's processes write from now on.
+    /// Listens to the output of the agent's processes from now on.
     pub async fn listen(&self) -> Listener {
         Listener { live: self.live().await, pieces: Vec::new() }
     }
@@ -271,7 +271,7 @@ impl Kairo {
         live
     }
 
-    /// Asks for what the agent's processes wrote so far, up to `end`.
+    /// Asks for the output of the agent's processes so far, and waits until it ends with `end`.
     pub async fn tail(&self, end: &str) -> Listener {
         let inbox = self.bus.nats().expect("on nats").client.new_inbox();
         let live = self.bus.nats().expect("on nats").client.subscribe(inbox.clone()).await.expect("a subscription");
@@ -288,7 +288,7 @@ impl Kairo {
         listener
     }
 
-    /// The last event of a row, once there is one.
+    /// Waits for an event of a row; returns the last one.
     pub async fn last(&self, row: &Route) -> Record {
         let newest = Newest::follow(&self.bus, row.of(&self.agent), self.following.clone());
         let mut changes = newest.changes();
@@ -296,7 +296,7 @@ impl Kairo {
         seen.clone().expect("waited for")
     }
 
-    /// The first of a row's events that is what is looked for, once there is one.
+    /// Waits for the first event of a row that `found` accepts.
     pub async fn until<T>(&self, row: &Route, found: impl Fn(&Body) -> Option<T>) -> T {
         let newest = Newest::follow(&self.bus, row.of(&self.agent), self.following.clone());
         let mut changes = newest.changes();
@@ -309,14 +309,14 @@ impl Kairo {
         }
     }
 
-    /// How the process of an action began, once it has.
+    /// Waits for the event that the process of an action has begun.
     pub async fn spawned(&self, action: Uuid) -> ProcessSpawned {
         let of_action =
             |body: &Body| ProcessSpawned::of(body).filter(|spawned| spawned.action_id == action.to_string()).cloned();
         self.until(&PROCESS_SPAWNED, of_action).await
     }
 
-    /// How the process of an action ended, once it has.
+    /// Waits for the event that the process of an action has ended.
     pub async fn exited(&self, action: Uuid) -> ProcessExited {
         let of_action =
             |body: &Body| ProcessExited::of(body).filter(|exited| exited.action_id == action.to_string()).cloned();
@@ -328,7 +328,7 @@ impl Kairo {
         self.read(&row.of(&self.agent)).await
     }
 
-    /// How many tools each of the capabilities ever published has.
+    /// Returns the number of tools in each of the capabilities ever published.
     pub async fn offers(&self) -> Vec<usize> {
         let tools = |record: Record| Some(ProcessCapabilities::of(&record.body)?.tools.len());
         self.read(&CAPABILITIES.stored_filter()).await.into_iter().filter_map(tools).collect()
@@ -342,7 +342,7 @@ impl Kairo {
         records
     }
 
-    /// What replicas say to the server about deliveries.
+    /// Subscribes to the acknowledgements that replicas send to the server.
     pub async fn acks(&self) -> Subscriber {
         let subject = format!("$JS.ACK.{EVENTS_STREAM}.process-supervisor.>");
         let acks = self.bus.nats().expect("on nats").client.subscribe(subject).await.expect("a subscription");
@@ -350,13 +350,13 @@ impl Kairo {
         acks
     }
 
-    /// Tells the server to deliver again what somebody works on.
+    /// Tells the server to redeliver a message that a replica still works on.
     pub async fn refuse(&self, sign_of_life: Message) {
         self.bus.nats().expect("on nats").client.publish(sign_of_life.subject, "-NAK".into()).await.expect("said");
     }
 }
 
-/// What processes wrote, as it is heard.
+/// A listener to the live output of processes.
 pub struct Listener {
     live: Subscriber,
     pub pieces: Vec<LiveOutput>,

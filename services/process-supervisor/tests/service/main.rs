@@ -25,7 +25,7 @@ use serde_json::json;
 use uuid::Uuid;
 use witness::Witness;
 
-/// For what takes milliseconds or an ack wait, on a machine that does a lot besides.
+/// The deadline for operations that take milliseconds or an ack wait, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 async fn in_time<T>(what: impl Future<Output = T>) -> T {
@@ -36,7 +36,7 @@ fn shell(script: &str) -> String {
     json!({"program": "sh", "args": ["-c", script]}).to_string()
 }
 
-/// A script that ends with code 7 when it is told to through the pipe at `path`.
+/// Returns a script that ends with code 7 when [`tell`] writes to the pipe at `path`.
 fn until_told(path: &Path) -> String {
     let status = Command::new("mkfifo").arg(path).status().expect("mkfifo");
     assert!(status.success());

@@ -1,4 +1,4 @@
-//! What the log orders about processes.
+//! Tests the orders about processes in the log.
 
 use kairo_core::subjects::{PROCESS_CANCELED, PROCESS_EXITED, PROCESS_REPLY, SUPERVISORS_CONTROL, control_of};
 use kairo_proto::v1::{

@@ -1,4 +1,4 @@
-//! How many processes there is room for, and what becomes of those that there is none for.
+//! Tests the limit on processes, and the fate of orders beyond it.
 
 use kairo_core::subjects::PROCESS_SPAWNED;
 

@@ -1,4 +1,4 @@
-//! Processes that go on by themselves: how they begin, what they say of themselves, and what is heard of them.
+//! Tests spawned processes: their start, the progress they report, and their output and events.
 
 use kairo_core::{
     event_json::invocation_id,

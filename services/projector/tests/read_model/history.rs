@@ -147,7 +147,7 @@ impl Turn {
         events
     }
 
-    /// What the process says while it runs, until it was asked to end.
+    /// Returns the events of the process while it runs, until it is asked to end.
     pub fn until_canceled(&self) -> Vec<Outgoing> {
         let (process_id, action_id) = (self.process().to_string(), self.call.to_string());
         let progress = |what: &str, fraction, after: i64| {
@@ -191,21 +191,21 @@ impl Turn {
         ids::derived(self.call, "process")
     }
 
-    /// How the call ends when its runner is gone.
+    /// Returns the result of the call if its runner is gone: in doubt.
     pub fn in_doubt(&self) -> Outgoing {
         let error = ToolError { kind: "in_doubt".into(), message: "it may have run".into() };
         let body = ToolResult { action_id: self.call.to_string(), error: Some(error), ..Default::default() };
         self.event(&subjects::TOOL_RESULT, "in doubt", body)
     }
 
-    /// What its late answer says.
+    /// Returns the late result of the call.
     pub fn late_answer(&self) -> Outgoing {
         let (action_id, result) = (self.call.to_string(), "{\"paid\":7}".to_owned());
         let body = ToolResult { action_id, ok: true, result, late: true, ..Default::default() };
         self.event(&subjects::TOOL_RESULT, "late", body)
     }
 
-    /// What a human found out about the call.
+    /// Returns the verdict of a human on the call.
     pub fn verdict(&self, verdict: &str, note: &str) -> Outgoing {
         let body = AgentApproval {
             action_id: self.call.to_string(),

@@ -1,4 +1,4 @@
-//! What agents remember, written as rows and found again.
+//! Tests of agents' memories: written as rows and found again.
 
 use jiff::civil::date;
 use kairo_core::{ids, subjects};

@@ -25,7 +25,7 @@ pub struct Planned {
     message: Outgoing,
 }
 
-/// What of the story is told.
+/// A part of the story, up to a certain event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Until a thread is suggested.
@@ -223,7 +223,7 @@ impl Planned {
         ]
     }
 
-    /// What was oldest of its thread is summed up.
+    /// Returns the decision that summarizes the oldest part of the thread.
     pub fn compacted(&self, how: &str) -> Outgoing {
         let summary = format!("It was {how} about plans.");
         let compacted = ThreadCompacted { thread_id: self.thread(), summary, ..Default::default() };

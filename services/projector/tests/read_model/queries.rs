@@ -1,4 +1,4 @@
-//! What is asked of the read model.
+//! Tests of queries to the read model.
 
 use kairo_core::subjects;
 use kairo_proto::v1::{ActionRow, ProcessRow, UserMessageUndelivered};

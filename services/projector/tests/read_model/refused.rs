@@ -1,4 +1,4 @@
-//! What cannot be read, and what Postgres does not take.
+//! Tests of messages that cannot be read, and of those that Postgres rejects.
 
 use kairo_core::subjects::{self, DLQ_STREAM};
 use kairo_proto::v1::UserMessage;

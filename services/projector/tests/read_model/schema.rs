@@ -9,7 +9,7 @@ use crate::{
     world::World,
 };
 
-/// What versions before generations left: their tables in the default schema, with their own migrations.
+/// The schema of versions before generations: tables in the default schema, with their own migrations.
 const EARLIER: &str = "
     DROP SCHEMA public CASCADE; CREATE SCHEMA public;
     DROP SCHEMA kairo CASCADE;

@@ -1,4 +1,4 @@
-//! Threads, chains, tasks and what waits for a human, as they can be asked for.
+//! Tests the queries for threads, chains, tasks and requests that wait for a human.
 
 use kairo_proto::{
     v1::{ChainRow, TaskRow, ThreadMessageRow},
@@ -141,7 +141,7 @@ async fn a_thread_is_shown_with_its_events_and_chains() {
     assert_eq!(origins, ["plan", "task"]);
 }
 
-/// Number, role, what is said, and what is called.
+/// Returns number, role, content and called tools of a message.
 fn spoken(message: &ThreadMessageRow) -> (u64, String, String, Vec<String>) {
     let calls = message.tool_calls.iter().map(|call| call.tool.clone()).collect();
     (message.sequence, message.role.clone(), message.content.clone(), calls)

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Connection, postgres::PgListener, query_scalar};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-/// Far above what anything needs, so that only a hang reaches it.
+/// The deadline of a wait, far above any normal duration, so that only a hang reaches it.
 const DEADLINE: Duration = Duration::from_secs(60);
 const TABLES: [&str; 16] = [
     "agents",
@@ -104,7 +104,7 @@ impl World {
         stream.get_info().await.unwrap().state.last_sequence
     }
 
-    /// Waits until the read model takes account of all that is in the log, being told by Postgres when it moves.
+    /// Waits until the read model contains the whole log; Postgres notifies of each move of its position.
     pub async fn caught_up(&self) {
         let end = self.end_of_log().await;
         let caught_up = async {
@@ -170,7 +170,7 @@ impl World {
         Some(changes)
     }
 
-    /// The read model as it is.
+    /// Returns a snapshot of the read model.
     pub async fn now(&self) -> Snapshot {
         self.model.snapshot().await.unwrap()
     }
@@ -204,7 +204,7 @@ impl World {
         timeout(DEADLINE, reached).await.expect("it never got there");
     }
 
-    /// Waits until a statement says this, which nobody tells of.
+    /// Polls until a statement selects this number; there is no notification of it.
     pub async fn until_count(&self, sql: &'static str, expected: i64) {
         let mut looks = tokio::time::interval(Duration::from_millis(20));
         let reached = async {
@@ -215,7 +215,7 @@ impl World {
         timeout(DEADLINE, reached).await.unwrap_or_else(|_| panic!("never {expected}: {sql}"));
     }
 
-    /// What a statement says of the live tables.
+    /// Runs a statement on the live tables and returns the number that it yields.
     pub async fn count(&self, sql: &'static str) -> i64 {
         let mut connection = self.model.pool().acquire().await.unwrap();
         let mut transaction = connection.begin().await.unwrap();
@@ -230,7 +230,7 @@ impl World {
     }
 }
 
-/// Makes Postgres tell whoever listens that the position moved.
+/// Makes Postgres notify listeners when the position moves.
 pub const TELL: &str = "
     CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('moved', ''); RETURN NEW; END $$;
     CREATE TRIGGER moved AFTER UPDATE ON positions FOR EACH ROW EXECUTE FUNCTION tell();";

@@ -1,4 +1,4 @@
-//! What is found: the same, whoever answers.
+//! Tests that every search backend finds the same.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -41,7 +41,7 @@ async fn meilisearch_finds_what_there_is() {
     assert!(documents.len() == 17 && !text.contains("unmistakable") && !text.contains("dW5taXN0YWthYmxl"), "{text}");
 }
 
-/// What both backends are held to.
+/// Checks the answers of a backend; both must pass.
 async fn finds_what_there_is(search: &Search, backend: &str) {
     let words = |words: &str| SearchQuery { words: words.into(), ..Default::default() };
     // Words, in any place and case; misspelt ones: one letter changed, added, left out; beginnings; part of a run.

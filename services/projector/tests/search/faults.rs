@@ -1,4 +1,4 @@
-//! Whatever dies, the index holds in the end what a clean rebuild makes.
+//! Tests that the index ends up equal to a clean rebuild, whichever process dies.
 
 use kairo_local::Service;
 use kairo_read_model::{SEARCH, search::SearchQuery};

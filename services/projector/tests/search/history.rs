@@ -1,4 +1,4 @@
-//! What there is to be found: decisions as agents would have published them.
+//! The content to search: decisions as agents would have published them.
 
 use jiff::Timestamp;
 use kairo_core::{
@@ -147,7 +147,7 @@ pub fn everything() -> Vec<Outgoing> {
     all
 }
 
-/// Many things, `round` times over: each round changes what the one before said.
+/// Returns the events of one `round` over many things; each round changes the texts of the one before.
 pub fn many(agent: &str, round: usize) -> Vec<Outgoing> {
     let step = |number: usize| {
         let id = format!("t-{number}");

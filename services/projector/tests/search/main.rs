@@ -1,7 +1,7 @@
 //! Searching, with a real Postgres and a real Meilisearch, in use and under fire.
 //!
-//! What needs Meilisearch runs where `MEILI_BIN` names its program, or `MEILI_URL` (and `MEILI_MASTER_KEY`) one that
-//! runs; what kills it needs the program. Else a test says that it was skipped.
+//! Tests of Meilisearch need `MEILI_BIN`, the path of its program, or `MEILI_URL` (and `MEILI_MASTER_KEY`) of a running
+//! instance; tests that kill it need the program. Otherwise they report that they were skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -28,7 +28,7 @@ use tokio::{
 const DEADLINE: Duration = Duration::from_secs(60);
 const KEY: &str = "a-key-for-the-tests-of-kairo";
 
-/// A server of this test's own, or one that is there for all.
+/// A server that this test starts, or a running one shared by all tests.
 pub struct Meili {
     pub config: SearchConfig,
     own: Option<Own>,
@@ -43,7 +43,7 @@ struct Own {
 }
 
 impl Meili {
-    /// None, which is said, where there is none.
+    /// Returns a server; `None`, with a note, where there is none.
     pub async fn find() -> Option<Self> {
         if env::var_os("MEILI_BIN").is_some() {
             return Self::own(&[]).await;
@@ -56,7 +56,7 @@ impl Meili {
         Some(Self { config: config(url, key), own: None })
     }
 
-    /// One that can be killed; none, which is said, without its program.
+    /// Starts a server that can be killed; `None`, with a note, without its program.
     pub async fn own(options: &[&str]) -> Option<Self> {
         let Some(program) = env::var_os("MEILI_BIN").map(PathBuf::from) else {
             println!("SKIPPED: this test kills Meilisearch; set MEILI_BIN to its program");

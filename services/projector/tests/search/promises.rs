@@ -1,7 +1,7 @@
-//! What docs/search.md promises, held against words that nobody wrote down: drawn from a seed, in several scripts, each written in
-//! several ways. Whoever answers finds the same.
+//! Property tests of the promises in docs/search.md, with words drawn from a seed, in several scripts and several
+//! spellings. Every backend must find the same.
 //!
-//! `KAIRO_SEED` is the first seed (1 by default), `KAIRO_SITUATIONS` how many follow each other (1 by default).
+//! `KAIRO_SEED` is the first seed (1 by default), `KAIRO_SITUATIONS` the number of consecutive seeds (1 by default).
 
 mod forms;
 
@@ -23,7 +23,7 @@ use crate::{
     world::World,
 };
 
-/// How many seeds a test takes unless `KAIRO_SITUATIONS` says otherwise.
+/// The number of seeds of a test unless `KAIRO_SITUATIONS` sets another.
 const SEEDS: u64 = 1;
 /// Words of a text.
 const WORDS: usize = 3;
@@ -44,7 +44,7 @@ struct Question {
     first: Option<String>,
 }
 
-/// What is written in one seed, and asked.
+/// The texts and questions drawn from one seed.
 struct Draw {
     agent: String,
     random: Random,
@@ -63,7 +63,7 @@ impl Draw {
         draw
     }
 
-    /// A word that begins as none that was drawn before.
+    /// Returns a word whose beginning differs from those of all words drawn before.
     fn word(&mut self, script: Script) -> String {
         loop {
             let word = script.word(&mut self.random);
@@ -135,8 +135,8 @@ impl Draw {
         self.ask(format!("{beginning} {word}"), script, &[]);
     }
 
-    /// A word of so many syllables beside one that resembles it: both are found by either, the exact one first, and nothing by what has
-    /// too many errors.
+    /// Draws a word of `syllables` syllables and one that resembles it: each finds both, itself first, and a word with
+    /// too many errors finds nothing.
     fn misspellings(&mut self, script: Script, syllables: usize) {
         let mut word = || loop {
             let word = self.word(script);
@@ -167,7 +167,7 @@ impl Draw {
         self.ask(asked, script, &expected);
     }
 
-    /// With so many errors, and the first letter as it is.
+    /// Returns the word with `count` errors and the same first letter.
     fn misspelt(&mut self, word: &str, count: usize) -> String {
         loop {
             let mut letters: Vec<char> = word.chars().collect();
@@ -191,7 +191,8 @@ impl Draw {
         }
     }
 
-    /// Numbers that resemble each other: short ones are not taken for others, and of long ones the exact one comes first.
+    /// Numbers that resemble each other: short ones are not taken for others, and of long ones the exact one comes
+    /// first.
     fn numbers(&mut self) {
         for (least, most) in [(10, 28), (5_000, 6_998), (700_000, 899_998)] {
             let number = self.random.between(least, most) / 2 * 2;
@@ -239,7 +240,7 @@ impl Draw {
         }
     }
 
-    /// Agents find what they remember by the same words: whatever has one of them is found, and the exact one comes first.
+    /// Agents find their memories by the same words: a memory with one of them is found, and the exact one comes first.
     async fn is_remembered(&self, world: &World) {
         for question in &self.questions {
             let query = MemoriesQuery {

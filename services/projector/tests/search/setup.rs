@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::{meili::Meili, world::World};
 
-/// Far above what anything needs, so that only a hang reaches it.
+/// The deadline of a wait, far above any normal duration, so that only a hang reaches it.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 pub struct Setup {
@@ -22,7 +22,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Of which projector reaches the search engine under this address, or directly.
+    /// Starts a world whose projector reaches the search engine at this address, or directly.
     pub async fn start(meili: Meili, url: Option<&str>) -> Self {
         let settings = meili.settings(url);
         let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -39,13 +39,13 @@ impl Setup {
         search(&self.world, &self.meili.config)
     }
 
-    /// Waits until the live index takes account of all that is in the log.
+    /// Waits until the live index contains the whole log.
     pub async fn caught_up(&self) -> Generation {
         let end = self.world.end_of_log().await;
         self.until(|all| all.iter().find(|one| one.state == "live" && one.position >= end).cloned()).await
     }
 
-    /// Waits for something about the generations of the documents.
+    /// Waits until `find` finds a generation of the documents.
     pub async fn until(&self, find: impl Fn(&[Generation]) -> Option<Generation>) -> Generation {
         let found = async {
             let mut told = PgListener::connect_with(self.world.model.pool()).await.unwrap();
@@ -63,7 +63,7 @@ impl Setup {
         timeout(DEADLINE, found).await.expect("the search index never came to that")
     }
 
-    /// What the index of a generation holds, and what it should.
+    /// Returns the digests of a generation's index: those it holds, and those it should hold.
     pub async fn digests(&self, generation: i64) -> (digest::Digests, digest::Digests) {
         let index = self.meili.config.index(generation);
         let held = digest::of_index(&self.meili.engine(), &index).await.unwrap();

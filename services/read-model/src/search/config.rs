@@ -21,9 +21,10 @@ pub struct SearchConfig {
     pub timeout_ms: u64,
     /// Longest time that sending documents may take, in milliseconds. Default 30000.
     pub send_timeout_ms: u64,
-    /// Longest time that it may take to work in what was sent, in milliseconds. Then it is sent again. Default 300000.
+    /// Longest time it may take to index documents sent to it, in milliseconds. Then they are sent again.
+    /// Default 300000.
     pub task_timeout_ms: u64,
-    /// Documents that are sent at once at most. Default 500.
+    /// Maximum number of documents sent at once. Default 500.
     pub batch: u32,
     /// The same in bytes; a single larger document is sent alone. Default 4194304.
     pub batch_bytes: usize,

@@ -1,4 +1,4 @@
-//! What the configuration says of tools that are requests to web APIs.
+//! The configuration of tools that are requests to web APIs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 pub struct HttpToolConfig {
     /// Name of the tool, such as `shop.order`.
     pub name: String,
-    /// What it does, for the model that chooses it.
+    /// Description of the tool, for the model that chooses it.
     pub description: String,
     /// JSON Schema of its arguments. Default an object of any kind.
     pub schema: Value,
@@ -32,22 +32,24 @@ pub struct HttpToolConfig {
     pub method: String,
     /// Address, with arguments as placeholders in its path: `https://api.example.com/orders/{order_id}`.
     pub url: String,
-    /// Where arguments go that are not in the path: `query` or `body`, as JSON. Default `body` for POST, PUT and PATCH, and
-    /// `query` for the others.
+    /// Place of arguments that are not in the path: `query` or `body`, as JSON. Default `body` for POST, PUT and PATCH,
+    /// and `query` for the others.
     pub arguments: Option<Arguments>,
     /// Arguments that go into the query although the others go into the body. Default none.
     pub query: Vec<String>,
-    /// Headers sent with every request; `env:NAME` takes the value from the runner's environment, `file:PATH` from a file.
-    /// Default none.
+    /// Headers sent with every request; `env:NAME` takes the value from the runner's environment, `file:PATH` from a
+    /// file. Default none.
     pub headers: BTreeMap<String, Secret>,
-    /// JSON Pointer to the part of an answer that is the result, such as `/data/items`. Default empty, which is all of it.
+    /// JSON Pointer to the part of an answer that is the result, such as `/data/items`. Default empty, for the whole
+    /// answer.
     pub result: String,
-    /// Whether calling twice with the same `Idempotency-Key` has the effect of calling once: then the action id is sent as
-    /// that, and the call is repeated when a runner was lost. Default true for GET and HEAD, false for the others.
+    /// True if calling twice with the same `Idempotency-Key` has the effect of calling once: the action id is then sent
+    /// as the key, and the call is repeated if a runner was lost. Default true for GET and HEAD, false for the others.
     pub idempotent: Option<bool>,
-    /// Whether a human must consent to each call. Default false.
+    /// True if a human must consent to each call. Default false.
     pub needs_approval: bool,
-    /// Whether what the server says counts as the operator's own words; otherwise it is content from outside. Default false.
+    /// True if the server's content counts as the operator's own words; otherwise it is content from outside.
+    /// Default false.
     pub trust_content: bool,
     /// Time limit of a call, in milliseconds. Default that of all tools.
     pub timeout_ms: Option<u64>,
@@ -55,7 +57,7 @@ pub struct HttpToolConfig {
     pub max_body_bytes: usize,
 }
 
-/// Where arguments go.
+/// The place of arguments in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arguments {
@@ -73,15 +75,16 @@ pub struct OpenApiConfig {
     pub document: PathBuf,
     /// Address in place of the document's first server. Default none.
     pub base_url: Option<String>,
-    /// Headers sent with every request, as for a single tool. Parameters of these names are not asked of agents. Default none.
+    /// Headers sent with every request, as for a single tool. Parameters of these names are not asked of agents.
+    /// Default none.
     pub headers: BTreeMap<String, Secret>,
     /// Ids of operations that become tools; `*` stands for any characters. Default `*`.
     pub include: Vec<String>,
-    /// Ids of operations that do not, although they are included. Default none.
+    /// Ids of operations to leave out although they are included. Default none.
     pub exclude: Vec<String>,
     /// Ids of operations that are idempotent, besides those with GET and HEAD; as for a single tool. Default none.
     pub idempotent: Vec<String>,
-    /// Ids of operations of which a human must consent to each call. Default none.
+    /// Ids of operations whose calls each need a human's consent. Default none.
     pub needs_approval: Vec<String>,
     /// As for a single tool. Default false.
     pub trust_content: bool,
@@ -254,7 +257,7 @@ impl OpenApiConfig {
     }
 }
 
-/// Whether a name can be the first segment of all tools of one source.
+/// Returns why `name`, the value of `key`, cannot be the first segment of all tools of one source; `None` if it can.
 pub fn prefix_mistake(key: &str, name: &str) -> Option<String> {
     if !tool_name::is_namespace(name) || name.len() > tool_name::MAX_SERVER_NAME {
         let most = tool_name::MAX_SERVER_NAME;

@@ -1,4 +1,4 @@
-//! What the configuration says of tool workers.
+//! The configuration of tool workers.
 
 use std::collections::BTreeSet;
 
@@ -11,49 +11,50 @@ use crate::web_api::config::prefix_mistake;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerConfig {
-    /// Name that the worker announces itself by, and that its subjects have: `[a-z0-9_-]`.
+    /// Name in the worker's announcements and subjects: `[a-z0-9_-]`.
     pub name: String,
     /// First segment of its tools' names. Default its name.
     pub prefix: String,
-    /// Tools, by the worker's own names, that may be called again with the same action id even though the worker does not
-    /// say so. Default none.
+    /// Tools, by the worker's own names, that may be called again with the same action id even though the worker does
+    /// not say so. Default none.
     pub idempotent: Vec<String>,
-    /// Tools, by the worker's own names, of which a human must consent to each call, besides those of which the worker says
+    /// Tools, by the worker's own names, whose calls each need a human's consent, besides those the worker itself marks
     /// so. Default none.
     pub needs_approval: Vec<String>,
-    /// Whether the worker's own word is enough that a tool is idempotent or only reads. Default true.
+    /// True if the worker's own word is enough that a tool is idempotent or only reads. Default true.
     pub trust_hints: bool,
-    /// Whether what the worker says counts as the operator's own words; otherwise it is content from outside. Default false.
+    /// True if the worker's content counts as the operator's own words; otherwise it is content from outside.
+    /// Default false.
     pub trust_content: bool,
-    /// Digests of definitions that may be offered although they changed since they were offered first, as `kairo status`
-    /// tells them; `*` for any. Default none.
+    /// Digests of definitions, as `kairo status` shows them, that may be offered although they changed since the first
+    /// offer; `*` for any. Default none.
     pub accept: Vec<String>,
     /// Time limit of its calls, in milliseconds. Default that of all tools.
     pub call_timeout_ms: Option<u64>,
-    /// Tools that it may offer. Default 64.
+    /// Maximum number of tools it may offer. Default 64.
     pub max_tools: usize,
 }
 
-/// How all workers are spoken to.
+/// The settings for exchanging messages with all workers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkerLifecycleConfig {
-    /// How often a worker says that it is there and what it offers, in milliseconds; one that says nothing three times is
-    /// gone. Default 5 000.
+    /// Interval at which a worker announces itself and its tools, in milliseconds; one silent for three intervals
+    /// counts as gone. Default 5 000.
     pub announce_ms: u64,
-    /// How long tool-runner waits for its workers when it starts, in milliseconds. Default 2 000.
+    /// Longest wait of tool-runner for its workers when it starts, in milliseconds. Default 2 000.
     pub start_wait_ms: u64,
-    /// How long a call waits for a worker that is not there, in milliseconds. Default 10 000.
+    /// Longest wait of a call for a worker that is absent, in milliseconds. Default 10 000.
     pub wait_ms: u64,
-    /// How long a worker that is there may take to say that it has a call, in milliseconds. Default 2 000.
+    /// Longest time a present worker may take to accept a call, in milliseconds. Default 2 000.
     pub accept_ms: u64,
-    /// How often a worker says that it still works on a call, in milliseconds. Default 2 000.
+    /// Interval at which a worker reports that it still works on a call, in milliseconds. Default 2 000.
     pub beat_ms: u64,
-    /// How long it may be silent about a call before it is taken for lost, in milliseconds. Default 10 000.
+    /// Longest silence of a worker about a call before it counts as lost, in milliseconds. Default 10 000.
     pub silence_ms: u64,
-    /// How long a call waits before it is offered again to workers that were all busy, in milliseconds. Default 500.
+    /// Pause before a call is offered again to workers that were all busy, in milliseconds. Default 500.
     pub busy_ms: u64,
-    /// Times that a call of an idempotent tool is given to a worker, when one was lost. Default 3.
+    /// Times that a call of an idempotent tool is given to a worker, if workers are lost. Default 3.
     pub attempts: u32,
     /// Largest message of a worker, in bytes. Default 524 288.
     pub max_message_bytes: usize,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::kairo::{Call, Kairo, failed, said};
 
-/// How many results an action has.
+/// Counts the results of an action in the log.
 async fn results(kairo: &Kairo, action: Uuid) -> usize {
     let of_action = |body: &Body| matches!(body, Body::ToolResult(result) if result.action_id == action.to_string());
     kairo.log().await.iter().filter(|record| of_action(&record.body)).count()
@@ -80,7 +80,7 @@ async fn a_cancel_and_what_it_cancels_may_come_in_any_order() {
     kairo.stop().await;
 }
 
-/// Decides on a call of the site and on a cancel of it, whoever is there.
+/// Decides on a call of the site and on a cancel of it, whether a runner is there or not.
 async fn decide_and_cancel(kairo: &Kairo) -> [Uuid; 2] {
     let url = json!({ "url": kairo.site() });
     let call = kairo.decide(Call { tool: "http.get", arguments: url, target: None }).await.action;

@@ -62,7 +62,7 @@ fn mails_sent(root: &std::path::Path) -> usize {
     ["cur", "new"].map(|part| std::fs::read_dir(folder.join(part)).map_or(0, Iterator::count)).iter().sum()
 }
 
-/// How many of these calls were made; all others were refused, as the consent was used.
+/// Counts the calls that were made; all others must have been refused because the consent was used.
 async fn count_calls(kairo: &Kairo, decided: &[Decided]) -> usize {
     let mut made = 0;
     for call in decided {

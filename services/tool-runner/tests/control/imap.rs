@@ -1,4 +1,4 @@
-//! Mail on a real IMAP server: fetched once, whoever is killed, and left there as it was.
+//! Tests mail on a real IMAP server: it is fetched once, whichever process is killed, and stays there unchanged.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ use super::kairo::Kairo;
 const DEADLINE: Duration = Duration::from_secs(60);
 const PASSWORD: &str = "p/ss w\"rd";
 
-/// pymap, which keeps its mail in memory. Another one numbers mails in another way (UIDVALIDITY).
+/// pymap, which keeps its mail in memory. A new instance has another UIDVALIDITY.
 struct Server(OtherServer);
 
 impl Server {
@@ -50,7 +50,7 @@ impl Server {
         client.login("ann@example.org", PASSWORD).await.map_err(|(error, _)| error).unwrap()
     }
 
-    /// Puts mails into the mailbox, which it got at this second of a day.
+    /// Puts mails into the mailbox, received at this second of a day.
     async fn append(&self, subjects: &[&str], second: u32) {
         let mut session = self.session().await;
         for subject in subjects {
@@ -60,7 +60,7 @@ impl Server {
         session.logout().await.unwrap();
     }
 
-    /// How many mails have been seen.
+    /// Counts the mails marked as seen.
     async fn seen(&self) -> usize {
         let mut session = self.session().await;
         session.examine("INBOX").await.unwrap();
@@ -105,7 +105,7 @@ impl Office {
         folder.map(|file| file.unwrap().path()).collect()
     }
 
-    /// Moves all that is new to what somebody has looked at, as a reader does.
+    /// Moves all new mail to `cur` and marks it as seen, as a reader does.
     fn read(&self) {
         fs::create_dir_all(self.folder("cur")).unwrap();
         for file in self.files("new") {
@@ -330,7 +330,7 @@ fn acceptor(cert: &str, key: &str) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Passes connections on to a server, of which there may be another later; with a certificate, encrypted up to here.
+/// A proxy to a server, which a later one may replace; with a certificate, connections to the proxy are encrypted.
 struct Front {
     port: u16,
     server: Arc<AtomicU16>,

@@ -1,4 +1,4 @@
-//! A private nats-server, replicas of the service, and what agents would decide.
+//! A private nats-server, replicas of the service, and the decisions of agents.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ impl Kairo {
         self.stack.stop().await.unwrap();
     }
 
-    /// How the tool worker logs in.
+    /// Returns the login of the tool worker.
     pub fn worker_login(&self) -> Login {
         let (user, password) = self.nats.users().worker(&Name::parse(WORKER).unwrap()).unwrap();
         Login { user, password: password.to_owned(), ..self.nats.operator() }
@@ -120,7 +120,7 @@ impl Kairo {
         self.dir.path()
     }
 
-    /// What the replicas have logged, once they have said this.
+    /// Waits until the replicas have logged `text` and returns their logs.
     pub async fn logged(&self, text: &str) -> String {
         let said = async {
             loop {
@@ -226,7 +226,7 @@ impl Kairo {
         decision
     }
 
-    /// Enters in the ledger that nobody shall begin an action, as whoever cancels it does.
+    /// Enters in the ledger that nobody shall begin an action, as a runner that cancels it does.
     pub async fn withdraw(&self, action: Uuid, decision: &Outgoing) {
         let invocation =
             ToolInvocation { action_id: action.to_string(), executor: "nobody".to_owned(), ..Default::default() };
@@ -236,7 +236,7 @@ impl Kairo {
         self.bus.publish(&Outgoing::new(&TOOL_INVOKE, &self.agent, envelope, body)).await.unwrap();
     }
 
-    /// A call about another one, or about nothing of this agent's; how it ended.
+    /// Calls a tool on another action, or on none of this agent's; returns the result.
     pub async fn call(&self, tool: &'static str, arguments: Value, target: Option<Uuid>) -> ToolResult {
         let decided = self.decide(Call { tool, arguments, target }).await;
         self.result(decided.action).await.0
@@ -246,7 +246,7 @@ impl Kairo {
         self.call("action.cancel", json!({ "action_id": target }), Some(target)).await
     }
 
-    /// The same of an action that was to be begun on a consent.
+    /// The same for an action that would have begun on a consent.
     pub async fn withdraw_on(&self, approval_id: &str) {
         let (action_id, executor) = (ids::entering().to_string(), "nobody".to_owned());
         let withdrawn =
@@ -255,7 +255,7 @@ impl Kairo {
         self.say(&TOOL_INVOKE, ToolInvoke { runner, actions: vec![withdrawn], ..Default::default() }).await;
     }
 
-    /// The connection of whoever asks the site for a page next.
+    /// Accepts the next connection to the site.
     pub async fn asked_at_site(&self) -> TcpStream {
         timeout(DEADLINE, self.site.accept()).await.expect("nobody asked").unwrap().0
     }
@@ -268,7 +268,7 @@ impl Kairo {
         (decided, asked)
     }
 
-    /// How an action ended, and the record that says so.
+    /// Waits for the result of an action and returns it with its record.
     pub async fn result(&self, action: Uuid) -> (ToolResult, Record) {
         self.wait("kairo.tool.*.result", |record| {
             let result = ToolResult::of(&record.body).filter(|result| result.action_id == action.to_string())?;
@@ -277,7 +277,7 @@ impl Kairo {
         .await
     }
 
-    /// What came of an action after its result.
+    /// Waits for the late result of an action.
     pub async fn late(&self, action: Uuid) -> ToolResult {
         self.wait("kairo.tool.*.result", |record| {
             let is_it = |result: &&ToolResult| result.late && result.action_id == action.to_string();
@@ -286,7 +286,7 @@ impl Kairo {
         .await
     }
 
-    /// Whether the site was asked for anything that nobody has looked at yet.
+    /// Returns true if a request to the site is waiting to be accepted.
     pub fn was_site_asked(&self) -> bool {
         self.site.accept().now_or_never().is_some()
     }
@@ -313,7 +313,7 @@ impl Kairo {
         .await
     }
 
-    /// What a supervisor, a router or the agent would say; where it stands.
+    /// Publishes a message as a supervisor, a router or the agent would, and returns its sequence.
     pub async fn say(&self, row: &Route, body: impl Into<Body>) -> u64 {
         let envelope = Envelope::entering(ids::entering(), Service::ProcessSupervisor, Origin::Tool, Timestamp::now());
         self.bus.publish(&Outgoing::new(row, &self.agent, envelope, body)).await.unwrap().sequence
@@ -347,13 +347,13 @@ impl Kairo {
     }
 }
 
-/// What a call that went well says.
+/// Returns the result of a call, which must have succeeded.
 pub fn said(result: &ToolResult) -> Value {
     assert!(result.ok, "{result:?}");
     serde_json::from_str(&result.result).unwrap()
 }
 
-/// How a call failed, and why.
+/// Returns the kind and message of the error of a call, which must have failed.
 pub fn failed(result: &ToolResult) -> (&str, &str) {
     let error = result.error.as_ref().unwrap_or_else(|| panic!("{result:?}"));
     (&error.kind, &error.message)

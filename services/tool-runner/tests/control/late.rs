@@ -1,4 +1,5 @@
-//! Requests that change something: what went out and was not answered in time is in doubt, and settled by a late answer.
+//! Tests requests that change something: one that was sent and not answered in time is in doubt, and settled by a late
+//! answer.
 
 use serde_json::json;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::kairo::{Call, Decided, Kairo, failed, said};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A shop that is paid by POST, and a Kairo that pays there within so many milliseconds.
+/// A shop that is paid by POST, and a Kairo that pays there with a time limit in milliseconds.
 struct Shop {
     till: TcpListener,
     kairo: Kairo,
@@ -41,7 +42,7 @@ impl Shop {
         (decided, connection)
     }
 
-    /// Whether somebody pays whom nobody has served yet.
+    /// Returns true if a further payment is waiting to be accepted.
     fn is_paid_again(&self) -> bool {
         use futures::FutureExt as _;
         self.till.accept().now_or_never().is_some()

@@ -1,5 +1,5 @@
-//! Tools about processes, where supervisors answer oddly or not at all. That they do what they should with real ones is
-//! tested with the whole system.
+//! Tests tools about processes, with supervisors that answer oddly or not at all. Tests of the whole system cover them
+//! with real ones.
 
 use futures::StreamExt as _;
 use kairo_core::{
@@ -69,7 +69,7 @@ async fn holding(kairo: &Kairo) {
     });
 }
 
-/// A call that orders something of the supervisor, which replies so; the order, and how the call ended.
+/// Makes a call that sends an order to the supervisor, which replies with `outcome`; returns the order and the result.
 async fn ordering(
     kairo: &Kairo,
     tool: &'static str,
@@ -96,7 +96,7 @@ async fn ordering(
     (order, kairo.result(decided.action).await.0)
 }
 
-/// Answers as the supervisor of the process would, and remembers what was asked.
+/// Answers as the supervisor of the process would; returns a channel with the requests it got.
 async fn answering(
     kairo: &Kairo,
     subject: String,
@@ -243,7 +243,8 @@ async fn without_its_supervisor_the_log_says_how_a_process_is_doing() {
     }
 }
 
-/// A runner that has just connected cannot tell that nobody is there, and leaves it in doubt what came of the signal.
+/// Sends a signal until its outcome is known: a runner that has just connected cannot tell that nobody is there, and
+/// leaves the signal in doubt.
 async fn signal_to_nobody(kairo: &Kairo, action: Uuid) -> ToolResult {
     loop {
         let result = kairo.call("process.signal", signaling("TERM"), Some(action)).await;

@@ -1,4 +1,4 @@
-//! What a tool says of how far it is becomes events, few of them and none too late.
+//! Tests that a tool's progress reports become events: at most one a second, and none after the result.
 
 use kairo_core::record::Record;
 use kairo_proto::Body;

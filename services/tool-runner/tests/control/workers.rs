@@ -1,5 +1,5 @@
-//! Tools that workers of the Python kit carry out, each a process with a user of its own, and what becomes of their calls
-//! when somebody dies.
+//! Tests tools of workers of the Python kit, each a process with a user of its own, and their calls when one of the
+//! processes dies.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn spec(kairo: &Kairo, name: &str, flavor: &str) -> ProcessSpec {
     spec
 }
 
-/// A replica of the worker, which has been told that its tools are offered.
+/// Starts a replica of the worker and waits until its tools are offered.
 async fn worker(kairo: &Kairo, flavor: &str) -> Process {
     let mut spec = spec(kairo, WORKER, flavor);
     spec.ready = |line| line.contains("offered: ");
@@ -281,7 +281,7 @@ async fn a_call_of_a_worker_that_is_gone_fails_with_nothing_begun() {
     kairo.stop().await;
 }
 
-/// What is said of an announcement.
+/// Announces the worker until the runner replies, and returns its verdict.
 async fn verdict(kairo: &Kairo, worker: &str, announcement: Value) -> Value {
     let mut verdicts = kairo.bus.subscribe(format!("kairo.worker.{worker}.announced.raw")).await.unwrap();
     // Said again until somebody listens: the runner may not have begun to.
@@ -312,7 +312,7 @@ async fn announcements_that_nobody_may_make_are_refused() {
     kairo.stop().await;
 }
 
-/// A login that is refused is told with what to do about it, and keeps no worker from ending.
+/// Checks that a refused login is reported with a remedy, and that the worker still ends when it is told to.
 async fn is_refused_and_ends(kairo: &Kairo, flavor: &str) {
     let mut spec = spec(kairo, WORKER, flavor);
     spec.env.retain(|(name, _)| name != "NATS_PASSWORD");

@@ -1,4 +1,4 @@
-//! What servers want of the client in the middle of things: answers of people, roots, and calls as tasks.
+//! Tests of requests that a server sends to the client during a call: answers of people, roots, and calls as tasks.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The client scenarios of the protocol's conformance suite, against the client that calls go through.
 //!
-//! The suite starts a server for each scenario and runs a command with its address, which is this very program: [`client`].
+//! The suite starts a server for each scenario and runs a command with its address: this very program, as [`client`].
 
 use std::process::Command;
 
@@ -16,19 +16,19 @@ use serde_json::{Map, Value, json};
 use crate::support::{config, context, within_deadline};
 
 const REDIRECT_URI: &str = "http://127.0.0.1:3000/callback";
-/// What the suite takes for the document of a client.
+/// The URL that the suite accepts as a client's metadata document.
 const CLIENT_METADATA_URL: &str = "https://conformance-test.local/client-metadata.json";
-/// Times that somebody signs in for one call.
+/// The most sign-ins for one call.
 const MAX_LOGINS: usize = 3;
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 const ECHO: &str = "s.json_schema_echo";
-/// So long the client waits for its server after it signed in.
+/// The longest wait of the client for its server after signing in.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
-/// Between two looks of the client whether its server is there.
+/// The interval at which the client checks that its server is there.
 const POLL: std::time::Duration = std::time::Duration::from_millis(20);
 const SCENARIO: &str = "MCP_CONFORMANCE_SCENARIO";
 
-/// What the suite tells besides the scenario.
+/// The context that the suite passes besides the scenario.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Context {
@@ -45,9 +45,9 @@ struct ToolCall {
     arguments: Map<String, Value>,
 }
 
-/// What each revision requires, and with it what is run and not scored.
+/// Revisions whose scenarios are run: those that each requires, and those that are not scored.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
-/// What is not met, all of it optional: ways to sign in that Kairo does not offer.
+/// Optional scenarios that are expected to fail: ways to sign in that Kairo does not offer.
 const UNMET: [&str; 5] = [
     "auth/client-credentials-jwt",
     "auth/enterprise-managed-authorization",
@@ -81,7 +81,7 @@ fn the_scenarios_of_each_revision_pass() {
     }
 }
 
-/// Does what a scenario wants: reaches the server, signs in where it has to, and calls what there is.
+/// Follows a scenario: reaches the server, signs in where it has to, and calls the tools there are.
 #[tokio::test]
 #[ignore = "it is the client that the suite runs"]
 async fn client() {
@@ -195,7 +195,7 @@ async fn call_signing_in(
     outcome
 }
 
-/// Calls as a user who says yes to every question, with its defaults.
+/// Calls as a user who accepts every question, with its defaults.
 async fn call_answering(toolbox: &Toolbox, questions: &Questions, tool: &str, args: Value) -> Result<Value, ToolError> {
     let (reporter, mut progress) = ProgressReporter::watched();
     let context = CallContext { user: Some("ann".to_owned()), progress: reporter, ..context() };

@@ -53,7 +53,7 @@ async fn pay(toolbox: &Toolbox) -> Result<Value, ToolError> {
     call(toolbox, "bank.pay", json!({})).await
 }
 
-/// What a browser does: goes to the address, and is sent back.
+/// Visits the address like a browser, and returns the address of the redirect.
 pub async fn browse(address: &str) -> String {
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let answer = client.get(address).send().await.unwrap();

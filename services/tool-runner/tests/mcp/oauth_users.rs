@@ -1,4 +1,4 @@
-//! An MCP server at which each user signs in: nobody acts with what another granted.
+//! Tests an MCP server at which each user signs in: nobody acts with another user's grant.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ async fn pay(toolbox: &Toolbox, user: &str) -> CallResult {
     within_deadline(toolbox.call("bank.pay", json!({}), as_user(Some(user)))).await
 }
 
-/// Whose token the call went with.
+/// Pays as the user and returns the person whose token the call carried.
 async fn payer(toolbox: &Toolbox, user: &str) -> String {
     let paid = pay(toolbox, user).await.unwrap();
     paid.as_str().unwrap().rsplit(' ').next().unwrap().to_owned()

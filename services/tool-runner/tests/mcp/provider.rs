@@ -1,5 +1,6 @@
-//! An authorization server and an MCP server that takes its tokens, in one process, strict as the specifications allow: PKCE with
-//! S256, exact redirect URIs, the resource in each request, codes and refresh tokens good for one use, revocation.
+//! An authorization server and an MCP server that takes its tokens, in one process, strict as the specifications allow:
+//! PKCE with S256, exact redirect URIs, the resource in each request, codes and refresh tokens good for one use,
+//! revocation.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,20 +19,20 @@ use url::Url;
 
 type Fields = HashMap<String, String>;
 
-/// What the test turns and counts.
+/// Settings that a test changes, and counters that it reads.
 #[derive(Debug, Default)]
 pub struct Knobs {
     /// The scope that a call needs.
     pub wanted_scope: Option<String>,
-    /// What `iss` says in place of the issuer.
+    /// The value of `iss` that replaces the issuer.
     pub issuer_in_answer: Option<String>,
-    /// What `resource` says in the metadata in place of the server's address.
+    /// The value of `resource` in the metadata that replaces the server's address.
     pub resource: Option<String>,
-    /// Whether the person says no.
+    /// True if the person denies the request.
     pub denies: bool,
-    /// Whether credentials of clients are refused.
+    /// True if the credentials of clients are refused.
     pub refuses_clients: bool,
-    /// Seconds that a token is said to be good for.
+    /// The announced lifetime of a token, in seconds.
     pub lifetime: Option<u64>,
     /// Requests for tokens that were granted, by their grant types.
     pub granted: BTreeMap<String, usize>,
@@ -40,7 +41,7 @@ pub struct Knobs {
     /// Clients that were registered.
     pub registered: usize,
     pub revoked: usize,
-    /// Whether the server lists its tools to those alone who have this scope.
+    /// The scope needed to list the server's tools; none if it takes no scope.
     pub listing_scope: Option<String>,
     codes: HashMap<String, Code>,
     access: HashMap<String, Token>,
@@ -48,11 +49,11 @@ pub struct Knobs {
     last: u64,
 }
 
-/// What a token says.
+/// The grant behind a token.
 #[derive(Debug, Clone, Default)]
 struct Token {
     scope: String,
-    /// Who signed in: the field `as` of the address that the browser goes to; empty for nobody in particular.
+    /// The person who signed in: the field `as` of the address that the browser visits; empty for nobody in particular.
     person: String,
 }
 

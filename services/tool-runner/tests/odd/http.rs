@@ -1,4 +1,4 @@
-//! An MCP server over HTTP that answers what a table says, byte for byte.
+//! An MCP server over HTTP that answers from a table, byte for byte.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub struct OddHttp {
 }
 
 impl OddHttp {
-    /// How often a tool was called.
+    /// Counts the calls of a tool.
     pub fn effects(&self, tool: &str) -> usize {
         self.calls.lock().unwrap().iter().filter(|call| *call == tool).count()
     }

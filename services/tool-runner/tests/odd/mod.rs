@@ -1,5 +1,5 @@
-//! MCP servers that answer otherwise than the protocol says: what can be read is read, one bad tool leaves out that tool, and
-//! of what cannot be read of a call that may have had an effect it is in doubt whether it had, at once. Effects are counted
+//! Tests MCP servers whose answers break the protocol: everything readable is read, a bad tool is left out alone, and
+//! an unreadable answer to a call that may have had an effect leaves the call in doubt, at once. Effects are counted
 //! outside of the server.
 
 mod http;
@@ -77,7 +77,7 @@ fn result(result: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{{id}},\"result\":{result}}}\n")
 }
 
-/// How a call ends: the value, or the kind of its error and a part of its message.
+/// The expected end of a call: the value, or the kind of its error and a part of its message.
 type End = Result<Value, (ToolErrorKind, &'static str)>;
 
 async fn assert_ends(toolbox: &Toolbox, tool: &str, expected: &End) {
@@ -142,7 +142,7 @@ async fn what_came_of_a_call_is_read_in_whatever_form_it_is_told() {
     within_deadline(toolbox.stop()).await;
 }
 
-/// Starts one server, and says what it offers and how it is.
+/// Starts one server; returns the tools it offers and its health.
 async fn listed_by(odd: &Odd) -> (Vec<String>, Health) {
     let stop = CancellationToken::new();
     let (offered, mut offers) = tokio::sync::watch::channel(Vec::new());
@@ -349,7 +349,7 @@ async fn nothing_answered_to_a_notification_is_a_reason_to_give_up() {
     }
 }
 
-/// Servers may ignore that a call is canceled: what they say then is the truth.
+/// Servers may ignore a cancel: their answer still counts.
 #[tokio::test]
 async fn a_server_is_told_that_a_call_is_canceled_and_its_answer_counts() {
     let paid = format!("when told {}", result(r#"{"content":[{"type":"text","text":"paid, receipt 7"}]}"#));

@@ -97,7 +97,7 @@ pub async fn killed_during_a_call(
     outcome.map_err(|error| error.kind)
 }
 
-/// What a call reports first, or a little later.
+/// Waits for the first progress report of a call and returns the latest one.
 pub async fn first(progress: &mut watch::Receiver<Option<Progress>>) -> Progress {
     progress.wait_for(Option::is_some).await.unwrap().clone().unwrap()
 }

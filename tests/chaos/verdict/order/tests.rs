@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::*;
 use crate::chaos::log::{Entry, Log};
 
-/// What users say, agents are delivered and decide, in the order of the log.
+/// A log of users' messages, deliveries to agents and decisions, in order.
 #[derive(Default)]
 struct Told(Log);
 

@@ -24,11 +24,12 @@ use uuid::Uuid;
 /// Digests of what was made of logs.
 #[derive(Default, Serialize)]
 pub struct Effects {
-    /// What was decided, with every id.
+    /// The digest of all decisions, with every id.
     decisions: Digest,
-    /// What was asked, with what no model is sent: whether a user watches, how long is waited, which calls need consent.
+    /// The digest of all questions, with facts that no model is sent: whether a user watches, how long is waited, which
+    /// calls need consent.
     questions: Digest,
-    /// What agents know, behind every message.
+    /// The digest of the agents' states behind every message.
     states: Digest,
 }
 
@@ -48,7 +49,7 @@ impl Digest {
     }
 }
 
-/// What decisions of a log rest on, as far as it was read.
+/// The facts that decisions of a log rest on, as far as it was read.
 #[derive(Default)]
 struct Known {
     catalogues: BTreeMap<String, Catalogue>,

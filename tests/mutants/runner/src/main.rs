@@ -28,9 +28,9 @@ use kairo_replay::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::{Value, json};
 
-/// What a mutant that never stops may take, in bytes.
+/// The memory limit of a mutant that never stops, in bytes.
 const MEMORY: u64 = 4 << 30;
-/// And of the processor, in seconds: a replay of the examples takes a fraction of one.
+/// Its limit of CPU time, in seconds: a replay of the examples takes a fraction of one.
 const SECONDS: u64 = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -55,7 +55,7 @@ fn read(file: &str) -> Result<Vec<LogMessage>, Box<dyn Error>> {
     lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect()
 }
 
-/// What came of a log: how many decisions were made, the first that is not the same, and the states at the end.
+/// The result of a log: how many decisions were made, the first that is not the same, and the states at the end.
 struct Told {
     decisions: usize,
     other: Option<String>,

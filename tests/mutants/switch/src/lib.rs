@@ -22,19 +22,19 @@ pub fn reached() -> Vec<u32> {
     reached.map(|(id, _)| id).collect()
 }
 
-/// Whether the mutant that is on had another value at its place than the original at least once.
+/// Returns true if the active mutant's value differed from the original at least once.
 pub fn has_changed() -> bool {
     CHANGED.load(Relaxed)
 }
 
-/// Whether a mutant is on, of which the value is another wherever it is come to.
+/// Returns true if this mutant is on; its value always differs from the original, which is noted.
 pub fn on(id: u32) -> bool {
     let is_on = perhaps(id);
     note(is_on);
     is_on
 }
 
-/// Whether a mutant is on, of which the value may be that of the original; [`between`] or [`note`] says.
+/// Returns true if this mutant is on; its value may equal the original, as [`between`] or [`note`] finds out.
 pub fn perhaps(id: u32) -> bool {
     if let Some(reached) = usize::try_from(id).ok().and_then(|id| REACHED.get(id)) {
         reached.store(true, Relaxed);

@@ -1,4 +1,4 @@
-//! What the beginning of a command or of an agent's name may become.
+//! Completions of the beginning of a command or of an agent's name.
 
 use kairo_proto::v1::{ListAgentsResponse, ListCommandsResponse};
 

@@ -42,7 +42,7 @@ pub(super) struct Arguments {
     /// The user who spoke with it
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Name,
-    /// Where to, instead of standard output
+    /// File to write, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

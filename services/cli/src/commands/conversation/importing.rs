@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     /// The agent whose history it becomes, instead of the one that the document names
     #[arg(long, value_parser = name, value_name = "NAME")]
     agent: Option<Name>,
-    /// Whose conversation it is from here on, instead of the one that the document names
+    /// Owner of the conversation from here on, instead of the user that the document names
     #[arg(long, value_parser = name, value_name = "NAME")]
     user: Option<Name>,
 }

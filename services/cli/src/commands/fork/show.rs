@@ -1,4 +1,4 @@
-//! What is shown of a fork.
+//! Output of a fork.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +25,11 @@ const ARGUMENTS: usize = 200;
 
 pub struct Screen {
     json: bool,
-    /// Where every event is shown.
+    /// The printer of event lines, if every event is shown.
     lines: Option<EventLines>,
-    /// Whether it is to be said who speaks.
+    /// True if the speaker of each message is named.
     names: bool,
-    /// How often answers came from where.
+    /// The number of answers by kind and source.
     counts: BTreeMap<(&'static str, String), usize>,
 }
 
@@ -39,7 +39,7 @@ impl Screen {
         Self { json: session.json, lines, names, counts: BTreeMap::new() }
     }
 
-    /// What begins.
+    /// Shows the agents and the place of the fork, the calls in flight, and the model that is asked.
     pub fn begin(&self, parts: &Parts, user: &Name, model: Option<&str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
@@ -124,12 +124,12 @@ impl Screen {
         if self.json { Ok(()) } else { Ok(terminal::line(text)?) }
     }
 
-    /// What waits for whoever types.
+    /// Shows the prompt to whoever types.
     pub fn prompt(&self, text: &str) -> Result<(), Error> {
         if self.json { Ok(()) } else { Ok(terminal::piece(text)?) }
     }
 
-    /// How it ended, and what models were asked.
+    /// Shows how the fork ended, and what models were asked.
     pub fn end(&self, at_rest: bool, now: jiff::Timestamp, spent: Option<&Spent>) -> Result<(), Error> {
         if self.json {
             let counts: BTreeMap<String, usize> =
@@ -149,7 +149,7 @@ impl Screen {
     }
 }
 
-/// Where it is from, as `--json` says it.
+/// Returns the source of an answer, as `--json` names it.
 fn from(answer: &Answer) -> String {
     let told = serde_json::to_value(answer).unwrap_or_default();
     told.get("from").and_then(Value::as_str).unwrap_or_default().to_owned()

@@ -34,13 +34,13 @@ const HELP: &str = "\
 
 pub struct Talk {
     pub fork: Fork,
-    /// Who is asked what the log has no answer to, if there is anybody.
+    /// The models to ask for what the log has no answer to, if there are any.
     pub models: Option<Arc<Forking>>,
     pub user: Name,
     pub agents: Vec<Name>,
     pub typed: Typed,
     pub screen: Screen,
-    /// How long all that comes of one line may take.
+    /// The longest time for all that follows from one line.
     pub timeout: Duration,
     pub asked: VecDeque<Asked>,
 }
@@ -52,7 +52,7 @@ pub enum Asked {
     About(Call),
 }
 
-/// Whether to go on.
+/// The reason to go on or to stop waiting.
 #[derive(PartialEq)]
 enum Went {
     On,
@@ -134,7 +134,7 @@ impl Talk {
         }
     }
 
-    /// What happened.
+    /// Shows what happened, keeps the questions it opens or closes, and tells whether to go on.
     fn take(&mut self, happened: Happened) -> Result<Went, Error> {
         match happened {
             Happened::Record(record) => {

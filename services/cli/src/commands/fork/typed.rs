@@ -1,4 +1,4 @@
-//! What is typed in a fork, and what whoever types it is asked.
+//! Lines typed in a fork, and calls that whoever types is asked to answer.
 
 use std::{
     io::{self, BufRead},
@@ -20,19 +20,19 @@ const CALLS: usize = 16;
 pub struct Call {
     pub tool: String,
     pub arguments: Value,
-    /// Where what it comes to is told; nothing when nobody knows.
+    /// The channel for the result of the call; `None` if nobody knows it.
     pub result: oneshot::Sender<Option<Value>>,
 }
 
-/// Where lines come from.
+/// The source of typed lines and of calls to answer.
 pub struct Typed {
     lines: mpsc::Receiver<io::Result<String>>,
     calls: mpsc::Receiver<Call>,
-    /// Whether somebody sits there.
+    /// True if somebody types the lines at a terminal.
     pub is_terminal: bool,
 }
 
-/// What comes first.
+/// The next input: a typed line or a call.
 pub enum Next {
     /// None when there are no more.
     Line(io::Result<Option<String>>),

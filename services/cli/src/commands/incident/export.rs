@@ -66,7 +66,7 @@ pub struct Arguments {
     /// Read the log from a file that `kairo replay --save` wrote
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// What it is about: the sequence of a message, or the id of an event
+    /// Subject of the incident: the sequence of a message, or the id of an event
     #[arg(long, value_parser = around, value_name = "SEQUENCE|ID")]
     around: Option<Around>,
     /// The file to write
@@ -82,7 +82,7 @@ pub struct Arguments {
     redaction: Redaction,
 }
 
-/// What is to be taken out
+/// Data to take out
 #[derive(Clone, Debug, Args)]
 struct Redaction {
     /// Put tokens in the place of personal data and secrets
@@ -100,7 +100,7 @@ struct Redaction {
 const LONGEST: usize = 1_024;
 
 impl Redaction {
-    /// What is named; none where nothing is to be taken out.
+    /// Returns the words and patterns that are named; `None` if nothing is to be taken out.
     fn named(&self) -> Result<Option<Named>, Error> {
         let wrong = |option: &str, why: &str| Error::Usage(format!("--redact-{option}: {why}"));
         let is_bad = |text: &String| text.trim().is_empty() || text.len() > LONGEST;
@@ -175,7 +175,7 @@ fn redacted_before(file: Option<&Path>, again: bool) -> Result<Option<BTreeMap<S
     Ok(manifest.map(|manifest| manifest.replaced))
 }
 
-/// What is in it is not for everybody.
+/// Warns that the content of the file is not for everybody.
 fn warn(manifest: &Manifest, output: &Path) {
     let shown = output.display();
     let has_objects = manifest.objects.as_ref().is_some_and(|objects| objects.count > 0);
@@ -222,9 +222,9 @@ async fn find(source: &Source<'_>, choosing: &Choosing, named: Named) -> Result<
 struct Exporting<'e> {
     source: Source<'e>,
     choosing: &'e Choosing,
-    /// Who has the objects, or why they are left out.
+    /// The store of the objects, or the reason why they are left out.
     objects: Result<Arc<dyn Parts>, Reason>,
-    /// What tokens stand for in what is exported, where it is redacted already.
+    /// The earlier replacements by kind, if the exported log is redacted already.
     redacted_before: Option<BTreeMap<String, u64>>,
 }
 

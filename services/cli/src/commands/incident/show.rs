@@ -1,4 +1,4 @@
-//! What an incident file holds, as it is told: by `kairo incident show`, and when one was exported.
+//! Descriptions of incident files, for `kairo incident show` and after an export.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub fn told(manifest: &Manifest, path: &Path, json: bool) -> Result<(), Error> {
     Ok(counts(manifest).into_iter().try_for_each(terminal::line)?)
 }
 
-/// What was replaced, and what became of objects.
+/// Returns lines on the replacements by kind and on the objects.
 pub fn counts(manifest: &Manifest) -> Vec<String> {
     let replaced = manifest.replaced.iter().map(|(kind, count)| format!("  {count} {}", printable(kind)));
     replaced.chain(manifest.objects.iter().flat_map(objects)).collect()

@@ -1,4 +1,4 @@
-//! Where a browser comes back to after a person signed in: a server on this machine for one request.
+//! The address a browser comes back to after a person signed in: a server on this machine for one request.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

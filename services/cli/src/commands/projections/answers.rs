@@ -1,4 +1,4 @@
-//! What the gateway says of the read models, and how people are shown it.
+//! The gateway's answers about the read models, and their form for people.
 
 use kairo_proto::{
     v1::{GenerationRow, ListProjectionsResponse, ProjectionRow},
@@ -27,13 +27,13 @@ pub fn kept(projection: &ProjectionRow) -> Vec<i64> {
     kept.map(|generation| generation.generation).collect()
 }
 
-/// Whether nothing more happens to it unless somebody asks.
+/// Returns true if the generation stays as it is until somebody asks for more.
 pub fn is_settled(generation: &GenerationRow) -> bool {
     use GenerationState::{Differing, Dropping, Failed, Kept, Live};
     matches!(generation.state_word(), Live | Kept | Differing | Failed | Dropping)
 }
 
-/// What is done with it now, for people.
+/// Describes the current work on the generation, for people.
 pub fn doing(generation: &GenerationRow) -> &'static str {
     match generation.state_word() {
         GenerationState::Asked => "waiting for projector",

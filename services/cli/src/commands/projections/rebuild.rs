@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{Error, client::ClientError, event_lines::printable, lapse, terminal};
 
-/// How often the progress is asked for.
+/// The interval at which the progress is polled.
 const PACE: Duration = Duration::from_millis(250);
-/// How often in a row that may fail, as when the read model is away for a moment.
+/// The most polls in a row that may fail, as when the read model is away for a moment.
 const PATIENCE: u32 = 40;
 
 /// A rebuild that is waited for.
@@ -58,7 +58,7 @@ pub async fn run(name: &str, swap_anyway: bool, session: &Session) -> Result<Exi
     Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether the gateway, or what it asks, is away just now.
+/// Returns true if the gateway, or a server it asks, is away just now.
 fn may_pass(error: &ClientError) -> bool {
     matches!(error, ClientError::Unreachable { .. } | ClientError::Refused { status: 503, .. })
 }
@@ -102,7 +102,7 @@ impl Watched {
         self.bar.set_message(format!("{}{pace}{}", doing(found), remaining.unwrap_or_default()));
     }
 
-    /// What became of it, and what there is to do.
+    /// Shows how the rebuild ended, and what to do next.
     fn tell(&self) -> Result<(), Error> {
         let RebuildRow { projection, generation } = &self.building;
         let Some(settled) = &self.settled else { return Ok(()) };

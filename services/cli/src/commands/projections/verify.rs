@@ -63,7 +63,7 @@ fn lines(digests: &DigestProjectionResponse) -> Vec<String> {
     lines
 }
 
-/// Whether two generations of one version that are at the same position say different things of a part.
+/// Returns true if two generations of one version at the same position differ in a part.
 fn differ(told: &[(&DigestRow, &PartDigestRow)]) -> bool {
     told.iter().any(|(one, part)| {
         told.iter().any(|(other, of)| {

@@ -1,4 +1,4 @@
-//! What decisions are made again with: a prompt, a catalogue and limits, as the command line names them.
+//! Changes to replay decisions with: a prompt, a catalogue and limits, as the command line names them.
 
 use std::{
     fs::File,
@@ -55,7 +55,7 @@ impl Options {
     }
 }
 
-/// What a file says, without the line end that editors put there.
+/// Reads the text of a file, without the line end that editors put there.
 pub(in crate::commands) fn words(path: &Path) -> Result<String, Error> {
     text(path).map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -23,12 +23,12 @@ struct Page<'r> {
     report: &'r Report,
     classes: [Told; Class::ALL.len()],
     rows: Vec<Row<'r>>,
-    /// What models were asked, in lines.
+    /// The summary of the model calls, in lines.
     asked: Vec<String>,
     stopped: Option<String>,
 }
 
-/// How many decisions are of a class.
+/// The number of decisions of a class.
 #[derive(Serialize)]
 struct Told {
     name: String,
@@ -51,7 +51,7 @@ struct Row<'r> {
     lanes: Option<Compared>,
 }
 
-/// What came of asking for a decision, sample by sample.
+/// The results of asking models for a decision, sample by sample.
 #[derive(Serialize)]
 struct Compared {
     verdict: String,
@@ -69,7 +69,7 @@ struct Side {
 /// Writes the page of a report.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn keep(path: &Path, report: &Report) -> Result<(), Error> {
     write(path, page(report))
 }

@@ -31,7 +31,7 @@ pub struct Options {
     /// has anywhere is asked as it is there, another one at the endpoint of the tier
     #[arg(long = "model", value_parser = Replaced::read, value_name = "[TIER=]NAME")]
     replaced: Vec<Replaced>,
-    /// How often each lane is asked for each decision that the changes reach. With --model it is 1 unless it is said
+    /// Calls of each lane for each decision that the changes reach. With --model it is 1 by default
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100), value_name = "NUMBER")]
     samples: Option<u32>,
     /// Most decisions that are asked for; where the changes reach more, nothing is asked
@@ -41,7 +41,7 @@ pub struct Options {
     asking: asking::Options,
 }
 
-/// What is to be asked, before it is known of which decisions.
+/// The model calls to make, before the decisions are known.
 pub struct Wanted {
     settings: Settings,
     replaced: Vec<Replaced>,
@@ -50,10 +50,10 @@ pub struct Wanted {
 }
 
 impl Options {
-    /// What the command line wants to be asked; none where it wants nothing of the kind.
+    /// Reads the model calls that the command line asks for; `None` if it asks for none.
     ///
     /// # Errors
-    /// Where it cannot be meant, or the configuration cannot be used.
+    /// Returns an error if the options do not fit together or the configuration cannot be used.
     pub fn read(&self, changes: &Changes) -> Result<Option<Wanted>, Error> {
         let Self { replaced, samples, max_decisions, asking } = self;
         let usage = |why: &str| Err(Error::Usage(why.to_owned()));
@@ -76,14 +76,14 @@ impl Options {
 }
 
 impl Wanted {
-    /// The tiers of which another model is asked.
+    /// The tiers for which another model is asked.
     pub fn tiers(&self) -> BTreeSet<String> {
         let (control, candidate) = (self.settings.control.names(), self.settings.candidate.names());
         let tiers = self.replaced.iter().map(|replaced| replaced.tier.to_owned());
         tiers.filter(|tier| control.get(tier) != candidate.get(tier)).collect()
     }
 
-    /// What is changed beside the log, in words.
+    /// Describes the replaced models, the changes beside the log.
     pub fn told(&self) -> Vec<String> {
         self.replaced.iter().map(Replaced::told).collect()
     }

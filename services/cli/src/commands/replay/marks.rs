@@ -11,7 +11,7 @@ const WORDS: usize = 5_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Piece {
     pub text: String,
-    /// Whether the other text has something else there, or nothing.
+    /// True if the other text has something else there, or nothing.
     pub differs: bool,
 }
 
@@ -46,7 +46,7 @@ pub fn marked(before: &str, after: &str) -> [Vec<Piece>; 2] {
     [old, new]
 }
 
-/// What is alike is one piece.
+/// Appends a text to the last piece if `differs` is the same there, else as a new piece.
 fn push(pieces: &mut Vec<Piece>, text: &str, differs: bool) {
     match pieces.last_mut() {
         Some(last) if last.differs == differs => last.text.push_str(text),

@@ -27,7 +27,7 @@ const AHEAD_BYTES: usize = 32 * 1024 * 1024;
 /// Messages that are handed to a thread at once.
 const BATCH: usize = 64;
 
-/// Who is told of decisions.
+/// The callback that receives each decision.
 pub type Tell<'t> = dyn FnMut(&Decision, Option<Box<Shadow>>) -> Result<(), Error> + 't;
 type States = BTreeMap<Name, String>;
 
@@ -35,23 +35,23 @@ type States = BTreeMap<Name, String>;
 pub struct Pool {
     dispatch: Dispatch,
     workers: Vec<Worker>,
-    /// Which thread has which agent.
+    /// The thread of each agent.
     of: HashMap<Name, usize>,
-    /// Whose message comes next, in the log's order, with the size of its body.
+    /// The threads of the pending messages in the log's order, with the sizes of their bodies.
     order: VecDeque<(usize, usize)>,
     bytes: usize,
-    /// How many these may be.
+    /// The most messages that may be pending.
     ahead: usize,
     decisions: Vec<Decision>,
 }
 
 /// A thread with its agents.
 struct Worker {
-    /// What is to be handed to it.
+    /// The messages to hand to it next.
     batch: Vec<Task>,
     tasks: Sender<Vec<Task>>,
     came: Receiver<Vec<Came>>,
-    /// What came of its messages, in their order.
+    /// The results of its messages, in their order.
     ready: VecDeque<Came>,
     /// Its messages that are not told of yet.
     held: usize,
@@ -180,7 +180,7 @@ impl Worker {
         }
     }
 
-    /// What came of its next message; none where that is not known yet and need not be waited for.
+    /// Returns the result of its next message; `None` if it is not known yet and `must_wait` is false.
     fn next(&mut self, must_wait: bool) -> Option<Came> {
         if self.ready.is_empty() {
             let came = match self.came.try_recv() {
@@ -194,7 +194,7 @@ impl Worker {
         next
     }
 
-    /// What it leaves behind. It panics where the thread did.
+    /// Ends the thread and returns the states it leaves behind. Panics if the thread did.
     fn end(self) -> States {
         let Self { tasks, came, thread, .. } = self;
         drop((tasks, came));
@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// What agents said and did in turns, one turn after the other.
+    /// Builds a log of what agents said and did, one turn after the other.
     fn log(agents: usize, turns: usize) -> Vec<LogMessage> {
         let mut next = 1;
         let mut all: Vec<Agent> = Vec::new();
@@ -237,7 +237,7 @@ mod tests {
         messages
     }
 
-    /// What was told, and how it ended: with a report, or with an error.
+    /// The decisions told, and the report or the error at the end.
     type Ended = (Vec<Decision>, Result<Report, String>);
 
     fn by_one(messages: &[LogMessage], range: Range) -> Ended {

@@ -13,15 +13,15 @@ use tokio::{process::Command, time::timeout};
 
 use crate::{Error, dev::step, event_lines::printable};
 
-/// How long checking out and building may take.
+/// The longest time checking out and building may take.
 const DEADLINE: Duration = Duration::from_secs(3_600);
-/// What is shown of what a program says when it fails: its last characters.
+/// The number of last characters shown of the output of a program that fails.
 const SHOWN: usize = 2_000;
 
-/// The program itself where `named` is one, and else what is built of the revision that it names.
+/// Returns the program itself if `named` is one, else the one built of the revision that it names.
 ///
 /// # Errors
-/// Where it is neither, or cannot be built.
+/// Returns an error if it is neither, or cannot be built.
 pub async fn binary(named: &Path) -> Result<PathBuf, Error> {
     if named.is_file() {
         return Ok(named.to_owned());

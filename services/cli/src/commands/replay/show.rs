@@ -11,7 +11,7 @@ use kairo_replay::{
 
 use crate::event_lines::printable;
 
-/// What is told of a decision: nothing of one that is the same and that nobody was asked for, which is counted only.
+/// Returns the lines on a decision; none for one that is the same and was not asked for, which is only counted.
 pub fn lines(decision: &Decision) -> Vec<String> {
     let Decision { agent, sequence, lanes, .. } = decision;
     let Some(lanes) = lanes else { return line(decision).into_iter().collect() };
@@ -41,7 +41,7 @@ fn otherwise(lane: &str, samples: &Samples) -> Vec<String> {
     kinds.into_iter().map(|(told, count)| format!("  {lane}: {}{}", times(count), printable(&told))).collect()
 }
 
-/// What one sample does.
+/// Describes what one sample does.
 pub fn told(sample: &Sample) -> String {
     let Sample { outcome, reason, actions, differences, .. } = sample;
     let divergent = actions.iter().filter(|call| call.divergent);
@@ -54,7 +54,7 @@ pub fn told(sample: &Sample) -> String {
     format!("{outcome}{what}")
 }
 
-/// Why no more was asked; empty where all was.
+/// Returns the reason why no more was asked; empty if all was.
 fn ended_with(ended: Ended) -> &'static str {
     match ended {
         Ended::Complete => "",
@@ -63,14 +63,14 @@ fn ended_with(ended: Ended) -> &'static str {
     }
 }
 
-/// What asking came to.
+/// Describes the calls made, their cost and the budget.
 pub fn spent(CameTo { calls, cost, budget, ended, .. }: &CameTo) -> String {
     let cost = cost.as_ref().map(|cost| format!(" for {cost}")).unwrap_or_default();
     let budget = budget.as_ref().map(|budget| format!(" of {budget}")).unwrap_or_default();
     format!("{calls} calls{cost}{budget}{}", ended_with(*ended))
 }
 
-/// What was asked in all, and what came of it.
+/// Returns lines on the model calls and their verdicts.
 pub fn asked(asked: &Asking, report: &Report) -> Vec<String> {
     let verdicts: Vec<Verdict> =
         report.decisions.iter().filter_map(|it| it.lanes.as_ref()).map(|it| it.verdict).collect();
@@ -110,7 +110,7 @@ pub fn request(Drift { request, parts }: &Drift) -> String {
     }
 }
 
-/// How many decisions came out how.
+/// Returns lines on the number of decisions by outcome.
 pub fn counts(counts: &Counts) -> Vec<String> {
     let Counts { decisions, same, reworded, differ, drifted, not_replayable, forgotten, without_basis, unreadable } =
         counts;
@@ -129,7 +129,7 @@ pub fn counts(counts: &Counts) -> Vec<String> {
     std::iter::once(format!("{decisions} decisions made again")).chain(lines).collect()
 }
 
-/// Where it stopped, and what to do.
+/// Describes where the replay stopped, why, and what to do.
 pub fn stopped(Stopped { sequence, type_name, reader, reads, why }: &Stopped) -> String {
     let (type_name, why) = (printable(type_name), printable(why));
     format!(

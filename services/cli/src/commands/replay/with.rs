@@ -15,16 +15,16 @@ use tokio::{process::Command, time::timeout};
 
 use crate::{Error, commands::diff, event_lines::printable};
 
-/// How long the other build may take.
+/// The longest time the other build may take.
 const DEADLINE: Duration = Duration::from_secs(3_600);
-/// What is shown of what it says when it fails, in characters.
+/// The most characters shown of its output when it fails.
 const SHOWN: usize = 500;
 
 /// Has `binary` make the decisions of a file again with these options, and reads its report. One from before there were reports tells
 /// the outcome of each decision of these agents, none for all, and no places, where that is all that is asked for.
 ///
 /// # Errors
-/// Where it cannot be run, does not end in time, or writes no report of this form.
+/// Returns an error if it cannot be run, does not end in time, or writes no report of this form.
 pub async fn report(binary: &Path, log: &Path, agents: &[Name], options: Vec<OsString>) -> Result<Report, Error> {
     let folder = tempfile::tempdir().map_err(Error::file("write in", std::env::temp_dir()))?;
     let written: PathBuf = folder.path().join("report.json");

@@ -1,4 +1,4 @@
-//! What was said in a thread, for people.
+//! The messages of a thread, for people.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use kairo_proto::{
 use super::heading;
 use crate::{rows, steps::one_line, table::table};
 
-/// What a thread is about, and its messages; none of an answer without a thread.
+/// Returns the page of a thread: its heading and messages; `None` if the answer has no thread.
 pub fn page(shown: &ListThreadMessagesResponse, zone: &TimeZone) -> Option<Vec<String>> {
     let ListThreadMessagesResponse { thread, messages, .. } = shown;
     let mut lines = heading(thread.as_ref()?, zone);

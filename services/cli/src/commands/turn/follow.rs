@@ -52,7 +52,7 @@ fn is_end(status: &InteractionStatus) -> bool {
     matches!(status, InteractionStatus::Completed | InteractionStatus::Failed)
 }
 
-/// How far the turn is from this event on, and what it says; none of what is nothing to people.
+/// Returns the line of an event: the status of the turn from it on, and its text; `None` if it says nothing to people.
 fn line(status: &InteractionStatus, event: &EventJson, zone: &TimeZone) -> Option<String> {
     let agent = event.subject.split('.').nth(2).unwrap_or_default();
     let happening = Happening::of(event, agent)?;

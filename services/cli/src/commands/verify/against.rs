@@ -1,4 +1,4 @@
-//! What a log is held to: a checkpoint, and who signed it.
+//! The checkpoint a log is compared with, and the check of its signature.
 
 use std::{fs, path::Path};
 
@@ -22,42 +22,42 @@ const LARGEST: u64 = 256 * 1024 * 1024;
 pub(super) struct Against {
     checkpoint: Checkpoint,
     signature: Signature,
-    /// Whether it is of another log.
+    /// The difference in the log's id, if the checkpoint is of another log.
     other: Option<Difference>,
 }
 
-/// What a checkpoint's signature says.
+/// The result of checking a checkpoint's signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Signature {
-    /// It is that of the key that was named.
+    /// The signature of the named key.
     Good,
-    /// It is that of the key that the checkpoint names, which anybody could have made.
+    /// The signature of the key that the checkpoint names, which anybody could have made.
     OfItsOwnKey,
     Bad,
     None,
 }
 
-/// What came of holding a log to a checkpoint.
+/// The result of comparing a log with a checkpoint.
 #[derive(Debug, Serialize)]
 pub(super) struct Held {
     pub sequence: u64,
     pub signature: Signature,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
-    /// Why it was not compared.
+    /// The reason why it was not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// How many agents were compared; none where all of the log was.
+    /// The number of agents compared; `None` if the whole log was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<usize>,
-    /// How much of all that it covers is there, where all was compared.
+    /// The part of what it covers that is in the log, if the whole log was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
-    /// Agents that it covers and of which there is nothing, where all was compared.
+    /// The agents it covers that the log lacks, if the whole log was compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<Name>,
-    /// Whether a file ends before the checkpoint does, so that it cannot have all that it is held to.
+    /// True if a file ends before the checkpoint does, so that it cannot have all that the checkpoint covers.
     #[serde(skip)]
     pub is_short: bool,
 }
@@ -84,7 +84,7 @@ impl Against {
         Ok(Self { checkpoint, signature, other: None })
     }
 
-    /// Whether it is of the log that is read.
+    /// Compares the log named in the checkpoint with the log that is read.
     pub async fn look_at(&mut self, source: &Source<'_>, all: bool) -> Result<(), Error> {
         if let (true, Some(client)) = (all, source.client()) {
             let page = agent_log::whole_behind(client, u64::MAX).await.map_err(Error::without_server)?;
@@ -102,8 +102,8 @@ impl Against {
         Comparing::new(&self.checkpoint)
     }
 
-    /// What came of it: `compared` is what was found of the whole log; of agents, where there is none, their digests up to there are
-    /// compared. A file may end before.
+    /// Returns the result of the comparison: `compared` is the comparison of the whole log; without it, the digests of
+    /// agents up to the checkpoint are compared. A file may end before.
     pub fn judge(self, compared: Option<Compared>, proof: &Proof, ends_at: Option<u64>) -> Held {
         let Self { checkpoint, signature, other } = self;
         let (sequence, all) = (checkpoint.sequence, compared.is_some());

@@ -1,4 +1,4 @@
-//! What came of verifying a log, for people and for programs.
+//! Output of verifying a log, for people and for programs.
 
 use kairo_core::{ids::Name, vocabulary::HASH_CHAINS};
 use kairo_replay::{
@@ -66,13 +66,13 @@ pub(super) fn lines(verified: &Verified) -> Vec<String> {
     lines
 }
 
-/// What is proven of a log, and what is not.
+/// Returns lines on what is proven of a log, and what is not.
 pub(in super::super) fn proven(proof: &Proof) -> Vec<String> {
     let lines = proof.agents.iter().flat_map(of_agent).chain(gaps(&proof.gaps));
     lines.chain(proof.stopped.iter().map(show::stopped)).collect()
 }
 
-/// Where no message stands.
+/// Describes the sequences at which no message stands; `None` if there are none.
 fn gaps(gaps: &[u64]) -> Option<String> {
     let (first, more) = gaps.split_first()?;
     let more =
@@ -128,7 +128,7 @@ fn of_checkpoint(held: &Held) -> Vec<String> {
     lines
 }
 
-/// What a checkpoint covers and is not there, or is another.
+/// Returns lines on what a checkpoint covers and the log lacks or has differently.
 fn lacks(held: &Held) -> Vec<String> {
     let Held { difference: Some(_), compared: Some(compared), lacking, .. } = held else { return Vec::new() };
     let Compared { sections, other_sections, messages, found, .. } = compared;

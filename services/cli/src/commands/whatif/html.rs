@@ -25,7 +25,7 @@ const ROW: usize = 24;
 #[derive(Serialize)]
 struct Page<'c> {
     counts: Counts,
-    /// What asking models came to.
+    /// The summary of the model calls and their cost.
     spent: Option<String>,
     fates: [Filter; Fate::ALL.len()],
     nodes: Vec<Node>,
@@ -35,7 +35,7 @@ struct Page<'c> {
     rows: Vec<Row<'c>>,
 }
 
-/// How many messages are of a fate, to be shown or not.
+/// A filter of messages by fate, with their number.
 #[derive(Serialize)]
 struct Filter {
     name: String,
@@ -69,7 +69,7 @@ struct Row<'c> {
 /// Writes the page.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn keep(path: &Path, cone: &Cone) -> Result<(), Error> {
     write(path, page(cone))
 }

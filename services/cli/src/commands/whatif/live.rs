@@ -51,7 +51,7 @@ pub async fn cone(whatif: &WhatIf, messages: &[LogMessage], settings: &Settings,
     Ok(Cone { asked: Some(asker.came_to(expected, ended)), ..cone })
 }
 
-/// What models answer, or why they are not asked.
+/// Asks models and returns their answers, or the reason why they are not asked.
 async fn answers(asker: &Asker, questions: &[Question]) -> Result<Vec<Completion>, (Ended, String)> {
     let (round, outcome) = asker.ask(Lane::Candidate, questions).await;
     outcome.map(|()| round.completions).map_err(|_| (Ended::Budget, asker.account.no_money()))

@@ -43,7 +43,7 @@ const SAME_NAME: Duration = Duration::from_secs(4);
 /// more messages. Opening it anew would make the server count its messages again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 
-/// How long nothing comes, although messages are pending, until they are counted once more.
+/// The longest silence while messages are pending, after which they are counted again.
 pub const RECOUNT_AFTER: Duration = Duration::from_secs(1);
 
 struct ConsumerTail {

@@ -1,4 +1,4 @@
-//! What an older build makes of a newer configuration.
+//! Tests of an older build that reads a newer configuration.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is said of a bad configuration.
+//! Tests of the errors for a bad configuration.
 
 use super::*;
 

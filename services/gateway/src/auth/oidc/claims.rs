@@ -1,4 +1,4 @@
-//! What the claims of a token say of its bearer. Pure. What is not said is not granted.
+//! Reads the rights of a bearer from the claims of the token. Pure. Rights that no claim states are not granted.
 
 use jiff::Timestamp;
 use kairo_core::{ids::Name, principal::Principal};
@@ -27,7 +27,10 @@ pub struct Token {
 }
 
 impl Token {
-    /// What the claims of this issuer say; the error is why they are not enough.
+    /// Builds the token from the claims of this issuer.
+    ///
+    /// # Errors
+    /// The reason the claims are missing or malformed.
     pub fn of(config: &OidcConfig, names: &Names, claims: &Map<String, Value>) -> Result<Self, String> {
         let subject = text(claims, "sub")?;
         if subject.is_empty() || subject.len() > MAX_SUBJECT {

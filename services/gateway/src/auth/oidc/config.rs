@@ -1,4 +1,4 @@
-//! What an issuer is configured with.
+//! The configuration of a token issuer.
 
 use jsonwebtoken::Algorithm;
 use kairo_core::config::{Mistake, check};
@@ -9,53 +9,54 @@ use url::{Host, Url};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OidcConfig {
-    /// What its tokens say in `iss`, letter by letter. Needed.
+    /// The value of `iss` in its tokens, letter by letter. Needed.
     pub issuer: String,
-    /// Of what its tokens say in `aud`, one must be among these. Needed.
+    /// Accepted audiences: one value of `aud` in a token must be among these. Needed.
     pub audience: Vec<String>,
-    /// Where its keys are (a JWK set): https, or http on this machine. Needed, if there is no `jwks_file`.
+    /// URL of its keys (a JWK set): https, or http on this machine. Needed, if there is no `jwks_file`.
     pub jwks_url: String,
-    /// The file its keys are in, which is read anew as the URL is. Default none.
+    /// File with its keys, read again as often as the URL would be. Default none.
     pub jwks_file: String,
     /// Algorithms that its tokens may be signed with: RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or EdDSA.
     /// Default RS256 and ES256.
     pub algorithms: Vec<Asymmetric>,
-    /// The claim that says which user the bearer is, and is limited to; it must be a name as users have them. Empty for
-    /// bearers that may speak as any user. Default `sub`.
+    /// The claim that names the user the bearer is limited to; it must be a valid user name. Empty for bearers that may
+    /// speak as any user. Default `sub`.
     pub user_claim: String,
-    /// What the names of its users begin with, before a `-` and what the claim says, so that users of several issuers are told apart:
-    /// up to 32 lower-case letters, digits, `-` and `_`. Empty for the claim alone, which is the default; of several issuers without
-    /// one the first has that, and names of the others' users begin with `oidc-` and a digest of `issuer`.
+    /// Prefix of its users' names, followed by a `-` and the value of the claim, to tell apart the users of several
+    /// issuers: up to 32 lower-case letters, digits, `-` and `_`. Empty for the claim alone, which is the default; of
+    /// several issuers without a prefix, the first has the claim alone, and names of the others' users begin with
+    /// `oidc-` and a digest of `issuer`.
     pub user_prefix: String,
-    /// The claim that says what the bearer may do: words between spaces, or a list. Default `scope`.
+    /// The claim that lists the bearer's scopes: words between spaces, or a list. Default `scope`.
     pub scope_claim: String,
-    /// What the words for Kairo begin with: `kairo:read`, `kairo:write`, `kairo:admin`. Others are passed over. Default
-    /// `kairo:`.
+    /// Prefix of Kairo's scopes: `kairo:read`, `kairo:write`, `kairo:admin`. Others are ignored. Default `kairo:`.
     pub scope_prefix: String,
-    /// The claim that lists the agents that the bearer is limited to; a token without it is refused then. Empty for all
+    /// The claim that lists the agents the bearer is limited to; a token without it is then refused. Empty for all
     /// agents, which is the default.
     pub agents_claim: String,
-    /// How far the issuer's clock may be from the gateway's, in milliseconds, whole seconds of which count: for so long a
-    /// token is good after it has expired. Default 30000.
+    /// Tolerated difference between the issuer's clock and the gateway's, in milliseconds, of which whole seconds
+    /// count: a token is accepted for this long after it has expired. Default 30000.
     pub clock_skew_ms: u64,
-    /// How often its keys are fetched, in milliseconds. Default 300000.
+    /// Interval between fetches of its keys, in milliseconds. Default 300000.
     pub jwks_refresh_ms: u64,
-    /// How long after they were fetched last its keys are not fetched again because a token names one that is not known,
-    /// in milliseconds. Default 30000.
+    /// Shortest time between a fetch of its keys and the next one that a token with an unknown key causes, in
+    /// milliseconds. Default 30000.
     pub jwks_retry_ms: u64,
-    /// How long fetching its keys may take, in milliseconds. Default 5000.
+    /// Time limit for fetching its keys, in milliseconds. Default 5000.
     pub jwks_timeout_ms: u64,
-    /// How long keys are trusted that cannot be fetched anew, in milliseconds. Default 86400000.
+    /// Time for which keys that cannot be fetched again are trusted, in milliseconds. Default 86400000.
     pub jwks_max_age_ms: u64,
-    /// The client as which the console signs in at the issuer: a public one (authorization code with PKCE), sent back to
-    /// `/console/signed-in`. Empty where the console does not sign in there, which is the default.
+    /// The client as which the console signs in at the issuer: a public one (authorization code with PKCE), sent back
+    /// to `/console/signed-in`. Empty where the console does not sign in there, which is the default.
     pub console_client_id: String,
-    /// Where the console sends whoever signs in: https, or http on this machine. Needed, if there is a `console_client_id`.
+    /// URL to which the console sends users to sign in: https, or http on this machine. Needed, if there is a
+    /// `console_client_id`.
     pub console_authorization_url: String,
-    /// Where the console exchanges what one comes back with for a token: https, or http on this machine. It must answer pages of
-    /// the gateway (CORS). Needed, if there is a `console_client_id`.
+    /// URL at which the console exchanges the authorization code for a token: https, or http on this machine. It must
+    /// answer pages of the gateway (CORS). Needed, if there is a `console_client_id`.
     pub console_token_url: String,
-    /// What the console asks for, in words with spaces between. Default `openid`.
+    /// Scopes the console asks for, separated by spaces. Default `openid`.
     pub console_scope: String,
 }
 
@@ -116,7 +117,7 @@ impl Default for OidcConfig {
 }
 
 impl OidcConfig {
-    /// What is wrong with it, by its keys.
+    /// Returns every mistake in the configuration, each with its key.
     pub fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         let found = &mut mistakes;
@@ -155,7 +156,7 @@ impl OidcConfig {
     }
 }
 
-/// Whether what is fetched from there is what is there.
+/// Returns true if nobody on the way can change what is fetched from `url`: https, or http on this machine.
 fn is_trustworthy(url: &str) -> bool {
     let Ok(url) = Url::parse(url) else { return false };
     let here = match url.host() {

@@ -1,5 +1,5 @@
-//! How signatures of tokens are checked: with ring, as the project's other cryptography is. Nothing is signed here, and
-//! nothing is checked with a secret.
+//! Verifies the signatures of tokens with ring, which the project's other cryptography uses too. Nothing is signed
+//! here, and nothing is verified with a secret.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -32,7 +32,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(Signed { algorithm: *algorithm, check, key: key.clone() }))
 }
 
-/// How signatures of an algorithm are checked.
+/// The ring algorithm that verifies the signatures of a JWT algorithm.
 enum Check {
     Rsa(&'static RsaParameters),
     Point(&'static dyn VerificationAlgorithm),

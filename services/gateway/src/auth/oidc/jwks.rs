@@ -24,7 +24,7 @@ use crate::problem::Problem;
 /// Largest set of keys that is read, in bytes.
 const MAX_BYTES: usize = 262_144;
 
-/// What an issuer signs with, as far as it is known.
+/// The signing keys of an issuer, as last fetched.
 pub struct Jwks {
     issuer: String,
     source: Source,
@@ -58,7 +58,7 @@ struct Key {
     key: DecodingKey,
 }
 
-/// Why keys could not be fetched.
+/// The failure to fetch the keys of an issuer.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("{0}")]

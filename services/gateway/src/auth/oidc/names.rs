@@ -1,5 +1,5 @@
-//! What users of issuers are called. A claim says who somebody is among those of its issuer alone: two issuers may each know an `ann`,
-//! who are two people. Pure.
+//! The names of the users of issuers. A claim identifies somebody only among the users of its own issuer: two issuers
+//! may each know an `ann`, who are two people. Pure.
 
 use data_encoding::HEXLOWER;
 use kairo_core::{config::Mistake, ids::Name};
@@ -12,12 +12,12 @@ const MAX_PREFIX: usize = 32;
 /// Bytes of an issuer's digest that stand in its prefix where none is configured.
 const DIGEST_BYTES: usize = 8;
 
-/// What users of one issuer are called.
+/// The naming of the users of one issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Stands before what the claim says, with its `-`; empty where nothing does.
     prefix: String,
-    /// What the names of all other issuers' users begin with.
+    /// The prefixes of all other issuers' users; no name of this issuer's users may begin with one.
     others: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Names {
     /// The user whom a claim names.
     ///
     /// # Errors
-    /// Where it is no name, or would be that of another issuer's user.
+    /// If the claim is no valid name, or begins like the names of another issuer's users.
     pub fn user(&self, claim: &str, text: &str) -> Result<Name, String> {
         let parsed = |text: &str| Name::parse(text).map_err(|error| format!("{claim}: {error}"));
         let name = parsed(&format!("{}{}", self.prefix, parsed(text)?))?;
@@ -62,7 +62,7 @@ fn derived(issuer: &str) -> String {
     format!("oidc-{}", HEXLOWER.encode(digest.get(..DIGEST_BYTES).unwrap_or_default()))
 }
 
-/// What is wrong with prefixes, by their issuers: each must be told from all others.
+/// Returns the mistakes in the prefixes, with the index of the issuer: no prefix may begin with another.
 pub fn mistakes(configs: &[OidcConfig]) -> Vec<(usize, Mistake)> {
     let mistake = |at: usize, what: String, advice: &str| (at, Mistake::new("user_prefix", what, advice));
     let mut mistakes = Vec::new();

@@ -12,8 +12,8 @@ pub mod commands_server {
     /// Generated trait containing gRPC methods that should be implemented for use with CommandsServer.
     #[async_trait]
     pub trait Commands: std::marker::Send + std::marker::Sync + 'static {
-        /// Say something to an agent. The message stands in the log when the answer comes. Sent again with the same message_id
-        /// it is still one message: the answer says where the first one stands.
+        /// Send a message to an agent. The message is in the log when the answer arrives. Sent again with the same message_id
+        /// it is still one message: the answer has the position of the first one.
         async fn send_message(
             &self,
             request: tonic::Request<::kairo_proto::v1::SendMessageRequest>,
@@ -21,8 +21,8 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::SendMessageResponse>,
             tonic::Status,
         >;
-        /// Accept or decline what an agent suggested. Such as to go on in another thread; GET /v1/inbox lists the offers that
-        /// wait.
+        /// Accept or decline a suggestion of an agent. A suggestion is, for example, to go on in another thread; GET /v1/inbox
+        /// lists the pending offers.
         async fn choose(
             &self,
             request: tonic::Request<::kairo_proto::v1::ChooseRequest>,
@@ -30,7 +30,7 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::ChooseResponse>,
             tonic::Status,
         >;
-        /// Say yes or no to an action, or what became of one in doubt. approved and rejected answer an action that waits for
+        /// Approve or reject an action, or resolve one in doubt. approved and rejected answer an action that waits for
         /// consent, which GET /v1/inbox lists; happened and did_not_happen resolve one in doubt, which GET
         /// /v1/actions?in_doubt=true lists.
         async fn approve(
@@ -40,9 +40,10 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::ApproveResponse>,
             tonic::Status,
         >;
-        /// Answer what an MCP server asks while a call waits. GET /v1/inbox lists the questions that are open. accept brings the
-        /// fields that the schema of the question names; what is left out has its default. The answer goes to the server, and stands
-        /// in no event. Refused when it is not what the question asks for: then that stays open.
+        /// Answer a question that an MCP server asks while a call waits. GET /v1/inbox lists the open questions. accept
+        /// carries the fields that the schema of the question names; a field that is left out has its default. The answer goes
+        /// to the server, and is in no event. An answer that does not fit the question is refused, and the question stays
+        /// open.
         async fn answer_question(
             &self,
             request: tonic::Request<::kairo_proto::v1::AnswerQuestionRequest>,
@@ -50,8 +51,8 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::AnswerQuestionResponse>,
             tonic::Status,
         >;
-        /// Give an agent a direct order. About exactly one thing: cancel an action, a process, a chain or a task; pause,
-        /// resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads;
+        /// Give an agent a direct order. The order is about exactly one thing: cancel an action, a process, a chain or a task;
+        /// pause, resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads;
         /// add or remove a submodule. It is obeyed without asking a model.
         async fn order(
             &self,
@@ -60,8 +61,8 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::OrderResponse>,
             tonic::Status,
         >;
-        /// Create or change an agent. The profile takes the place of the one before as a whole. One that is in force already
-        /// is not written again. An agent of a team is changed with POST /v1/teams.
+        /// Create or change an agent. The profile replaces the previous one as a whole. A profile that is in force already is
+        /// not written again. An agent of a team is changed with POST /v1/teams.
         async fn define_agent(
             &self,
             request: tonic::Request<::kairo_proto::v1::DefineAgentRequest>,
@@ -70,8 +71,8 @@ pub mod commands_server {
             tonic::Status,
         >;
         /// Create or change a team. The team's name is the agent that leads it; the workers are agents of its own, named
-        /// <team>-<name>. Their profiles take the place of those before as a whole; one that is in force already is not written
-        /// again. The lead is written last: a team is there once its lead is.
+        /// <team>-<name>. Their profiles replace the previous ones as a whole; a profile that is in force already is not
+        /// written again. The lead is written last: a team exists once its lead does.
         async fn create_team(
             &self,
             request: tonic::Request<::kairo_proto::v1::CreateTeamRequest>,
@@ -79,9 +80,9 @@ pub mod commands_server {
             tonic::Response<::kairo_proto::v1::CreateTeamResponse>,
             tonic::Status,
         >;
-        /// Take in a conversation that was had elsewhere. The document is what kairo conversation export writes. It becomes history of
-        /// the agent with the user: no model is asked, nobody is told, and everything in it counts as content from outside. The same
-        /// document again changes nothing.
+        /// Import a conversation from elsewhere. The document is one written by kairo conversation export. It becomes history
+        /// of the agent with the user: no model is asked, nobody is told, and everything in it counts as content from outside.
+        /// The same document again changes nothing.
         async fn import_conversation(
             &self,
             request: tonic::Request<::kairo_proto::v1::ImportConversationRequest>,
@@ -90,11 +91,13 @@ pub mod commands_server {
             tonic::Status,
         >;
     }
-    /// What users say and operators order, as POST /v1/messages, /v1/choices, /v1/approvals, /v1/commands, /v1/agents and
-    /// /v1/teams take it. An answer means that it is in the log; what follows from it is seen in Events.Stream, by its correlation_id.
+    /// The messages of users and the orders of operators, as for POST /v1/messages, /v1/choices, /v1/approvals,
+    /// /v1/commands, /v1/agents and /v1/teams. An answer means that the request is in the log; the events that follow from
+    /// it are seen in Events.Stream, by its correlation_id.
     ///
-    /// Names of users, agents and threads are 1 to 64 of the characters a-z 0-9 _ -. Ids that a client may choose are 1 to 128
-    /// printable ASCII characters: what is said again with the same id is the same thing. Ids of events are UUIDs.
+    /// Names of users, agents and threads are 1 to 64 of the characters a-z 0-9 _ -. Ids that a client may choose are 1 to
+    /// 128 printable ASCII characters: a request that is repeated with the same id is the same request. Ids of events are
+    /// UUIDs.
     #[derive(Debug)]
     pub struct CommandsServer<T> {
         inner: Arc<T>,
@@ -603,15 +606,15 @@ pub mod events_server {
             >
             + std::marker::Send
             + 'static;
-        /// Everything behind a place, and then what comes, straight from the log. It ends with UNAVAILABLE when the gateway
-        /// stops, and with UNAUTHENTICATED when the API key is revoked or expires; who comes back with the last place misses
-        /// nothing and is told nothing twice.
+        /// Streams all events after a place, and then new ones, straight from the log. It ends with UNAVAILABLE when the
+        /// gateway stops, and with UNAUTHENTICATED when the API key is revoked or expires; a client that reconnects with the
+        /// last place misses nothing and receives nothing twice.
         async fn stream(
             &self,
             request: tonic::Request<::kairo_proto::v1::StreamRequest>,
         ) -> std::result::Result<tonic::Response<Self::StreamStream>, tonic::Status>;
     }
-    /// What happens, as it happens: GET /v1/events/stream of the HTTP interface. Needs the scope read.
+    /// The events, as they happen: GET /v1/events/stream of the HTTP interface. Needs the scope read.
     #[derive(Debug)]
     pub struct EventsServer<T> {
         inner: Arc<T>,
@@ -788,13 +791,13 @@ pub mod administration_server {
     /// Generated trait containing gRPC methods that should be implemented for use with AdministrationServer.
     #[async_trait]
     pub trait Administration: std::marker::Send + std::marker::Sync + 'static {
-        /// Make a ticket, which stands for the caller's key in one URL. For browsers, whose EventSource and WebSocket send no
-        /// headers of a page's own. A ticket is good for one request to /v1/events/stream or /v1/ws, as ?ticket=, within
-        /// <ticket_ttl_ms> ms, at any gateway. What it opens ends when its key does. An EventSource that loses its connection
-        /// comes back by itself with the same URL: a ticket that opened a stream stays good for a request with the same path and
-        /// query that brings a Last-Event-ID, until <ticket_reconnect_ms> ms after its last connection was there. Whoever comes
-        /// back takes the stream over: a connection that is still open ends. When the ticket is no longer good, which the answer
-        /// 401 says, the page makes another and goes on with ?after=.
+        /// Make a ticket, which stands for the caller's key in one URL. It is for browsers, whose EventSource and WebSocket
+        /// cannot send headers that a page sets. A ticket is valid for one request to /v1/events/stream or /v1/ws, as
+        /// ?ticket=, within <ticket_ttl_ms> ms, at any gateway. The connection that it opens ends when its key does. An
+        /// EventSource that loses its connection reconnects by itself with the same URL: a ticket that opened a stream stays
+        /// valid for a request with the same path and query and a Last-Event-ID, until <ticket_reconnect_ms> ms after its last
+        /// connection ended. A client that reconnects takes over the stream: a connection that is still open ends. When the
+        /// ticket is no longer valid, which the answer 401 says, the page makes another and goes on with ?after=.
         async fn make_ticket(
             &self,
             request: tonic::Request<::kairo_proto::v1::MakeTicketRequest>,
@@ -802,7 +805,7 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::MakeTicketResponse>,
             tonic::Status,
         >;
-        /// Every API key. The newest first, without their texts, which nobody keeps.
+        /// List the API keys, the newest first. Their texts are not included, because they are not stored.
         async fn list_keys(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListKeysRequest>,
@@ -810,7 +813,7 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::ListKeysResponse>,
             tonic::Status,
         >;
-        /// Make an API key. Its text is told once, in the answer. Refused when there are as many keys as there may be.
+        /// Make an API key. Its text is returned once, in the answer. Refused if the maximum number of keys exists.
         async fn make_key(
             &self,
             request: tonic::Request<::kairo_proto::v1::MakeKeyRequest>,
@@ -818,7 +821,7 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::MakeKeyResponse>,
             tonic::Status,
         >;
-        /// Revoke an API key. It is worthless at once, and streams that it opened end.
+        /// Revoke an API key. It is invalid at once, and streams that it opened end.
         async fn revoke_key(
             &self,
             request: tonic::Request<::kairo_proto::v1::RevokeKeyRequest>,
@@ -826,8 +829,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::RevokeKeyResponse>,
             tonic::Status,
         >;
-        /// The read models, and how far each of them is. With every generation of each: one is live and answers queries; others
-        /// were live before, or are being built beside it.
+        /// List the read models, with their positions in the log. Every generation of each is included: one is live and
+        /// answers queries; others were live before, or are being built beside it.
         async fn list_projections(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListProjectionsRequest>,
@@ -835,10 +838,10 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::ListProjectionsResponse>,
             tonic::Status,
         >;
-        /// Have a read model built anew from the log. Another generation is built beside the live one, which goes on answering.
-        /// When it has caught up it is compared: if it is equal it becomes the live one, and the one before is kept; if it differs
-        /// it waits for somebody to decide. all begins every projection that is not being built. Refused when it is being built
-        /// already.
+        /// Rebuild a read model from the log. Another generation is built beside the live one, which goes on answering. When
+        /// it has caught up it is compared: if it is equal it becomes the live one, and the one before is kept; if it differs
+        /// it waits for an operator to decide. all rebuilds every projection that is not being built. Refused if it is being
+        /// built already.
         async fn rebuild_projection(
             &self,
             request: tonic::Request<::kairo_proto::v1::RebuildProjectionRequest>,
@@ -846,8 +849,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::RebuildProjectionResponse>,
             tonic::Status,
         >;
-        /// Have a generation answer queries although it differs from the live one. As after a release that projects something
-        /// differently on purpose. Refused when no generation waits for it.
+        /// Make a generation the live one although it differs from the live one. This is for a release that projects something
+        /// differently on purpose. Refused if no generation waits for it.
         async fn swap_projection(
             &self,
             request: tonic::Request<::kairo_proto::v1::SwapProjectionRequest>,
@@ -855,8 +858,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::SwapProjectionResponse>,
             tonic::Status,
         >;
-        /// A digest of what is in each generation, and whether they are equal. It reads every row, so it takes a while; at most
-        /// <digest_timeout_ms> ms.
+        /// Compute a digest of the content of each generation, and compare them. It reads every row, so it takes a while; at
+        /// most <digest_timeout_ms> ms.
         async fn digest_projection(
             &self,
             request: tonic::Request<::kairo_proto::v1::DigestProjectionRequest>,
@@ -864,7 +867,7 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::DigestProjectionResponse>,
             tonic::Status,
         >;
-        /// Have a generation removed. One that was live before, that failed, or that is being built. Refused when it answers
+        /// Remove a generation. It can be one that was live before, that failed, or that is being built. Refused if it answers
         /// queries.
         async fn drop_generation(
             &self,
@@ -873,8 +876,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::DropGenerationResponse>,
             tonic::Status,
         >;
-        /// Which versions are there, and what raising the epoch would enable. What a version adds to the log is written only in an
-        /// epoch whose readers are all there.
+        /// Get the versions of the replicas, and the features that raising the epoch would enable. A feature that a version
+        /// adds to the log is written only in an epoch that all replicas can read.
         async fn get_fleet(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetFleetRequest>,
@@ -882,10 +885,10 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::GetFleetResponse>,
             tonic::Status,
         >;
-        /// Have everything written that this version can write. After a release every replica is replaced, and then the epoch is
-        /// raised to that of the gateway that is asked. There is no way back: a replica of an older version refuses to start, and
-        /// one that runs leaves what it does not understand to others. Refused while replicas of an older version answer, which the
-        /// detail names, and while it is held.
+        /// Raise the epoch, so that everything that this version can write is written. After a release every replica is
+        /// replaced, and then the epoch is raised to that of the gateway that is asked. It cannot be undone: a replica of an
+        /// older version refuses to start, and one that runs leaves what it does not understand to others. Refused while
+        /// replicas of an older version answer, which the detail names, and while the epoch is held.
         async fn promote_fleet(
             &self,
             request: tonic::Request<::kairo_proto::v1::PromoteFleetRequest>,
@@ -893,8 +896,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::PromoteFleetResponse>,
             tonic::Status,
         >;
-        /// Keep everybody from raising the epoch, kairo dev included, until it is released: the way back to the older version stays
-        /// open. It stands in the log.
+        /// Hold the epoch, so that nothing raises it, kairo dev included, until it is released: the older version can still be
+        /// restored. The hold is in the log.
         async fn hold_fleet(
             &self,
             request: tonic::Request<::kairo_proto::v1::HoldFleetRequest>,
@@ -902,7 +905,7 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::HoldFleetResponse>,
             tonic::Status,
         >;
-        /// Let the epoch be raised again.
+        /// Release the epoch, so that it can be raised again.
         async fn release_fleet(
             &self,
             request: tonic::Request<::kairo_proto::v1::ReleaseFleetRequest>,
@@ -910,10 +913,11 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::ReleaseFleetResponse>,
             tonic::Status,
         >;
-        /// Have a user forgotten: what was said to agents in their name, and all that agents made of it. Their data key is destroyed, so
-        /// that nobody can read it in the log any more, nor in a copy of it; agents forget what they know of them, and the read models
-        /// are built anew without it. There is no way back. What is said in their name from here on is kept. Only where content is
-        /// sealed (privacy.master_key); what was said before that stays in the log. With dry_run it is told what there is of them.
+        /// Forget a user: everything said to agents in their name, and everything that agents made of it. Their data key is
+        /// destroyed, so that nobody can read it in the log any more, nor in a copy of it; agents forget what they know of the
+        /// user, and the read models are rebuilt without it. It cannot be undone. Anything said in their name from now on is
+        /// kept. It requires that content is sealed (privacy.master_key); content from before it was sealed stays in the log.
+        /// With dry_run, the answer only tells what is held of the user.
         async fn forget_user(
             &self,
             request: tonic::Request<::kairo_proto::v1::ForgetUserRequest>,
@@ -921,7 +925,7 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::ForgetUserResponse>,
             tonic::Status,
         >;
-        /// How far forgetting a user is.
+        /// Get the progress of forgetting a user.
         async fn get_forgetting(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetForgettingRequest>,
@@ -929,9 +933,10 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::GetForgettingResponse>,
             tonic::Status,
         >;
-        /// Everything that is held of a user. With where each piece came from: the agent, the event and its place in the log, and the
-        /// thread. In pages, section by section and each in the order of the log. What an agent wrote for all its users is nobody's, and
-        /// is not told. It is for a person who asks what there is of them; kairo export makes one document of the pages.
+        /// Export everything that is held of a user. Each piece comes with its origin: the agent, the event and its position
+        /// in the log, and the thread. The pages go section by section, each in the order of the log. Content that an agent
+        /// wrote for all its users belongs to no user, and is not included. It is for a person who asks for their data; kairo
+        /// export makes one document of the pages.
         async fn export_user(
             &self,
             request: tonic::Request<::kairo_proto::v1::ExportUserRequest>,
@@ -939,9 +944,10 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::ExportUserResponse>,
             tonic::Status,
         >;
-        /// Keep every data key under the master key in force. After privacy.master_key was replaced and the one before was put into
-        /// privacy.old_master_keys, of every service; then the one before can be taken away. Refused when nothing is sealed, and
-        /// when a data key is kept under a master key that is not configured; the detail tells its digest.
+        /// Rewrap every data key with the master key in force. Call it after privacy.master_key was replaced and the previous
+        /// key was put into privacy.old_master_keys, in every service; then the previous key can be removed. Refused if
+        /// nothing is sealed, and if a data key is wrapped with a master key that is not configured; the detail tells its
+        /// digest.
         async fn rewrap_data_keys(
             &self,
             request: tonic::Request<::kairo_proto::v1::RewrapDataKeysRequest>,
@@ -949,10 +955,11 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::RewrapDataKeysResponse>,
             tonic::Status,
         >;
-        /// Begin to sign in at an MCP server. For a server whose oauth has the grant authorization_code. The answer tells the address at
-        /// which a person goes on, with a browser. The browser is sent back to redirect_uri, at the machine on which it runs, where
-        /// kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a server that is configured without oauth.
-        /// The scope write is enough to sign in as the user whom the key may act as; without a user it takes admin.
+        /// Begin to sign in at an MCP server. It is for a server whose oauth has the grant authorization_code. The answer
+        /// tells the address at which a person goes on, with a browser. The browser is sent back to redirect_uri, on the
+        /// machine on which it runs, where kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a
+        /// server that is configured without oauth. The scope write is enough to sign in as the user whom the key may act as;
+        /// without a user it requires admin.
         async fn begin_mcp_login(
             &self,
             request: tonic::Request<::kairo_proto::v1::BeginMcpLoginRequest>,
@@ -960,8 +967,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::BeginMcpLoginResponse>,
             tonic::Status,
         >;
-        /// End a sign-in at an MCP server. With the address that the browser was sent back to. The tokens are kept sealed, for tool-runner
-        /// alone; no answer and no event holds them.
+        /// Finish a sign-in at an MCP server, with the address that the browser was sent back to. The tokens are stored
+        /// sealed, for tool-runner alone; no answer and no event holds them.
         async fn finish_mcp_login(
             &self,
             request: tonic::Request<::kairo_proto::v1::FinishMcpLoginRequest>,
@@ -969,8 +976,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::FinishMcpLoginResponse>,
             tonic::Status,
         >;
-        /// Sign out at an MCP server. The tokens are forgotten, and revoked where the authorization server takes that. Calls fail until
-        /// somebody signs in again: those of the user, or those of all where the server has one sign-in.
+        /// Sign out at an MCP server. The tokens are forgotten, and revoked if the authorization server supports that. Calls
+        /// fail until someone signs in again: those of the user, or those of all users if the server has one sign-in.
         async fn mcp_logout(
             &self,
             request: tonic::Request<::kairo_proto::v1::McpLogoutRequest>,
@@ -978,8 +985,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::McpLogoutResponse>,
             tonic::Status,
         >;
-        /// Who is signed in at which MCP server. Without a user it takes the scope admin, and lists all sign-ins, also those that servers
-        /// have for all users.
+        /// List the sign-ins at MCP servers. Without a user it requires the scope admin, and lists all sign-ins, including
+        /// those that servers have for all users.
         async fn list_mcp_sign_ins(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListMcpSignInsRequest>,
@@ -987,7 +994,7 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::ListMcpSignInsResponse>,
             tonic::Status,
         >;
-        /// The messages that were set aside. Each with the reason and with what it said. The newest first.
+        /// List the dead letters, the newest first. Each comes with the reason and the content of its message.
         async fn list_dead_letters(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListDeadLettersRequest>,
@@ -995,9 +1002,9 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::ListDeadLettersResponse>,
             tonic::Status,
         >;
-        /// Have a message that was set aside dealt with again. The service that wrote the letter reads the message where it stands, and
-        /// treats it as one that is delivered once more; what came of that stands in retries of GET /v1/dead-letters. A letter that was
-        /// dealt with is not dealt with again. Refused for letters of projector: a rebuild reads their messages again.
+        /// Retry a dead letter. The service that wrote the letter reads its message from the log, and treats it as one that is
+        /// delivered again; the outcome is in retries of GET /v1/dead-letters. A letter that was dealt with is not retried
+        /// again. Refused for letters of projector: a rebuild reads their messages again.
         async fn retry_dead_letter(
             &self,
             request: tonic::Request<::kairo_proto::v1::RetryDeadLetterRequest>,
@@ -1005,9 +1012,9 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::RetryDeadLetterResponse>,
             tonic::Status,
         >;
-        /// An agent's part of the log, as it stands there. With the tool catalogues and what decisions rest on, so that every
-        /// decision can be made again from it, as kairo replay does. It holds everything that was said to the agent and that models
-        /// answered.
+        /// Get the part of the log of an agent, as it is in the log. It includes the tool catalogues and everything that
+        /// decisions depend on, so that every decision can be replayed from it, as kairo replay does. It holds everything that
+        /// was said to the agent and that models answered.
         async fn get_agent_log(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetAgentLogRequest>,
@@ -1015,8 +1022,8 @@ pub mod administration_server {
             tonic::Response<::kairo_proto::v1::GetAgentLogResponse>,
             tonic::Status,
         >;
-        /// The whole log, as it is stored, with what users said sealed. Of agents, users and services, so that it can be proven that it is what was written, as
-        /// kairo verify and kairo checkpoint do.
+        /// Get the whole log, as it is stored, with personal content sealed. It is that of agents, users and services, to
+        /// prove that the log is what was written, as kairo verify and kairo checkpoint do.
         async fn get_log(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetLogRequest>,
@@ -1025,7 +1032,7 @@ pub mod administration_server {
             tonic::Status,
         >;
     }
-    /// What operators do: API keys, the read models, the fleet, and what was set aside. Most of it needs the scope admin.
+    /// The tasks of operators: API keys, the read models, the fleet, and dead letters. Most of them need the scope admin.
     #[derive(Debug)]
     pub struct AdministrationServer<T> {
         inner: Arc<T>,
@@ -2333,7 +2340,7 @@ pub mod queries_server {
     /// Generated trait containing gRPC methods that should be implemented for use with QueriesServer.
     #[async_trait]
     pub trait Queries: std::marker::Send + std::marker::Sync + 'static {
-        /// The agents. With the profile in force, in the order of their names. All of them where no limit is given.
+        /// Lists the agents, by name. Each comes with the profile in force. Returns all of them if no limit is given.
         async fn list_agents(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListAgentsRequest>,
@@ -2341,8 +2348,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListAgentsResponse>,
             tonic::Status,
         >;
-        /// The commands that agents declare, by agent. A message that begins with one and names no agent is for the agent that
-        /// declares it: of several, for the one the user speaks with, or else the first by name.
+        /// Lists the commands that agents declare, by agent. A message that begins with a command and names no agent is for
+        /// the agent that declares it: if several do, for the one the user speaks with, or else the first by name.
         async fn list_commands(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListCommandsRequest>,
@@ -2350,7 +2357,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListCommandsResponse>,
             tonic::Status,
         >;
-        /// An agent.
+        /// Returns an agent.
         async fn get_agent(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetAgentRequest>,
@@ -2358,8 +2365,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetAgentResponse>,
             tonic::Status,
         >;
-        /// The teams. In the order of their names, each with its lead and its workers; a key that is limited to a user is shown
-        /// those that the user owns. All of them where no limit is given.
+        /// Lists the teams, by name. Each comes with its lead and its workers; a key that is limited to a user is shown those
+        /// that the user owns. Returns all of them if no limit is given.
         async fn list_teams(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListTeamsRequest>,
@@ -2367,7 +2374,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListTeamsResponse>,
             tonic::Status,
         >;
-        /// A team. With its lead and its workers, and what each of them is at.
+        /// Returns a team. It comes with its lead and its workers, and the task that each of them works on.
         async fn get_team(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetTeamRequest>,
@@ -2375,7 +2382,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetTeamResponse>,
             tonic::Status,
         >;
-        /// Threads. The one where something happened last comes first.
+        /// Lists threads, the most recently updated first.
         async fn list_threads(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListThreadsRequest>,
@@ -2383,8 +2390,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListThreadsResponse>,
             tonic::Status,
         >;
-        /// What happened in a thread, and its chains. Its newest events, and its newest 50 chains; before asks for older
-        /// events.
+        /// Returns a thread with its events and chains. These are its newest events, and its newest 50 chains; before asks for
+        /// older events.
         async fn get_thread(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetThreadRequest>,
@@ -2392,8 +2399,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetThreadResponse>,
             tonic::Status,
         >;
-        /// What was said in a thread. What users said, what the agent said and called, what came of that, and what the beginning was
-        /// summed up to, each with its number; the oldest first.
+        /// Lists the messages of a thread, the oldest first. These are the messages of users, the replies and calls of the
+        /// agent, the results of the calls, and the summary of the beginning, each with its number.
         async fn list_thread_messages(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListThreadMessagesRequest>,
@@ -2401,8 +2408,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListThreadMessagesResponse>,
             tonic::Status,
         >;
-        /// A turn, step by step. What was planned, what was done with what result, and what was made of it; computed from the events
-        /// of its correlation, its first 1000.
+        /// Returns a turn, step by step. The steps are its plans, its calls with their results, and what the agent made of
+        /// them; they are computed from the first 1000 events of its correlation.
         async fn get_interaction(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetInteractionRequest>,
@@ -2410,7 +2417,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetInteractionResponse>,
             tonic::Status,
         >;
-        /// Tasks. The newest first.
+        /// Lists tasks, the newest first.
         async fn list_tasks(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListTasksRequest>,
@@ -2418,7 +2425,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListTasksResponse>,
             tonic::Status,
         >;
-        /// A task, when it fired, and the chains of that. The newest 20 of each.
+        /// Returns a task with its firings and their chains. The newest 20 of each are returned.
         async fn get_task(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetTaskRequest>,
@@ -2426,7 +2433,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetTaskResponse>,
             tonic::Status,
         >;
-        /// A chain, and how far each of its steps is.
+        /// Returns a chain with the state of each of its steps.
         async fn get_chain(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetChainRequest>,
@@ -2434,7 +2441,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetChainResponse>,
             tonic::Status,
         >;
-        /// Who speaks with whom. The conversation in which something was said last comes first.
+        /// Lists the conversations between users and agents. The one with the newest message comes first.
         async fn list_conversations(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListConversationsRequest>,
@@ -2442,7 +2449,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListConversationsResponse>,
             tonic::Status,
         >;
-        /// What an agent and its users said to each other.
+        /// Returns the messages between an agent and its users.
         async fn get_conversation(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetConversationRequest>,
@@ -2450,7 +2457,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetConversationResponse>,
             tonic::Status,
         >;
-        /// What agents remember. Searched by words or listed by day. Secrets come sealed.
+        /// Lists the memories of agents. They are searched by words or listed by day. Secrets come sealed.
         async fn list_memories(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListMemoriesRequest>,
@@ -2458,7 +2465,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListMemoriesResponse>,
             tonic::Status,
         >;
-        /// A memory of an agent.
+        /// Returns a memory of an agent.
         async fn get_memory(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetMemoryRequest>,
@@ -2466,7 +2473,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetMemoryResponse>,
             tonic::Status,
         >;
-        /// All that a memory of an agent said, the newest first. Each version names the events it came from. Secrets come sealed.
+        /// Lists the versions of a memory of an agent, the newest first. Each version names the events it came from. Secrets
+        /// come sealed.
         async fn get_memory_history(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetMemoryHistoryRequest>,
@@ -2474,7 +2482,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetMemoryHistoryResponse>,
             tonic::Status,
         >;
-        /// The inner state of an agent, as it is now. What was written last comes first. Secrets come sealed.
+        /// Lists the current inner state of an agent. The entry written last comes first. Secrets come sealed.
         async fn list_inner_state(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListInnerStateRequest>,
@@ -2482,7 +2490,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListInnerStateResponse>,
             tonic::Status,
         >;
-        /// All that was written under a key of an agent's inner state, and when it was deleted. The newest first.
+        /// Lists the changes to a key of an agent's inner state, deletions included. The newest come first.
         async fn get_inner_state_history(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetInnerStateHistoryRequest>,
@@ -2490,8 +2498,9 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetInnerStateHistoryResponse>,
             tonic::Status,
         >;
-        /// Find threads, tasks, memories, messages and inner state. Meilisearch answers where it is configured and there, else Postgres: the same but
-        /// for the order among what fits about as well. position is that of whoever answered.
+        /// Finds threads, tasks, memories, messages and inner state. Meilisearch answers if it is configured and available,
+        /// else Postgres: the hits are the same, except for the order among those that match about as well. position is that
+        /// of the backend that answered.
         async fn search(
             &self,
             request: tonic::Request<::kairo_proto::v1::SearchRequest>,
@@ -2499,8 +2508,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::SearchResponse>,
             tonic::Status,
         >;
-        /// What waits for a user's answer, and what they were told unasked. The oldest first, but for briefings. Offers are
-        /// answered with POST /v1/choices, approvals with POST /v1/approvals.
+        /// Returns the offers, approvals and questions that wait for a user's answer, and the user's briefings. The oldest
+        /// come first, except for briefings. Offers are answered with POST /v1/choices, approvals with POST /v1/approvals.
         async fn get_inbox(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetInboxRequest>,
@@ -2508,8 +2517,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetInboxResponse>,
             tonic::Status,
         >;
-        /// What an agent and its submodules thought, what these were asked, and who was late or failed. The newest first, each with what
-        /// its model took.
+        /// Lists the thoughts of an agent and its submodules. The questions to submodules, and the submodules that were late
+        /// or failed, are among them. The newest come first, each with the tokens and the time that its model took.
         async fn list_thoughts(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListThoughtsRequest>,
@@ -2517,7 +2526,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListThoughtsResponse>,
             tonic::Status,
         >;
-        /// The submodules that an agent has: those of its profile, and those that were added.
+        /// Lists the submodules of an agent: those of its profile, and those that were added.
         async fn list_submodules(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListSubmodulesRequest>,
@@ -2525,7 +2534,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListSubmodulesResponse>,
             tonic::Status,
         >;
-        /// What agents with missions told their owners unasked, or did not. The newest first, each with the reason.
+        /// Lists the briefings of agents with missions to their owners, and the decisions not to tell them. The newest come
+        /// first, each with the reason.
         async fn list_briefings(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListBriefingsRequest>,
@@ -2533,7 +2543,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListBriefingsResponse>,
             tonic::Status,
         >;
-        /// Calls that a human was asked about. The newest first. What waits for one user is in /v1/inbox, too.
+        /// Lists the calls that a human was asked to approve. The newest come first. Those that wait for one user are in
+        /// /v1/inbox, too.
         async fn list_approvals(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListApprovalsRequest>,
@@ -2541,7 +2552,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListApprovalsResponse>,
             tonic::Status,
         >;
-        /// A call that a human was asked about.
+        /// Returns a call that a human was asked to approve.
         async fn get_approval(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetApprovalRequest>,
@@ -2549,8 +2560,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetApprovalResponse>,
             tonic::Status,
         >;
-        /// What agents have asked the world for. The newest first; those that somebody still waits for, unless others are
-        /// asked for.
+        /// Lists the actions of agents. The newest come first; by default, only those that are open.
         async fn list_actions(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListActionsRequest>,
@@ -2558,7 +2568,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListActionsResponse>,
             tonic::Status,
         >;
-        /// An action, and what came of it.
+        /// Returns an action with its result.
         async fn get_action(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetActionRequest>,
@@ -2566,7 +2576,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetActionResponse>,
             tonic::Status,
         >;
-        /// The processes of agents. The newest first.
+        /// Lists the processes of agents, the newest first.
         async fn list_processes(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListProcessesRequest>,
@@ -2574,7 +2584,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListProcessesResponse>,
             tonic::Status,
         >;
-        /// A process.
+        /// Returns a process.
         async fn get_process(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetProcessRequest>,
@@ -2582,7 +2592,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetProcessResponse>,
             tonic::Status,
         >;
-        /// The history. From the read model. All that is given narrows it together.
+        /// Lists the events of the log, from the read model. Events must match all the filters that are given.
         async fn list_events(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListEventsRequest>,
@@ -2590,8 +2600,9 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListEventsResponse>,
             tonic::Status,
         >;
-        /// How many events there are, by stretches of the log. Of the newest gateway.max_outline_events that fit, in stretches of the same
-        /// number of messages; those without any are left out. From the read model, by its index of the agent, the thread or the log.
+        /// Returns the numbers of events, by stretches of the log. They are of the newest gateway.max_outline_events that
+        /// match, in stretches of the same number of messages; stretches without any are left out. The numbers come from the
+        /// read model, by its index of the agent, the thread or the log.
         async fn get_events_outline(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetEventsOutlineRequest>,
@@ -2599,8 +2610,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetEventsOutlineResponse>,
             tonic::Status,
         >;
-        /// The tokens that models took, and what they cost. At the prices that this gateway is configured with; added up
-        /// exactly.
+        /// Returns the tokens that models used, and their cost. The cost is at the prices that this gateway is configured
+        /// with, and added up exactly.
         async fn get_usage(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetUsageRequest>,
@@ -2608,8 +2619,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetUsageResponse>,
             tonic::Status,
         >;
-        /// Who is there, how far each of them is, and what went wrong. It takes as long as services may keep silent,
-        /// <status_wait_ms> ms.
+        /// Returns the replicas that answer, the consumers of the log with their positions, and the number of dead letters. It
+        /// takes as long as services may keep silent, <status_wait_ms> ms.
         async fn get_status(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetStatusRequest>,
@@ -2617,8 +2628,8 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::GetStatusResponse>,
             tonic::Status,
         >;
-        /// The tools that agents can be offered, by name, with those that are left out and why. Which of them an agent is offered, its
-        /// profile says.
+        /// Lists the tools that agents can be offered, by name, and those that are left out, with the reason. The profile of
+        /// an agent tells which of them it is offered.
         async fn list_tools(
             &self,
             request: tonic::Request<::kairo_proto::v1::ListToolsRequest>,
@@ -2626,7 +2637,7 @@ pub mod queries_server {
             tonic::Response<::kairo_proto::v1::ListToolsResponse>,
             tonic::Status,
         >;
-        /// A tool.
+        /// Returns a tool.
         async fn get_tool(
             &self,
             request: tonic::Request<::kairo_proto::v1::GetToolRequest>,
@@ -2635,9 +2646,9 @@ pub mod queries_server {
             tonic::Status,
         >;
     }
-    /// What is known: the read model, as GET of the HTTP interface shows it. Needs the scope read.
+    /// Queries of the read model, which are the GET endpoints of the HTTP interface. They need the scope read.
     ///
-    /// Every answer is of one moment, which its position names. Empty fields of a request do not narrow anything down.
+    /// Every answer is as of one moment, which its position names. Empty fields of a request do not filter anything.
     #[derive(Debug)]
     pub struct QueriesServer<T> {
         inner: Arc<T>,

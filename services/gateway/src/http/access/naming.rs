@@ -1,5 +1,5 @@
-//! Whom a request names: agents and users in the places of its route, in its query and in its body. Here alone a key that is limited
-//! is held to what it is limited to; endpoints besides look at whose what they find is.
+//! The agents and users that a request names: in the places of its route, in its query and in its body. A limited key
+//! is held to its limits only here; in addition, endpoints check the owner of what they find.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
     problem::Problem,
 };
 
-/// What is named.
+/// The kind of name in a request, to which a key may be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whom {
     Agent,
@@ -33,7 +33,7 @@ impl Whom {
         }
     }
 
-    /// What stands for it in the patterns of routes. A model of a chat client is an agent.
+    /// Returns its placeholders in the patterns of routes. A model of a chat client is an agent.
     const fn places(self) -> &'static [&'static str] {
         match self {
             Self::Agent => &["{agent}", "{model}"],
@@ -61,11 +61,11 @@ pub fn in_request(whom: Whom, pattern: &str, uri: &Uri) -> Vec<String> {
     in_path.chain(in_query.map(|(_, value)| value.into_owned())).collect()
 }
 
-/// Holds a limited key to what a body names, and counts the request as that of the user whom it names. One that is no JSON
-/// object, or names nobody, is for the endpoint to judge.
+/// Checks the names in a body against a limited key, and counts the request for the user whom the body names. A body
+/// that is no JSON object, or names nobody, is for the endpoint to judge.
 ///
 /// # Errors
-/// Where it names somebody else, or somebody who has asked too often.
+/// If the body names somebody else, or somebody who has asked too often.
 pub fn hold_body(extensions: &Extensions, body: &[u8]) -> Result<(), Problem> {
     let caller = extensions.get::<Caller>().filter(|it| it.agents().is_some() || it.user().is_some());
     let dealing = extensions.get::<Dealing>();
@@ -90,10 +90,10 @@ pub fn hold_body(extensions: &Extensions, body: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Holds a caller to their limit, where the request has to name whom it is about, or may.
+/// Holds a caller to their limit, where the request must or may name an agent or a user.
 ///
 /// # Errors
-/// Where it names somebody else, or must name somebody and does not.
+/// If the request names somebody else, or must name somebody and does not.
 pub fn hold(whom: Whom, caller: &Caller, pattern: &str, is_needed: bool, request: &Request) -> Result<(), Problem> {
     let named = in_request(whom, pattern, request.uri());
     if is_needed && named.is_empty() {

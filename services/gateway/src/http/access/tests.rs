@@ -65,7 +65,7 @@ fn a_key_is_a_bearer_token_or_a_subprotocol_and_nothing_else() {
 const LIMITS: [(&[&str], Option<&str>); 4] =
     [(&["bob"], None), (&["zoe", "bob"], None), (&[], Some("ann")), (&["bob"], Some("ann"))];
 
-/// What this caller is answered, asking for the row with its places filled in and this query.
+/// Checks this caller's request for the row with its places filled in and this query; the error is the HTTP status.
 fn answered(row: &Access, caller: &Caller, [agent, user]: [&str; 2], query: &[String]) -> Result<(), u16> {
     let path = row.path.replace("{agent}", agent).replace("{model}", agent).replace("{user}", user);
     let uri = format!("{}?{}", path.replace(['{', '}'], ""), query.join("&"));

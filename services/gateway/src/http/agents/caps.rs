@@ -106,7 +106,7 @@ pub async fn key_priced(gateway: &Gateway, caps: Option<&Caps>) -> Result<(), Pr
     Err(Problem::invalid(wrong.collect()))
 }
 
-/// Why the gateway cannot count money.
+/// Returns the reason why the gateway cannot count money, if there is one.
 fn not_counted(basis: Option<&DecisionBasis>, prices: &Prices, fallback: Option<Price>) -> Option<String> {
     if fallback.is_some() {
         return None;
@@ -120,7 +120,7 @@ fn not_counted(basis: Option<&DecisionBasis>, prices: &Prices, fallback: Option<
     Some(format!("the model {unpriced} has no price"))
 }
 
-/// What decisions rest on at present, if any was made yet.
+/// Returns the basis of current decisions, if any was made yet.
 async fn basis(gateway: &Gateway) -> Result<Option<DecisionBasis>, Problem> {
     let Ok(runtime) = Name::parse(Service::AgentRuntime.name()) else { return Ok(None) };
     let last = gateway.bus.last(&BASIS.of(&runtime)).await?;

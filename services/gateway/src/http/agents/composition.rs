@@ -1,4 +1,4 @@
-//! What a profile says of the agents that it is composed of, and of what it looks at when a message comes.
+//! The composition of a profile: its member agents, and the perceptions it reads when a message comes.
 
 use kairo_core::{
     ids::Name,
@@ -19,7 +19,7 @@ use crate::{
 /// Members of an agent, and tools that it looks at, at most.
 const MAX_MEMBERS: usize = 16;
 const MAX_PERCEPTIONS: usize = 8;
-/// What one of those is called with, in bytes.
+/// Largest arguments of a perception, in bytes.
 const MAX_ARGUMENTS: usize = 4_096;
 /// Longest name of a tool, in bytes.
 const MAX_TOOL_NAME: usize = 64;
@@ -123,7 +123,7 @@ impl Defining<'_> {
     }
 }
 
-/// What a member's own profile names is what it is there for.
+/// Fills a member's empty description and tools from its own profile.
 fn fill(at: usize, member: &mut Member, defined: &AgentProfile) -> Option<FieldError> {
     if member.description.is_empty() {
         member.description.clone_from(&defined.description);

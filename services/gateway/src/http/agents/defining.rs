@@ -23,7 +23,7 @@ pub struct Defining<'a> {
     pub traceparent: Option<String>,
 }
 
-/// Where the definition in force stands, and whether the agent was there before.
+/// The position in the log of the definition in force, and whether the agent is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     pub sequence: u64,

@@ -73,7 +73,7 @@ pub fn read(body: &[u8], limits: &GatewayConfig) -> Result<(Name, AgentProfile),
     })
 }
 
-/// What any agent is made from, in a team or not.
+/// The fields of a profile that every agent has, in a team or not.
 pub struct Traits {
     description: Option<String>,
     prompt: Option<String>,
@@ -132,7 +132,7 @@ impl Traits {
         }
     }
 
-    /// What people, and a lead, are told that it is.
+    /// Returns the description of the agent for people and for a lead.
     pub fn description(&self) -> &str {
         self.description.as_deref().unwrap_or_default()
     }
@@ -175,11 +175,11 @@ fn mission_or_none(text: &str) -> Option<String> {
     up_to(MAX_MISSION, text)
 }
 
-/// What becomes of a message that comes while the agent is deciding.
+/// Ways to treat a message that arrives while the agent is deciding.
 const INTERJECTIONS: [&str; 3] = ["order", "join", "restart"];
-/// How the agent acts.
+/// Ways in which the agent acts.
 const PLANNING: [&str; 2] = ["tools", "chain"];
-/// Which thread a message belongs to.
+/// Ways to assign messages to threads.
 const THREADS: [&str; 2] = ["single", "topics"];
 
 const TIME_ZONE: &str = "the IANA name of a time zone, such as Europe/Berlin";

@@ -1,4 +1,4 @@
-//! What a profile says of work: how long sessions rest, and what a session and a task may take.
+//! Work settings of a profile: the pause between sessions, and the bounds of a session and of a task.
 
 use kairo_core::prices::spendable;
 use kairo_proto::v1::{AgentProfile, SessionBounds};

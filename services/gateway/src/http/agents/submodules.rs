@@ -1,4 +1,4 @@
-//! What a profile says of submodules, and which an agent has.
+//! Submodules in a profile, and the submodules that an agent has.
 
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ pub async fn list(
     Ok(Answer::of(&snapshot, Told(ListSubmodulesResponse { submodules, most, ..Default::default() })))
 }
 
-/// How many an agent has at most, and those that it has: as the mind folds them.
+/// Returns the most submodules that an agent may have, and those that it has, as the mind applies the changes.
 fn had(profile: &AgentProfile, defined: u64, changes: Vec<SubmoduleChange>) -> (u32, Vec<SubmoduleRow>) {
     let mut added: BTreeMap<String, Submodule> = BTreeMap::new();
     let mut removed = Vec::new();

@@ -19,12 +19,12 @@ use crate::{
     problem::{FieldError, Problem},
 };
 
-/// What is wrong with a document is named so often at most: nobody reads more.
+/// The most errors that are named for one document: nobody reads more.
 const MOST_ERRORS: usize = 100;
 /// Longest media type, in bytes.
 const MEDIA_TYPE_BYTES: usize = 100;
 
-/// What is asked for: whose conversation the document becomes, if that is said, and the document.
+/// An import request: the document, and the user who gets the conversation, if the request names one.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
     pub user: Option<Name>,
@@ -139,7 +139,7 @@ fn time(text: &str) -> Option<String> {
     parsed::<Timestamp>(text).map(|time| time.to_string())
 }
 
-/// What the parts of a document must be together. Where one of them is wrong, that is named, and nothing else.
+/// Checks that the parts of a document fit together. Skipped if a part itself is wrong: then only that is named.
 fn refer(fields: &mut Fields<Value>, threads: &[DocumentThread], messages: &[DocumentMessage]) {
     if fields.is_wrong() {
         return;

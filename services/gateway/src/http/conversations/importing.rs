@@ -82,7 +82,7 @@ async fn is_possible(gateway: &Gateway, agent: &Name) -> Result<(), Problem> {
     is_known.then_some(()).ok_or_else(unknown)
 }
 
-/// What of the document's images, audio and video is stored here, by its digest.
+/// Returns the document's images, audio and video that are stored here, by their digests.
 async fn stored(gateway: &Gateway, document: &ConversationDocument) -> Result<BTreeMap<String, Part>, Problem> {
     let mut stored = BTreeMap::new();
     for part in document.messages.iter().flat_map(|message| &message.parts) {

@@ -71,7 +71,7 @@ pub const GET_STATUS: &str = "/v1/status";
 pub const LIST_TOOLS: &str = "/v1/tools";
 pub const GET_TOOL: &str = "/v1/tools/{tool}";
 
-/// Who may use them.
+/// The callers who may use each of them.
 pub const ACCESS: &[Access] = &[
     row("POST", SEND_MESSAGE, WRITE, Asked, Asked),
     row("POST", CHOOSE, WRITE, Asked, Asked),
@@ -145,7 +145,7 @@ pub const ACCESS: &[Access] = &[
     row("GET", GET_TOOL, READ, Free, Free),
 ];
 
-/// What answers at each, by rpc.
+/// The handlers of all paths, by rpc.
 pub struct Handlers {
     pub send_message: MethodRouter<Gateway>,
     pub choose: MethodRouter<Gateway>,

@@ -1,4 +1,4 @@
-//! What a client says of where its user is, such as the page they look at.
+//! The environment of a message: a client's description of where its user is, such as the page they look at.
 
 use serde_json::Value;
 

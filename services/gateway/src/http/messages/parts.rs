@@ -22,7 +22,7 @@ pub struct Given {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// What is stored under this digest.
+    /// The object stored under this digest.
     Stored(String),
     Inline {
         media_type: &'static str,
@@ -41,7 +41,7 @@ impl Given {
     }
 }
 
-/// How a digest is described to clients.
+/// The description of a digest in errors for clients.
 const DIGEST: &str = "the SHA-256 of an object in 64 hexadecimal digits, as POST /v1/objects answers it";
 
 /// Reads the field `parts`; what is wrong with it stands in the fields.

@@ -1,4 +1,4 @@
-//! What a chat client is sent, in the form of OpenAI's API. Pure.
+//! Answers to a chat client, in the form of OpenAI's API. Pure.
 
 use kairo_core::ids::Name;
 use kairo_proto::{v1::ChatToolCall, words::AnswerEnding};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::turn::{Reply, Tokens};
 
-/// What all parts of an answer have in common.
+/// The fields that all parts of an answer have in common.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The event that is answered.
@@ -98,7 +98,7 @@ impl Reply {
         self.ending == AnswerEnding::Refused
     }
 
-    /// Why it ends where it does.
+    /// Returns the reason why the reply ends, in the terms of OpenAI's API.
     fn finish_reason(&self) -> &'static str {
         match self.ending {
             _ if !self.calls.is_empty() => "tool_calls",

@@ -1,8 +1,8 @@
-//! What a chat client says becomes a message to an agent: in which thread, and under which id.
+//! Turns the request of a chat client into a message to an agent: chooses its thread and its id.
 //!
-//! A request is sent again where its `Idempotency-Key` was there before, where the client's library says so, or where whoever sent the
-//! same lately went away without an answer. It gets the answer to what was said first, unless that turn failed. Any other request
-//! asks anew, whatever was said before: two callers never share a thread for saying the same.
+//! A request is a retry if its `Idempotency-Key` was there before, if the client's library says so, or if whoever sent
+//! the same lately went away without an answer. A retry gets the answer to the first request, unless that turn failed.
+//! Any other request asks anew, whatever was said before: two callers never share a thread for saying the same.
 
 use std::time::Duration;
 
@@ -47,23 +47,23 @@ pub struct Asking<'a> {
     pub traceparent: Option<String>,
     /// The thread whose history Kairo keeps, if the client names one.
     pub thread: Option<Name>,
-    /// What the client calls the conversation whose history it keeps itself.
+    /// The client's name for the conversation whose history it keeps itself.
     pub conversation: Option<String>,
     /// `Idempotency-Key`.
     pub key: Option<String>,
-    /// Whether the client's library says that it sent the request before.
+    /// True if the client's library says that it sent the request before.
     pub is_again: bool,
-    /// It is no turn of a conversation.
+    /// True if it is no turn of a conversation.
     pub is_aside: bool,
-    /// Whether what models write is shown while they do.
+    /// True if the output of models is shown while they write it.
     pub streams: bool,
-    /// Who asks, as the log says it.
+    /// The caller, as the log names them.
     pub principal: String,
-    /// Whether messages may carry what chat clients bring.
+    /// True if messages may carry what chat clients bring.
     pub may_bring: bool,
 }
 
-/// Where a message goes.
+/// The thread that a message goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Spot {
     /// A new thread, which begins with what the client says was said before.
@@ -76,7 +76,7 @@ enum Spot {
     Named(String),
 }
 
-/// Whether a message of an id that is known is the one that is asked for.
+/// The condition under which a message with a known id counts as the one that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     /// Yes, unless its turn failed.
@@ -106,14 +106,14 @@ impl Asking<'_> {
         Err(Problem::unavailable(detail).into())
     }
 
-    /// What tells apart whatever must not be the same.
+    /// Returns the names that separate conversations which must never be one.
     fn whose(&self) -> Vec<&str> {
         let named = self.thread.as_ref().map(Name::as_str).unwrap_or_default();
         let conversation = self.conversation.as_deref().unwrap_or_default();
         vec![&self.principal, self.user.as_str(), self.agent.as_str(), named, conversation]
     }
 
-    /// Where it belongs by what the client says was said before.
+    /// Returns the thread for the message, judging by the history that the client sends.
     async fn spot(&self) -> Spot {
         let named = || self.thread.as_ref().map(|thread| Spot::Named(thread.to_string()));
         if self.is_aside {
@@ -253,7 +253,7 @@ impl Asking<'_> {
         Ok((waiting, accepted.is_known))
     }
 
-    /// What is wrong, by the name that the client knows: ids of messages are made from its key.
+    /// Converts a problem into an error that names the client's key, since ids of messages are made from it.
     fn error(&self, problem: Problem) -> Error {
         match &self.key {
             Some(key) if problem.status == StatusCode::CONFLICT => Error::another_request(key),

@@ -31,15 +31,15 @@ use crate::{
     state::Gateway,
 };
 
-/// Why an answer is no longer waited for.
+/// The reason given when a wait for an answer has to make way for others.
 const CROWDED: &str = "others are owed one of gateway.max_streams who have fewer";
 const USER: HeaderName = HeaderName::from_static("kairo-user");
 const THREAD: HeaderName = HeaderName::from_static("kairo-thread");
 const ASIDE: HeaderName = HeaderName::from_static("kairo-aside");
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// How often OpenAI's libraries have sent the request before.
+/// The number of times that OpenAI's libraries have sent the request before.
 const RETRIES: HeaderName = HeaderName::from_static("x-stainless-retry-count");
-/// What chat programs call the conversation whose history they keep, and send whole.
+/// Headers in which chat programs name the conversation whose history they keep, and send whole.
 const CONVERSATIONS: [HeaderName; 3] = [
     HeaderName::from_static("x-openwebui-chat-id"),
     HeaderName::from_static("x-librechat-conversation-id"),
@@ -143,7 +143,7 @@ fn refuse_newer(chat: &Chat) -> Result<(), Error> {
     }
 }
 
-/// Who speaks: the header, else the client's end user, else whom the key is for, else whoever has the key.
+/// Returns the user: from the header, else the client's end user, else the key's user, else a default user.
 fn user(headers: &HeaderMap, chat: &Chat, caller: &Caller) -> Result<Name, Error> {
     if let Some(named) = name_in(headers, &USER)? {
         return Ok(named);

@@ -1,9 +1,9 @@
-//! Which thread a conversation goes on in that a chat client keeps itself.
+//! Finds the thread of a conversation whose history a chat client keeps itself.
 //!
-//! A client sends what was said before; the digest of that finds the thread that holds exactly this. A gateway remembers the
-//! conversations that any gateway answered while it ran, and those at the end of the log that it reads when it starts; of any other,
-//! and where two threads hold the same, a new thread begins with what the client sends. So no thread is ever shown to anybody who does
-//! not bring what was said in it.
+//! A client sends the history; its digest finds the thread that holds exactly these messages. A gateway remembers the
+//! conversations that any gateway answered while it ran, and those at the end of the log that it reads when it starts.
+//! For any other, and where two threads hold the same messages, a new thread begins with the history that the client
+//! sends. So no thread is ever shown to anybody who does not bring its messages.
 
 use std::{
     collections::HashMap,
@@ -39,10 +39,11 @@ use crate::{
     tail::Said,
 };
 
-/// How long a request waits for what the end of the log tells.
+/// The longest time that a request waits until the end of the log is read.
 const LOOKING_BACK: Duration = Duration::from_secs(10);
 
-/// The digest of a conversation after these entries: `whose` tells apart what must never be one, whatever is said.
+/// Returns the digest of a conversation after these entries. `whose` separates conversations that must never be one,
+/// whatever their entries are.
 pub fn digest(whose: &[&str], entries: &[Entry]) -> Uuid {
     entries.iter().fold(ids::named("openai-conversation", whose), extended)
 }
@@ -56,12 +57,12 @@ pub fn extended(digest: Uuid, entry: &Entry) -> Uuid {
     ids::named("openai-entry", &parts.into_iter().chain(calls).collect::<Vec<_>>())
 }
 
-/// Where a conversation stands.
+/// The thread of a conversation, and the user's last message in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The thread, as the user calls it.
     pub thread: String,
-    /// The event of the last message of the user's in it.
+    /// The event of the user's last message in it.
     pub last: Uuid,
 }
 
@@ -71,7 +72,7 @@ pub struct Conversations {
     remembered: Arc<Mutex<Remembered>>,
     /// Cancelled when the end of the log was read.
     is_whole: CancellationToken,
-    /// Whether the epoch was seen to allow what chat clients bring; it never falls.
+    /// True once the epoch was seen to allow what chat clients bring; the epoch never falls.
     is_new_enough: Arc<AtomicBool>,
 }
 
@@ -111,8 +112,8 @@ impl Conversations {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the one conversation of this digest stands, and whether nothing was said there since. One that is not known waits for
-    /// what the end of the log tells.
+    /// Returns the place of the one conversation with this digest, and true if nothing was said there since. For an
+    /// unknown digest, waits until the end of the log is read.
     pub async fn find(&self, digest: Uuid) -> Option<(Place, bool)> {
         let known = self.known(digest);
         if known.is_some() || self.is_whole.is_cancelled() {
@@ -219,12 +220,12 @@ impl Conversations {
         self.remembered().unanswered.put(event_id, ());
     }
 
-    /// Whether the client of this message is gone that was not answered; whoever asks takes its place.
+    /// Returns true if the client of this message left before it was answered; the caller takes its place.
     pub fn take_unanswered(&self, event_id: Uuid) -> bool {
         self.remembered().unanswered.remove(&event_id).is_some()
     }
 
-    /// Whether messages may carry what chat clients bring.
+    /// Returns true if the epoch allows messages to carry what chat clients bring.
     pub async fn may_bring(&self, bus: &Bus) -> Result<bool, BusError> {
         if !self.is_new_enough.load(Ordering::Relaxed) {
             self.is_new_enough.store(bus.epoch().await? >= ANSWERS, Ordering::Relaxed);

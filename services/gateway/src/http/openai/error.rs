@@ -1,4 +1,4 @@
-//! What a chat client is told when it gets no answer, in the form of OpenAI's API.
+//! Errors for a chat client that gets no answer, in the form of OpenAI's API.
 
 use axum::{
     Json,
@@ -21,20 +21,20 @@ const MAX_PROBLEM_BYTES: usize = 1024 * 1024;
 pub struct Error {
     pub status: StatusCode,
     kind: &'static str,
-    /// What happened and what to do, for people.
+    /// The error and its remedy, for people.
     message: String,
     /// The field that is wrong.
     pub param: Option<String>,
     code: Option<String>,
     /// Seconds after which the same request may succeed.
     retry_after: Option<u64>,
-    /// What it was before: its headers are told, too.
+    /// The gateway's problem that it was made from, whose headers are sent, too.
     problem: Option<Box<Problem>>,
 }
 
 /// By this header clients' libraries are told whether to send the same request again by themselves.
 const SHOULD_RETRY: &str = "x-should-retry";
-/// Seconds after which a client may try again that is not told when.
+/// Seconds after which a client may retry if no other time is known.
 const RETRY_AFTER: u64 = 5;
 /// The longest that a client is told to wait, in seconds.
 const LONGEST_RETRY_AFTER: u64 = 86_400;
@@ -127,7 +127,7 @@ impl Error {
         Self::new(StatusCode::NOT_FOUND, INVALID, advice, Some("unknown_url"))
     }
 
-    /// What was streamed is not what was committed.
+    /// Builds the error for a stream whose text is not the beginning of the committed answer.
     pub fn began_anew() -> Self {
         let message = "the agent began its answer anew, and what was sent so far is not its beginning; the same request \
                        again gets the answer";
@@ -201,7 +201,7 @@ impl IntoResponse for Error {
     }
 }
 
-/// Whether this is a path of chat clients.
+/// Returns true for a path of chat clients.
 pub fn is_theirs(path: &str) -> bool {
     path.starts_with("/v1/chat/") || path == "/v1/models" || path.starts_with("/v1/models/")
 }

@@ -1,14 +1,14 @@
 //! An answer that is shown while it grows, such that all pieces together are exactly what is committed. Pure.
 //!
-//! What a model writes is shown as it comes, as long as it can be what will be committed. It may turn out otherwise:
-//! pieces are lost, a model call is made again, a replica dies. Then nothing more is shown until the log says what the
-//! agent said, and what is missing is added. If what was shown is not the beginning of that, the stream has to fail.
+//! The output of a model is shown as it comes, as long as it can be what will be committed. It may turn out otherwise:
+//! pieces are lost, a model call is retried, a replica dies. Then nothing more is shown until the log has the agent's
+//! answer, and the missing rest is added. If the text shown is not the beginning of the answer, the stream has to fail.
 
 use std::collections::{HashSet, VecDeque};
 
 use uuid::Uuid;
 
-/// Between what is said on the way and what is said next.
+/// The separator between what is said on the way and what is said next.
 pub const BETWEEN: &str = "\n\n";
 /// Model calls that write at once whose pieces are kept, and what is kept of one, in bytes. The rest is shown when it is
 /// committed.
@@ -17,38 +17,38 @@ const MAX_TEXT: usize = 256 * 1024;
 
 #[derive(Debug, Default)]
 pub struct Growing {
-    /// What was shown.
+    /// The text shown so far.
     shown: String,
-    /// What was committed.
+    /// The text committed so far.
     committed: String,
-    /// Inputs that were decided on: what is still heard of these calls is worth nothing.
+    /// Inputs that were decided on: later pieces of these calls are ignored.
     decided: HashSet<Uuid>,
     /// In the order they began.
     calls: VecDeque<Call>,
 }
 
-/// What was heard of a decision in the making.
+/// The pieces of a pending decision that arrived so far.
 #[derive(Debug)]
 struct Call {
     input: Uuid,
     text: String,
     /// The next piece that is due.
     due: u32,
-    /// Something is missing, or the model was called again: how it goes on shows when it is committed.
+    /// True if a piece is missing, or the model was called again: the rest shows when it is committed.
     broken: bool,
 }
 
 /// A piece of what a model writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
-    /// What is being decided on.
+    /// The input that is being decided on.
     pub input: Uuid,
     /// Counted from 0 within the model call.
     pub index: u32,
     pub text: &'a str,
 }
 
-/// What was shown is not the beginning of what was committed.
+/// The error if the text shown is not the beginning of the committed text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mismatch;
 
@@ -115,8 +115,8 @@ impl Call {
         }
     }
 
-    /// What will be said, as far as that is certain: what is said has no space around it, and what looks like JSON, bare
-    /// or fenced, is for the mind.
+    /// Returns the words that will be said, as far as they are certain: they have no space around them, and text that
+    /// looks like JSON, bare or fenced, is for the mind.
     fn words(&self) -> Option<&str> {
         let words = self.text.trim();
         (!words.is_empty() && !words.starts_with(['{', '[', '`'])).then_some(words)

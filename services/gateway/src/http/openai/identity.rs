@@ -1,12 +1,12 @@
-//! Who speaks, and how messages and threads are called. Pure.
+//! Names of users and threads, and ids of messages, for chat clients. Pure.
 //!
-//! Chat clients name users as they like. Ids of messages are derived from what they send, so that a request that is sent again can be
+//! Chat clients name users as they like. Ids of messages are derived from what clients send, so that a retry can be
 //! found.
 
 use jiff::Timestamp;
 use kairo_core::ids::{self, Name};
 
-/// Who speaks where a client does not say.
+/// The user if a client names none.
 pub const DEFAULT_USER: &str = "openai";
 
 /// Characters of a user's own name that are kept where it is not a name of Kairo's, and of the digest behind it.
@@ -40,7 +40,7 @@ pub fn user(named: &str) -> Name {
     Name::parse(&name).unwrap_or_else(|_| default_user())
 }
 
-/// Who speaks where neither a client nor a key says: one user for each key, so that no two keys share a memory.
+/// Returns the user if neither a client nor a key names one: one user for each key, so that no two keys share a memory.
 pub fn default_user_of(principal: Option<&str>) -> Name {
     let own = |principal: &str| {
         let digest = ids::named("openai-key-user", &[principal]).simple().to_string();
@@ -54,7 +54,7 @@ pub fn default_user() -> Name {
     Name::parse(DEFAULT_USER).expect("the default user is a name")
 }
 
-/// What a client calls a thread, as a name: what is one already stays as it is.
+/// Converts a client's name of a thread into a [`Name`]: one that is valid already stays as it is.
 pub fn thread(called: &str) -> Name {
     user(called)
 }

@@ -1,11 +1,11 @@
-//! What an agent waits for the user to answer, as a chat client is told it. Pure.
+//! An agent's questions that wait for the user's answer, in the words for a chat client. Pure.
 
 use kairo_core::event_json::EventJson;
 use kairo_proto::words::OfferAction;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Characters of a call's arguments that are shown to who is to allow it.
+/// Characters of a call's arguments that are shown to the user who is to allow it.
 const ARGUMENTS_CHARS: usize = 2_000;
 /// Questions that are put in one answer; more are counted.
 const MAX_QUESTIONS: usize = 10;
@@ -19,7 +19,7 @@ pub struct Question {
     text: String,
 }
 
-/// What is put to the user, and how it is answered.
+/// Describes the open questions to the user, and how to answer them.
 pub fn in_words(open: &[Question]) -> String {
     let mut texts: Vec<&str> = open.iter().take(MAX_QUESTIONS).map(|question| question.text.as_str()).collect();
     let more = open.len().saturating_sub(MAX_QUESTIONS);
@@ -61,7 +61,7 @@ pub fn requested(event: &EventJson) -> Question {
     question(id, &what, &ways, &format!("POST /v1/approvals {body} (or rejected)"))
 }
 
-/// What an MCP server asks while a call waits.
+/// Reads a question that an MCP server asks while a call waits.
 pub fn read_question(event: &EventJson) -> Option<Question> {
     let of = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let asked = event.payload.get("question").filter(|asked| asked.is_object())?;

@@ -1,8 +1,8 @@
-//! What a chat client asks for. Pure.
+//! The request of a chat client. Pure.
 //!
-//! A client sends its whole history with every request. The end of it is to be answered ([`history`]); what stands before tells which
-//! conversation is meant, and a new thread begins with it. Instructions, tools and the form of the answer are the client's
-//! ([`tools`]); how a model is used is the agent's business.
+//! A client sends its whole history with every request. Its end is the input to answer ([`history`]); the entries
+//! before it identify the conversation, and a new thread begins with them. Instructions, tools and the form of the
+//! answer are the client's ([`tools`]); how a model is used is the agent's business.
 
 pub mod asides;
 pub mod content;
@@ -25,23 +25,23 @@ pub struct Chat {
     /// The agent.
     pub model: String,
     pub instructions: String,
-    /// What was said before, as the client tells it.
+    /// The conversation before the input, as the client tells it.
     pub history: Vec<Entry>,
-    /// What is to be answered.
+    /// The end of the conversation, which is to be answered.
     pub input: Input,
     pub tools: ClientTools,
     /// The end user, as the client names them.
     pub user: Option<String>,
     /// The thread that the client names, whose history Kairo keeps.
     pub thread: Option<String>,
-    /// What the client calls the conversation whose history it keeps itself.
+    /// The client's name for the conversation whose history it keeps itself.
     pub conversation: Option<String>,
-    /// It is no turn of a conversation.
+    /// True if it is no turn of a conversation.
     pub is_aside: bool,
     pub stream: bool,
-    /// Whether a stream ends with what it took.
+    /// True if a stream ends with its token usage.
     pub include_usage: bool,
-    /// Of all that the answer depends on.
+    /// The digest of all fields that the answer depends on.
     pub digest: String,
 }
 
@@ -102,7 +102,7 @@ fn named(metadata: Option<&Value>, fields: &[&str]) -> Option<String> {
     fields.iter().find_map(text).map(str::to_owned)
 }
 
-/// How an answer travels changes nothing of it.
+/// Returns the digest of a request without the fields that only change how the answer travels.
 fn digest(given: &Map<String, Value>) -> String {
     let counts = |(name, _): &(&String, &Value)| !["stream", "stream_options"].contains(&name.as_str());
     let counted: Map<String, Value> =

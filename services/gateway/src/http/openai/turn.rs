@@ -14,13 +14,13 @@ pub struct Turn {
     /// Of the turn and of the message that are answered: those of another message when both are answered together.
     correlation: Uuid,
     message_id: String,
-    /// What the agent said so far, in order.
+    /// The agent's messages so far, in order.
     said: Vec<String>,
     replied: bool,
-    /// How the last of it ended, and what the client is to call.
+    /// The ending of the last message; `calls` are those of the client's own tools.
     ending: AnswerEnding,
     calls: Vec<ChatToolCall>,
-    /// Why there is no answer.
+    /// The failure, if the turn has no answer.
     failed: Option<Failed>,
     /// The last try that failed without another one, in the message that is taken in.
     last_failed: Option<Failed>,
@@ -29,7 +29,7 @@ pub struct Turn {
     tokens: Tokens,
 }
 
-/// What a client gets of a turn.
+/// The reply of a turn, as a client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     pub text: String,
@@ -38,28 +38,28 @@ pub struct Reply {
     pub calls: Vec<ChatToolCall>,
 }
 
-/// Why a turn has no answer.
+/// The failure of a turn that has no answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
     /// As in `AgentFailed.kind`.
     pub kind: String,
     /// For people.
     pub text: String,
-    /// 0 where nobody says.
+    /// 0 if it is not known.
     pub retry_after_ms: u64,
 }
 
-/// How builds before epoch 10 begin the words by which they tell of a failure.
+/// Beginnings of the messages by which builds before epoch 10 report a failure.
 const TOLD: [&str; 2] = ["I could not finish this: ", "I cannot do this: "];
 /// The kind of failure of a message whose thread has moved on.
 const MOVED_ON: &str = "thread_moved_on";
 
-/// What a turn took of models.
+/// The tokens that a turn took of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     pub input: u64,
     pub output: u64,
-    /// Of the input, what model servers read from a cache.
+    /// Input tokens that model servers read from a cache.
     pub cached: u64,
 }
 
@@ -74,13 +74,13 @@ impl Tokens {
     }
 }
 
-/// How it came out.
+/// The outcome of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Replied,
     /// It ended without an answer.
     Failed(Failed),
-    /// The agent waits for the user to answer something, which says what and how.
+    /// The agent waits for the user's answer; the text says to what, and how to give it.
     Asked(String),
     /// No agent can receive the message.
     Undelivered(String),
@@ -120,7 +120,7 @@ impl Turn {
         decided
     }
 
-    /// How it came out, if it did.
+    /// Returns the outcome of the turn, if it has one yet.
     pub fn outcome(&self) -> Option<Outcome> {
         match &self.undelivered {
             _ if self.failed.is_some() => self.failed.clone().map(Outcome::Failed),
@@ -131,17 +131,17 @@ impl Turn {
         }
     }
 
-    /// What the turn's events carry.
+    /// Returns the correlation id of the turn's events.
     pub fn correlation(&self) -> Uuid {
         self.correlation
     }
 
-    /// Whether it was refused since its thread has moved on: it is to be said elsewhere.
+    /// Returns true if the message was refused because its thread has moved on: it belongs in another thread.
     pub fn has_moved_on(&self) -> bool {
         self.failed.as_ref().is_some_and(|failed| failed.kind == MOVED_ON)
     }
 
-    /// How the reply ended, and the calls of the client's tools in it.
+    /// Returns the ending of the reply, and the calls of the client's tools in it.
     pub fn ending(&self) -> (AnswerEnding, &[ChatToolCall]) {
         (self.ending.clone(), &self.calls)
     }
@@ -180,7 +180,7 @@ impl Turn {
         }
     }
 
-    /// What the agent says to the message.
+    /// Applies an event by which the agent answers the message.
     fn hear(&mut self, event: &EventJson) {
         let field = |name: &str| event.payload.get(name).and_then(Value::as_str).unwrap_or_default();
         let words = event.text();

@@ -28,7 +28,7 @@ use crate::{
     tail::{Said, Wanted},
 };
 
-/// What is waited for of the log: what carries this correlation id, and, as far as it is read there, concerns the agent.
+/// Selects log messages that carry this correlation id and, as far as they are read from the log, concern the agent.
 pub fn of_turn(correlation: Uuid, agent: Option<Name>) -> Wanted {
     Wanted { interest: Interest::Correlation(correlation), agent }
 }
@@ -38,21 +38,21 @@ pub struct Waiting {
     pub event_id: Uuid,
     pub turn: Turn,
     pub log: BoxStream<'static, Arc<Said>>,
-    /// What the agent's models write in this turn, if that is shown.
+    /// The live output of the agent's models in this turn, if it is shown.
     pub tokens: Option<Subscription<Arc<Record>>>,
     pub deadline: Instant,
     /// The thread, as the user calls it.
     pub thread: String,
-    /// The conversation with the message that is answered; none for what is no turn of one.
+    /// The digest of the conversation up to the answered message; none for a message that is no turn of one.
     pub conversation: Option<Uuid>,
     pub presence: Presence,
     pub growing: Growing,
-    /// What can be shown and was not sent yet.
+    /// Text that can be shown and was not sent yet.
     pub ready: String,
 }
 
-/// Whether the client got anything of the answer. One that goes away before is remembered: whoever sends the same request next goes on
-/// waiting for the same answer.
+/// A guard that remembers a client that goes away before it got anything of the answer: whoever sends the same request
+/// next goes on waiting for the same answer.
 pub struct Presence {
     pub conversations: Conversations,
     pub event_id: Uuid,
@@ -67,7 +67,7 @@ impl Drop for Presence {
     }
 }
 
-/// What happened next.
+/// The next log message or live token of a turn.
 enum Next {
     Said(Arc<Said>),
     Token(Arc<Record>),
@@ -144,7 +144,7 @@ impl Waiting {
         reply
     }
 
-    /// Whether the answer is a question: the same request again gets what comes of it.
+    /// Returns true if the answer is a question: the same request again gets its outcome.
     fn is_asked(&self) -> bool {
         matches!(self.turn.outcome(), Some(Outcome::Asked(_)))
     }
@@ -197,7 +197,7 @@ impl Waiting {
         drop(client.send("[DONE]".to_owned()).await);
     }
 
-    /// What is missing of the answer.
+    /// Returns the part of the answer that was not shown yet.
     fn rest(&mut self, reply: &Reply) -> Result<String, Error> {
         let rest = self.growing.end(&reply.text).map_err(|_| Error::began_anew())?;
         Ok(rest.unwrap_or_default())

@@ -82,7 +82,7 @@ fn row(generation: Generation, positions: Vec<u64>, parts: Vec<PartDigestRow>) -
     DigestRow { generation, version, state, position, positions, parts }
 }
 
-/// Whether those of one version that took account of the same messages hold the same rows.
+/// Returns true if all digests of the same version and positions hold the same rows.
 fn are_equal(digested: &[DigestRow]) -> bool {
     let comparable =
         |one: &DigestRow, other: &DigestRow| (one.version, &one.positions) == (other.version, &other.positions);

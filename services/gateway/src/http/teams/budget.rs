@@ -1,4 +1,4 @@
-//! What a team may spend in a day, set where it is resumed.
+//! The daily budget of a team, set where the team is resumed.
 
 use kairo_core::ids::Name;
 use kairo_proto::v1::{AgentProfile, Team};
@@ -17,7 +17,7 @@ use crate::{
 const TOKENS_PER_DAY: &str = "tokens_per_day";
 const COST_PER_DAY: &str = "cost_per_day";
 
-/// What is to be other than it is; none of it where nothing is.
+/// The changes to a team's daily budget; every field is none if nothing changes.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     tokens_per_day: Option<u64>,

@@ -22,7 +22,7 @@ use crate::{
     watch::{Filter, Shown, Wish},
 };
 
-/// What clients may send.
+/// The types of frames that clients may send.
 pub const FROM_CLIENT: [&str; 7] = ["subscribe", "unsubscribe", "message", "choice", "approval", "command", "ping"];
 
 /// A frame of a client, read and checked.
@@ -50,13 +50,13 @@ impl Received {
     }
 }
 
-/// What the client calls that which a frame is about.
+/// The client's own id for the subject of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct About {
     /// A subscription.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Something that it said.
+    /// Something that the client said.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
@@ -169,7 +169,7 @@ impl<'a> Sent<'a> {
         }
     }
 
-    /// What a subscription shows.
+    /// Builds the frame for an item of a subscription.
     pub fn shown(id: &'a str, shown: Shown<'a>) -> Self {
         match shown {
             Shown::Start(place) => Self::Subscribed { id, from: place.to_string() },

@@ -45,11 +45,11 @@ use subscriptions::Subscriptions;
 
 /// The subprotocol, which browsers offer beside their key and which must be chosen then.
 const PROTOCOL: &str = "kairo.v1";
-/// How many times a frame may be larger than allowed to be answered at all; a larger one is not read.
+/// Multiple of the allowed size up to which a frame is still read and answered; a larger one is not read.
 const READ_FACTOR: usize = 2;
 /// Heartbeats without a sign of life after which a client is gone.
 const SILENT_HEARTBEATS: u32 = 2;
-/// How long the last words may take.
+/// The time limit for sending the last frames of a connection.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 const STOPPING: &str = "the gateway is stopping; connect again and subscribe after the last place that was seen";
@@ -134,7 +134,7 @@ async fn write(sink: &mut SplitSink<WebSocket, Message>, mut frames: mpsc::Recei
     }
 }
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 enum Ended {
     Gone,
     Stopping,
@@ -151,7 +151,7 @@ struct Connection {
     caller: Caller,
     /// The client's place in its trace when it connected.
     traceparent: Option<String>,
-    /// What goes to the client.
+    /// Frames on their way to the client.
     client: mpsc::Sender<Message>,
     subscriptions: Subscriptions,
 }

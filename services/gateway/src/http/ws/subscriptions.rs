@@ -1,4 +1,4 @@
-//! What one connection watches, by the ids that the client chose.
+//! The subscriptions of one connection, by the ids that the client chose.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::{
 
 /// They end with it.
 pub struct Subscriptions {
-    /// How many there may be.
+    /// The most subscriptions at a time.
     most: usize,
     watches: HashMap<String, AbortOnDropHandle<()>>,
     /// Cancelled when the place of one is taken back: all end then, with the connection.

@@ -4,7 +4,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::random::Random;
 
-/// How a word is written.
+/// A way to write a word.
 #[derive(Clone, Copy, Debug)]
 pub enum Writing {
     /// Each letter in one part, or in several.
@@ -45,7 +45,7 @@ fn is_mark(letter: char) -> bool {
 const NARROW: [(&str, &str); 8] =
     [("ガ", "ｶﾞ"), ("パ", "ﾊﾟ"), ("ド", "ﾄﾞ"), ("カ", "ｶ"), ("メ", "ﾒ"), ("ラ", "ﾗ"), ("ス", "ｽ"), ("ト", "ﾄ")];
 
-/// A way to write, of which words are drawn: by syllables, or, where only a dictionary knows where words end, from a list.
+/// A script in which words are drawn: by syllables, or, where only a dictionary knows where words end, from a list.
 #[derive(Clone, Copy, Debug)]
 pub enum Script {
     English,
@@ -118,7 +118,7 @@ impl Script {
         }
     }
 
-    /// What stands between words.
+    /// Returns the separators that may stand between words.
     pub fn between(self) -> &'static [&'static str] {
         match self {
             Self::Chinese | Self::Thai => &[""],
@@ -131,7 +131,7 @@ impl Script {
         !matches!(self, Self::Chinese | Self::Japanese | Self::Thai)
     }
 
-    /// Whether letters of it are one letter each for everybody.
+    /// Returns true for scripts in which every backend counts letters alike, so that words may be misspelt.
     pub fn may_be_misspelt(self) -> bool {
         matches!(self, Self::English | Self::Cyrillic)
     }
@@ -146,7 +146,8 @@ impl Script {
     }
 }
 
-/// A text without what makes no difference. What marks make of Cyrillic letters are other letters.
+/// Normalizes a text: lowercase, compatible forms and no marks, except on Cyrillic letters, where a mark makes another
+/// letter.
 fn plain(text: &str) -> String {
     let mut is_kept = false;
     let letters = text.nfkc().collect::<String>().to_lowercase();
@@ -167,12 +168,12 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Its first letters.
+/// Returns the first three letters of a word.
 pub fn beginning(word: &str) -> String {
     plain(word).chars().take(3).collect()
 }
 
-/// Letters of a word that may be wrong.
+/// Returns the number of letters of a word that may be wrong.
 pub fn errors_allowed(word: &str) -> usize {
     match plain(word).chars().count() {
         9.. => 2,
@@ -181,7 +182,7 @@ pub fn errors_allowed(word: &str) -> usize {
     }
 }
 
-/// Whether a text answers a question: docs/search.md, word by word.
+/// Returns true if a text answers a question, word by word, by the rules of docs/search.md.
 pub fn answers(text: &str, question: &str, script: Script) -> bool {
     let (words_asked, there) = (words(question), words(text));
     let last = words_asked.len().saturating_sub(1);
@@ -193,7 +194,7 @@ pub fn answers(text: &str, question: &str, script: Script) -> bool {
     })
 }
 
-/// Whether one of the words stands in a text as it is asked for.
+/// Returns true if a text contains one of the words of the question exactly.
 pub fn has_a_word(text: &str, question: &str, script: Script) -> bool {
     let there = words(text);
     let is_there =
@@ -210,7 +211,7 @@ fn is_meant(word: &str, other: &str, begins: bool) -> bool {
     errors + usize::from(is_first_wrong) <= errors_allowed(word) && errors > 0
 }
 
-/// The fewest errors that make a word of one or of the beginning of the other.
+/// Returns the fewest errors that turn one word into the other or into its beginning.
 pub fn errors_to_begin(word: &str, other: &str) -> usize {
     let (word, other) = (plain(word), plain(other));
     let ends = other.char_indices().map(|(at, _)| at).skip(1).chain([other.len()]);

@@ -1,4 +1,4 @@
-//! How mail is sent, and how mail that comes in is noticed.
+//! The configuration for sending mail and noticing incoming mail.
 
 use kairo_core::config::Secret;
 use lettre::message::Mailbox;
@@ -20,20 +20,20 @@ pub struct MailConfig {
     /// The server that mails are handed to: `smtps://user:password@host`, or `smtp://host:port`, which is not encrypted
     /// unless `?tls=required` follows. Default none: a mail is kept in the agent's `mail/Sent` and goes nowhere else.
     pub smtp_url: Option<Secret>,
-    /// How long the server may take to answer one command, in milliseconds. Default 30 000.
+    /// Longest wait for the server's answer to one command, in milliseconds. Default 30 000.
     pub smtp_timeout_ms: u64,
-    /// Recipients of one mail, copies included. Default 100.
+    /// Maximum number of recipients of one mail, copies included. Default 100.
     pub max_recipients: usize,
-    /// Text of a mail that is sent, in bytes. Default 1 048 576.
+    /// Largest text of a mail to send, in bytes. Default 1 048 576.
     pub max_body_bytes: usize,
-    /// Attachments of a mail that is sent, in bytes together. Default 10 485 760.
+    /// Largest attachments of a mail to send, in bytes together. Default 10 485 760.
     pub max_attachments_bytes: usize,
-    /// Whether mail that comes into an agent's `mail/new` becomes an event. Default true.
+    /// True if mail that arrives in an agent's `mail/new` becomes an event. Default true.
     pub watch: bool,
-    /// How often all folders are looked through besides being watched, in milliseconds: in a folder that is shared over
-    /// a network nothing tells of files that another machine put there. Default 60 000.
+    /// Interval between scans of all folders, besides watching them, in milliseconds: a folder shared over a network
+    /// does not report files put there by another machine. Default 60 000.
     pub rescan_ms: u64,
-    /// How much of a mail's text its event holds, in bytes. Default 16 384.
+    /// Maximum bytes of a mail's text that its event holds. Default 16 384.
     pub max_event_text_bytes: usize,
     /// Mailboxes on IMAP servers, whose mail is fetched into agents' `mail/new`. Default none.
     pub imap: Vec<ImapConfig>,

@@ -1,4 +1,4 @@
-//! Which search service is asked.
+//! The configuration of the search service.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -13,7 +13,7 @@ pub struct WebSearchConfig {
     pub url: Option<String>,
     /// Time limit of a search, in milliseconds. Default 15 000.
     pub timeout_ms: u64,
-    /// Results that one call returns at most. Default 20.
+    /// Maximum number of results of one call. Default 20.
     pub max_results: usize,
     /// Longest answer of the service, in bytes. Default 2 097 152.
     pub max_body_bytes: usize,
@@ -26,7 +26,7 @@ impl Default for WebSearchConfig {
 }
 
 impl WebSearchConfig {
-    /// Where searches are sent to.
+    /// Returns the address searches are sent to; `None` if `url` is missing or cannot be used.
     pub(super) fn endpoint(&self) -> Option<Url> {
         let mut url = Url::parse(self.url.as_deref()?).ok()?;
         let has_user = !url.username().is_empty() || url.password().is_some();

@@ -1,4 +1,4 @@
-//! Where the agents' files are, and how much of them is looked at.
+//! The folder of the agents' files, and the limits for reading them.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,16 @@ pub struct WorkspaceConfig {
     /// (`*.ics`), `contacts/` (`*.vcf`) and `documents/`. Missing folders are made, closed to other users; links are
     /// refused. Runners that are to share the work share this folder. Default none, which removes the tools.
     pub root: Option<PathBuf>,
-    /// How much of each file is read, in bytes. Default 2 097 152.
+    /// Maximum bytes read of each file. Default 2 097 152.
     pub max_file_bytes: usize,
-    /// Files of one folder that are looked at. Default 20 000.
+    /// Maximum number of files read in one folder. Default 20 000.
     pub max_files: usize,
     /// Longest text of a message, in bytes; the rest is cut off. Default 65 536.
     pub max_text_bytes: usize,
-    /// Messages, calendar entries or people that one call returns at most. Default 100.
+    /// Maximum number of messages, calendar entries or people in the result of one call. Default 100.
     pub max_results: usize,
-    /// Occurrences of one recurring calendar entry that are looked at within the time a call is about. Default 5 000.
+    /// Maximum number of occurrences of one recurring calendar entry examined within the time a call is about. Default
+    /// 5 000.
     pub max_occurrences: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How a server is signed in at.
+//! The configuration for signing in at an MCP server.
 
 use kairo_core::config::Secret;
 use serde::{Deserialize, Serialize};
@@ -17,35 +17,36 @@ const CONNECTIONS: std::ops::RangeInclusive<usize> = 1..=4_096;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OAuthConfig {
-    /// Who signs in: a person, once, by `kairo mcp login` (`authorization_code`), or tool-runner itself
-    /// (`client_credentials`). Default `authorization_code`, which needs `privacy.master_key`: tokens are sealed under it.
+    /// The party that signs in: a person, once, by `kairo mcp login` (`authorization_code`), or tool-runner itself
+    /// (`client_credentials`). Default `authorization_code`, which needs `privacy.master_key`: tokens are sealed under
+    /// it.
     pub grant: Grant,
     /// The client's identifier at the authorization server. Default none: each sign-in registers a client (RFC 7591).
     /// `client_credentials` needs one.
     pub client_id: Option<String>,
     /// The secret of `client_id`; `env:NAME` takes it from the environment. Default none, as public clients have none.
     pub client_secret: Secret,
-    /// The `https` address of a client ID metadata document, which is the identifier where the authorization server knows
-    /// such documents and there is no `client_id`. Default none.
+    /// The `https` address of a client ID metadata document, which is the identifier where the authorization server
+    /// knows such documents and there is no `client_id`. Default none.
     pub client_metadata_url: Option<String>,
-    /// Scopes to ask for. Default those that the server names. What the server says it wants besides is added.
+    /// Scopes to ask for. Default those that the server names. Further scopes the server demands are added.
     pub scopes: Vec<String>,
-    /// Whether the authorization server may have a private address. Loopback addresses are allowed where the MCP server has
-    /// one itself. Default false.
+    /// True if the authorization server may have a private address. Loopback addresses are allowed where the MCP server
+    /// has one itself. Default false.
     pub allow_private: bool,
-    /// How long discovery and a request for a token may take together, in milliseconds. Default 20 000.
+    /// Time limit for discovery and a token request together, in milliseconds. Default 20 000.
     pub timeout_ms: u64,
-    /// Whose a sign-in is: one for the `server`, with which every user's calls act, or one for each `user`. Default
-    /// `server`. `user` needs the grant `authorization_code`.
+    /// The owner of a sign-in: one for the `server`, with which every user's calls act, or one for each `user`.
+    /// Default `server`. `user` needs the grant `authorization_code`.
     pub per: Per,
-    /// With `per = "user"`, connections to the server of one replica, one for each user; for a further user, the one that
-    /// was not used for longest is closed. Default 64.
+    /// With `per = "user"`, the maximum number of connections from one replica to the server, one for each user; for a
+    /// further user, the connection unused for longest is closed. Default 64.
     pub connections: usize,
     /// With `per = "user"`, a connection without calls is closed after this time, in milliseconds. Default 600 000.
     pub idle_ms: u64,
 }
 
-/// Whose a sign-in is.
+/// The owner of a sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Per {
@@ -54,7 +55,7 @@ pub enum Per {
     User,
 }
 
-/// Who signs in.
+/// The party that signs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {

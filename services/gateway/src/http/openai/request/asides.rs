@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-/// How the prompts of known programs begin, in small letters, and what else stands in them.
+/// Beginnings of the prompts of known programs, in lower case, each with a text that the prompt must also contain.
 const PROMPTS: [(&str, &str); 12] = [
     // Open WebUI: title, tags, follow-ups, search queries, autocompletion, image prompts.
     ("### task:", "<chat_history>"),
@@ -28,7 +28,7 @@ const PROMPTS: [(&str, &str); 12] = [
     ("generate a title in less than 6 words for the following message", ""),
 ];
 
-/// Whether a request is one: by what it says of itself, or by its words.
+/// Returns true if a request is an aside, by its metadata or by its words.
 pub fn is_aside(metadata: Option<&Value>, words: &str) -> bool {
     let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
     let is_true = |value: &Value| value.as_bool() == Some(true) || value.as_str() == Some("true");

@@ -1,4 +1,4 @@
-//! What one message of a chat client says: words, and images and audio that it brings along. Pure.
+//! The content of one message of a chat client: words, and the images and audio that it brings along. Pure.
 //!
 //! Nothing is fetched: an image that is named by an address elsewhere is refused.
 
@@ -81,7 +81,7 @@ impl Told<'_> {
         self.words.is_empty() && self.shown.is_empty()
     }
 
-    /// What tells it from others: its words and, for what it shows, a digest of that.
+    /// Returns a text that tells the content from others: its words, and a digest of each image and audio.
     pub fn mark(&self) -> String {
         let digests = self.shown.iter().map(|(_, part)| media::digest(part.to_string().as_bytes()));
         std::iter::once(self.words.clone())

@@ -20,29 +20,29 @@ const CALL_ID_BYTES: usize = 128;
 const SEED_MESSAGES: usize = 200;
 const SEED_BYTES: usize = 192 * 1024;
 
-/// What a request says.
+/// The messages of a request.
 #[derive(Debug, Default)]
 pub struct Messages {
     pub instructions: String,
-    /// Before what is to be answered.
+    /// The entries before the input.
     pub history: Vec<Entry>,
     pub input: Input,
 }
 
-/// What is to be answered: words, or what came of calls of the client's tools.
+/// The input to answer: words, or the results of calls of the client's tools.
 #[derive(Debug, Default)]
 pub struct Input {
     pub text: String,
     pub parts: Vec<Given>,
     pub results: Vec<ChatToolResult>,
-    /// The same, as it stands in the conversation.
+    /// The same input, as entries of the conversation.
     pub entries: Vec<Entry>,
 }
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// What tells it from others: of a user's also what it shows.
+    /// A text that tells the entry from others: for a user's message, it covers images and audio, too.
     pub mark: String,
     pub message: ChatMessage,
 }
@@ -52,7 +52,7 @@ impl Entry {
         Self { mark, message: ChatMessage { role: role.text(), text, ..ChatMessage::default() } }
     }
 
-    /// What an agent answered.
+    /// Builds the entry of an agent's answer.
     pub fn answered(text: &str, calls: Vec<ChatToolCall>) -> Self {
         let mut entry = Self::new(&Role::Assistant, text.trim().to_owned(), text.trim().to_owned());
         entry.message.calls = calls;
@@ -99,7 +99,7 @@ fn instruct(instructions: &mut String, message: &Value, at: usize) -> Result<(),
     Ok(())
 }
 
-/// What was said before tells conversations apart, whatever it was.
+/// Builds the entry of an earlier user message, which tells conversations apart even if its content is invalid.
 fn of_user(message: &Value, at: usize) -> Entry {
     let content = message.get("content").unwrap_or(&Value::Null);
     match content::read(content, at) {
@@ -182,10 +182,10 @@ fn input(history: &mut Vec<Entry>, messages: &[Value], limits: &GatewayConfig) -
     Ok(Input { text, parts, results, entries })
 }
 
-/// What a message says that has no content.
+/// The content of a message that has none.
 static NOTHING: Value = Value::Null;
 
-/// What came of the calls that the answer before made.
+/// Reads the results of the calls that the previous answer made.
 fn results(entries: &[Entry], before: Option<&Entry>) -> Result<Vec<ChatToolResult>, Error> {
     let calls = before.map(|entry| entry.message.calls.as_slice()).unwrap_or_default();
     let mut results: Vec<ChatToolResult> = Vec::new();
@@ -205,7 +205,7 @@ fn results(entries: &[Entry], before: Option<&Entry>) -> Result<Vec<ChatToolResu
     Ok(results)
 }
 
-/// What a new thread begins with: the newest of a history, from a message of the user on.
+/// Returns the beginning of a new thread: the newest entries of a history, from a message of the user on.
 pub fn seed(history: &[Entry]) -> Vec<ChatMessage> {
     let bytes = |entry: &Entry| {
         let calls = entry.message.calls.iter().map(|call| call.arguments.len() + call.tool.len() + call.call_id.len());

@@ -13,7 +13,7 @@ const NAME_BYTES: usize = 64;
 /// The choices that name no tool.
 const CHOICES: [&str; 3] = ["auto", "none", "required"];
 
-/// What a client wants to be called, and to be answered; each text empty for nothing.
+/// The tools and the form of answer that a client asks for; a text is empty if the client does not give it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ClientTools {
     /// A JSON array.
@@ -25,7 +25,7 @@ pub struct ClientTools {
 }
 
 impl ClientTools {
-    /// Whether an answer may be asked for again that is not what is wanted: it is shown when it is.
+    /// Returns true if an answer that does not match may be asked for again: it is shown only once it matches.
     pub fn is_checked(&self) -> bool {
         !self.response_format.is_empty() || !["", "none"].contains(&self.tool_choice.as_str())
     }
