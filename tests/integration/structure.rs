@@ -1,5 +1,6 @@
-//! What the layout promises: pure files and crates are pure, files stay readable.
+//! The promises of the layout: pure files and crates are pure, and files stay readable.
 
+mod comments;
 mod contract;
 mod words;
 
@@ -112,7 +113,7 @@ const PURE: &[&str] = &[
     "services/projector/src/search/sending.rs",
 ];
 
-/// What a pure file may not mention: IO, clocks, chance, the environment, waiting.
+/// Words that a pure file may not mention: IO, clocks, randomness, the environment, waiting.
 const IMPURE: &[&str] = &[
     "tokio",
     "async_nats",
@@ -139,8 +140,8 @@ const IMPURE: &[&str] = &[
 /// Crates that are pure as a whole.
 const PURE_CRATES: &[&str] = &["kairo-completion", "kairo-events", "kairo-mind", "kairo-replay"];
 
-/// What a pure crate does not depend on, at any depth: what waits, listens, connects or stores. A name stands for those
-/// that continue it, too, such as `tokio-util`.
+/// Crates that a pure crate may not depend on, at any depth: those that wait, listen, connect or store. A name also
+/// covers the crates whose names continue it, such as `tokio-util`.
 const IMPURE_CRATES: &[&str] = &[
     "kairo-core",
     "tokio",
@@ -158,7 +159,7 @@ const IMPURE_CRATES: &[&str] = &[
     "ureq",
 ];
 
-/// What runs in the simulation, too: it asks the world for something through the port of the bus, or not at all.
+/// Sources that also run in the simulation: they reach the world only through the port of the bus.
 const SIMULATED: &[&str] = &[
     "services/events/src",
     "services/mind/src",
@@ -172,8 +173,8 @@ const SIMULATED: &[&str] = &[
     "services/process-supervisor/src",
 ];
 
-/// What of it does not: the port's real side, the one place that spawns, administration, and what deals with files,
-/// programs and other servers.
+/// The exceptions within [`SIMULATED`]: the port's real side, the one place that spawns, administration, and the code
+/// that deals with files, programs and other servers.
 const NOT_SIMULATED: &[&str] = &[
     "services/core/src/bus/jetstream",
     "services/core/src/bus/mod.rs",
@@ -192,7 +193,7 @@ const NOT_SIMULATED: &[&str] = &[
     "services/process-supervisor/src/launcher",
 ];
 
-/// What a simulated file may not mention, or one seed would not always give the same run.
+/// Words that a simulated file may not mention, since one seed must always give the same run.
 const UNREPEATABLE: &[&str] = &[
     "async_nats::jetstream",
     "async_nats::Client",
@@ -267,7 +268,8 @@ fn cargo_tree(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What each package of the workspace and below it depends on, as all are built together; without what only tests need.
+/// Returns the dependencies of every package in the workspace's tree, with the features of a workspace build and
+/// without dev-dependencies.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let tree = cargo_tree(&["--workspace", "--edges", "normal", "--prefix", "depth", "--format", " {p}"]);
     let mut dependencies = BTreeMap::<String, BTreeSet<String>>::new();
@@ -285,7 +287,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     dependencies
 }
 
-/// How a crate comes to depend on others that are impure, from dependency to dependency.
+/// Returns the chains of dependencies by which a crate reaches impure crates.
 fn ways_to_impure(name: &str, dependencies: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let is = |package: &str, name: &str| package.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '-']));
     let start = dependencies.keys().find(|package| package.split(' ').next() == Some(name));
@@ -329,7 +331,7 @@ fn time_zones_are_those_that_are_built_in() {
     }
 }
 
-/// What the state of an agent is does not depend on how conditions of hooks are evaluated.
+/// The state of an agent does not depend on how the conditions of hooks are evaluated.
 #[test]
 fn conditions_are_judged_when_deciding_only() {
     let mind = root().join("services/mind/src");

@@ -1,4 +1,4 @@
-//! The rpcs, with their endpoints of the HTTP interface and who may use them.
+//! Generates the rpcs, with their endpoints of the HTTP interface and the access to each.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub struct Rpc {
     /// `GET`, and the path.
     pub verb: String,
     pub path: String,
-    /// Whether the fields that are not in the path are a body, and not the query.
+    /// True if the fields that are not in the path are the body rather than the query.
     pub has_body: bool,
     access: DynamicMessage,
 }
@@ -49,8 +49,8 @@ pub fn files(contract: &Contract) -> anyhow::Result<Vec<Generated>> {
         writeln!(rpcs, "}}")?;
     }
     writeln!(rpcs, "\nservices! {{\n{servers}}}")?;
-    writeln!(paths, "\n/// Who may use them.\npub const ACCESS: &[Access] = &[\n{access}];\n")?;
-    writeln!(paths, "/// What answers at each, by rpc.\npub struct Handlers {{\n{fields}}}\n")?;
+    writeln!(paths, "\n/// The callers who may use each of them.\npub const ACCESS: &[Access] = &[\n{access}];\n")?;
+    writeln!(paths, "/// The handlers of all paths, by rpc.\npub struct Handlers {{\n{fields}}}\n")?;
     writeln!(
         paths,
         "impl Handlers {{\n    pub fn router(self) -> Router<Gateway> {{\n        Router::new()\n{routes}    }}\n}}"
@@ -87,7 +87,7 @@ impl Rpc {
         self.method.parent_service().name().to_owned()
     }
 
-    /// As methods are called in Rust.
+    /// Returns the name of the method in Rust.
     fn name(&self) -> String {
         let mut name = String::new();
         for letter in self.method.name().chars() {
@@ -99,7 +99,7 @@ impl Rpc {
         name
     }
 
-    /// Its row of the table of who may use what.
+    /// Returns its row in the table of access.
     fn row(&self) -> anyhow::Result<String> {
         let needs = match texts(&self.access, "scopes").join(" ").as_str() {
             "" => "KEY",

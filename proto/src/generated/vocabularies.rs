@@ -1,7 +1,7 @@
 // @generated from vocabularies.proto, and the options of fields.
 
 vocabularies! {
-    /// What makes a task run.
+    /// The kind of a task: the condition on which it runs.
     TaskKind {
         /// Its time comes.
         Scheduled = "scheduled",
@@ -10,20 +10,20 @@ vocabularies! {
         /// Its turn comes.
         Queued = "queued",
     }
-    /// How often a scheduled task runs.
+    /// The timing of a scheduled task.
     TaskTiming {
         Once = "once",
         /// Once, after a while.
         Delay = "delay",
         Repeat = "repeat",
     }
-    /// How a task stands.
+    /// The status of a task.
     TaskStatus {
         /// Its time has not come yet.
         Pending = "pending",
         /// A hook that waits, or a repeated task that has fired before.
         Active = "active",
-        /// It rests until it is resumed.
+        /// It does not run until it is resumed.
         Paused = "paused",
         Completed = "completed",
         Canceled = "canceled",
@@ -32,143 +32,143 @@ vocabularies! {
         /// A queued task that is being worked on.
         InProgress = "in_progress",
     }
-    /// Who made a task.
+    /// The creator of a task.
     TaskSource {
         User = "user",
         System = "system",
         Itself = "self",
         Delegation = "delegation",
     }
-    /// What a thread is for.
+    /// The purpose of a thread.
     ThreadKind {
         Topic = "topic",
         Work = "work",
-        /// Of one thing that another agent asked for.
+        /// For one request of another agent.
         Request = "request",
     }
-    /// Whether a thread was put away, or is over.
+    /// The status of a thread.
     ThreadStatus {
         Active = "active",
         Archived = "archived",
-        /// Of a thread of work.
+        /// A thread of work that is over.
         Completed = "completed",
-        /// In use, and something of it was summed up.
+        /// In use, and a part of it was summed up.
         Compacted = "compacted",
     }
-    /// How far a turn is.
+    /// The status of a turn.
     InteractionStatus {
         Started = "started",
         /// The agent has the message, and thinks about it or is about to.
         Planning = "planning",
-        /// Something that was called runs, or waits for a human's consent.
+        /// A call is running, or waits for a human's consent.
         Executing = "executing",
-        /// What was called has ended, and nothing was decided since.
+        /// The calls have ended, and nothing was decided since.
         Reflecting = "reflecting",
         Completed = "completed",
         Failed = "failed",
     }
-    /// What a step of a turn is.
+    /// The kind of a step of a turn.
     InteractionStepKind {
         Plan = "plan",
         Execute = "execute",
-        /// The agent looks at what came of its calls.
+        /// The agent looks at the results of its calls.
         Reflect = "reflect",
-        /// Words that no call and no review came before.
+        /// An answer without a call or a review before it.
         Answer = "answer",
         /// An answer that a review read before the user saw it.
         Draft = "draft",
-        /// What the review said of it.
+        /// The review of a draft.
         Review = "review",
         /// The answer that was written after a review asked for another one.
         Revision = "revision",
     }
-    /// Who speaks in a thread.
+    /// The role of the speaker of a message in a thread.
     ThreadMessageRole {
         User = "user",
         Assistant = "assistant",
-        /// What came of a call.
+        /// The result of a call.
         Tool = "tool",
-        /// What was summed up.
+        /// A summary of earlier messages.
         System = "system",
     }
-    /// What a chain was made from.
+    /// The origin of a chain.
     ChainOrigin {
         Plan = "plan",
         /// The model called tools directly.
         Calls = "calls",
         Task = "task",
         Hook = "hook",
-        /// What is looked at before a message is thought about.
+        /// The calls that an agent's environment takes when a message arrives, before the model is asked.
         Environment = "environment",
         /// Another agent asks for a call.
         Request = "request",
     }
-    /// How a chain ended.
+    /// The outcome of a chain.
     ChainOutcome {
         Done = "done",
         /// agent.decide said break.
         Broken = "broken",
-        /// A step did.
+        /// A step failed.
         Failed = "failed",
         Canceled = "canceled",
-        /// By another plan.
+        /// Another plan replaced it.
         Replaced = "replaced",
     }
-    /// How far a step of a chain is.
+    /// The state of a step of a chain.
     StepState {
         Pending = "pending",
-        /// A human was.
+        /// A human was asked for consent.
         Asked = "asked",
         Running = "running",
         Done = "done",
         Failed = "failed",
         Skipped = "skipped",
-        /// By a hook, or because a human rejected it.
+        /// Stopped by a hook, or because a human rejected it.
         Stopped = "stopped",
     }
-    /// Where a message was put.
+    /// The way a message was assigned to a thread.
     ThreadMatch {
         Continue = "continue",
         Switch = "switch",
         New = "new",
     }
-    /// Who said where a message belongs.
+    /// The reason a message was assigned to its thread.
     MatchedBy {
         Model = "model",
-        /// By a choice.
+        /// The user chose it.
         User = "user",
-        /// There was nothing to choose from.
+        /// There was no other thread to choose.
         Only = "only",
         /// It is answered with another message.
         Joined = "joined",
     }
-    /// Where an agent suggests that a message goes.
+    /// The kind of thread that an agent suggests for a message.
     OfferAction {
         SuggestSwitch = "suggest_switch",
         SuggestNew = "suggest_new",
     }
-    /// What a user answers to a suggestion.
+    /// A user's answer to a suggestion.
     OfferAnswer {
         Accept = "accept",
         Decline = "decline",
     }
-    /// How a call stands that a human was asked about.
+    /// The status of a call that a human was asked about.
     ConsentStatus {
         Waiting = "waiting",
         Approved = "approved",
         Rejected = "rejected",
         Withdrawn = "withdrawn",
     }
-    /// What a human says of an action.
+    /// A human's verdict on an action.
     Verdict {
-        /// Of one in doubt.
+        /// For an action in doubt, like the next.
         Happened = "happened",
         DidNotHappen = "did_not_happen",
-        /// Of one that waits for consent.
+        /// For an action that waits for consent, like the next.
         Approved = "approved",
         Rejected = "rejected",
     }
-    /// What is ordered.
+    /// A direct order to an agent.
     OrderedCommand {
         Cancel = "cancel",
         Pause = "pause",
@@ -176,86 +176,86 @@ vocabularies! {
         Run = "run",
         Archive = "archive",
         Unarchive = "unarchive",
-        /// Of a hook: that it fires for whatever happens to the agent, or for what concerns its own user only.
+        /// For a hook: it fires for whatever happens to the agent; with the next, only for what concerns its own user.
         Share = "share",
         Unshare = "unshare",
-        /// Of a submodule.
+        /// For a submodule, like the next.
         Add = "add",
         Remove = "remove",
     }
-    /// What becomes of a message that comes while its agent is deciding.
+    /// The handling of a message that arrives while its agent is deciding.
     Interjection {
-        /// Decided on when its turn comes.
+        /// It is decided on when its turn comes.
         Order = "order",
-        /// All that came are decided on together, next.
+        /// All messages that arrived are decided on together, next.
         Join = "join",
-        /// The decision under way is begun again, with what came.
+        /// The decision under way is begun again, with the messages that arrived.
         Restart = "restart",
     }
-    /// How an agent acts.
+    /// The way an agent acts.
     Planning {
         /// The heavy model calls tools itself.
         Tools = "tools",
         /// It makes a plan, the fast model compiles it to a chain, the light model completes steps.
         Chain = "chain",
     }
-    /// Who answers an agent's messages.
+    /// The way an agent's messages are answered.
     Conduct {
-        /// The turn that does what was asked for.
+        /// By the turn that does what was asked for.
         Direct = "direct",
-        /// A turn that acknowledges and queues a task, which is worked on beside the conversation.
+        /// By a turn that acknowledges the message and queues a task, which is worked on beside the conversation.
         Background = "background",
     }
-    /// What becomes of calls that act outside in a turn that has seen content which nobody here wrote.
+    /// The handling of calls that act outside in a turn that has seen content from outside.
     OutsideContent {
         /// A human is asked first.
         Consent = "consent",
-        /// Nothing: they are made.
+        /// The calls are made.
         Trusted = "trusted",
     }
-    /// Which thread a message belongs to.
+    /// The way an agent's messages are assigned to threads.
     Threads {
-        /// One for each user.
+        /// One thread for each user.
         Single = "single",
-        /// thread.match says, and asks the user where it would leave the current one.
+        /// thread.match chooses the thread, and asks the user before it leaves the current one.
         Topics = "topics",
     }
-    /// Who said a message of a conversation.
+    /// The role of the sender of a message in a conversation.
     MessageRole {
         User = "user",
         Agent = "agent",
-        /// No agent could receive it.
+        /// The report that no agent could receive a message.
         Failure = "failure",
     }
-    /// Whose a cap on what may be spent is.
+    /// The owner of a cap on spending.
     CapOwner {
         Agent = "agent",
         User = "user",
         Key = "key",
         Installation = "installation",
     }
-    /// What a cap bounds.
+    /// The amount that a cap bounds.
     CapKind {
         TokensPerDay = "tokens_per_day",
         TokensInTotal = "tokens_in_total",
         CostPerDay = "cost_per_day",
         CostInTotal = "cost_in_total",
     }
-    /// How a model's answer ended.
+    /// The ending of a model's answer.
     AnswerEnding {
         Complete = "complete",
-        /// By its length: what is missing nobody knows.
+        /// Cut off at the length limit: the rest is not known.
         Cut = "cut",
-        /// By a filter of the model server.
+        /// Ended by a filter of the model server.
         Filtered = "filtered",
         /// The model declines to answer, and says so.
         Refused = "refused",
-        /// By an error of the model server: what came before it is a part of an answer at best.
+        /// Ended by an error of the model server: the text before it is at best a part of an answer.
         Failed = "failed",
-        /// It says nothing and calls nothing.
+        /// The answer has no text and no calls.
         Empty = "empty",
     }
-    /// What a memory is about.
+    /// The subject matter of a memory.
     MemoryKind {
         Journal = "journal",
         Person = "person",
@@ -267,31 +267,31 @@ vocabularies! {
         State = "state",
         Secret = "secret",
     }
-    /// Where an event comes from.
+    /// The source of an event.
     EventSource {
         User = "user",
         Tool = "tool",
         System = "system",
         Internal = "internal",
     }
-    /// What an event consists of.
+    /// The kind of content of an event.
     Modality {
         Text = "text",
         Image = "image",
         Audio = "audio",
         State = "state",
     }
-    /// How far an action is.
+    /// The status of an action.
     ActionStatus {
-        /// Nobody has begun it.
+        /// It has not begun.
         Asked = "asked",
         Running = "running",
-        /// Nobody knows whether its effect happened.
+        /// It is not known whether its effect happened.
         InDoubt = "in_doubt",
         Done = "done",
         Failed = "failed",
     }
-    /// Why a tool call has no result.
+    /// The reason a tool call has no result.
     ToolErrorKind {
         /// The arguments do not fit the tool's schema; nothing was begun.
         InvalidArguments = "invalid_arguments",
@@ -303,65 +303,65 @@ vocabularies! {
         TimedOut = "timed_out",
         /// It was stopped on request.
         Canceled = "canceled",
-        /// It was begun, and nobody knows whether its effect happened.
+        /// It was begun, and it is not known whether its effect happened.
         InDoubt = "in_doubt",
         /// The result exceeds the configured size.
         TooLarge = "too_large",
-        /// What it needs is away; nothing was done.
+        /// Something it needs is unavailable; nothing was done.
         Unavailable = "unavailable",
         /// A human must consent to it first; nothing was begun.
         ApprovalRequired = "approval_required",
     }
-    /// What a supervisor answers about a process.
+    /// A supervisor's answer to a request about a process.
     ProcessAnswered {
         Done = "done",
-        /// With the reason.
+        /// Refused, with the reason.
         Refused = "refused",
         /// This supervisor does not run it.
         NotHere = "not_here",
         /// It was stopped before it began.
         NotBegun = "not_begun",
     }
-    /// What tool-runner answers about signing in at an MCP server.
+    /// The answer of tool-runner to a request to sign in at an MCP server.
     McpSignInAnswered {
         Done = "done",
-        /// With the reason.
+        /// Refused, with the reason.
         Refused = "refused",
         /// No such server is configured.
         NoServer = "no_server",
     }
-    /// What a person says to a question of an MCP server.
+    /// A person's answer to a question of an MCP server.
     QuestionAnswered {
-        /// With the fields that it asks for.
+        /// Accepted, with the fields that the question asks for.
         Accept = "accept",
-        /// The call may go on without.
+        /// The call may go on without an answer.
         Decline = "decline",
-        /// The call shall not go on.
+        /// The call is not to go on.
         Cancel = "cancel",
     }
-    /// What became of such an answer.
+    /// The outcome of an answer to a question of an MCP server.
     QuestionOutcome {
         Taken = "taken",
-        /// It is not what the question asks for, which stays open.
+        /// The answer does not fit the question, which stays open.
         Unfit = "unfit",
     }
-    /// How a process ended.
+    /// The outcome of a process.
     ProcessOutcome {
-        /// By itself.
+        /// It ended by itself.
         Exited = "exited",
-        /// By a signal.
+        /// A signal ended it.
         Signaled = "signaled",
         TimedOut = "timed_out",
-        /// On request, or because its supervisor was told to stop.
+        /// Stopped on request, or because its supervisor was told to stop.
         Canceled = "canceled",
-        /// Never run: it was not to be.
+        /// Never run: it was not allowed.
         Refused = "refused",
-        /// Never run: it could not be.
+        /// Never run: it could not be started.
         SpawnFailed = "spawn_failed",
         /// Killed with its supervisor, or its end is not known for another reason.
         SupervisorLost = "supervisor_lost",
     }
-    /// What can be searched for.
+    /// The kind of a search hit.
     HitKind {
         Thread = "thread",
         Task = "task",
@@ -369,30 +369,30 @@ vocabularies! {
         Message = "message",
         State = "state",
     }
-    /// Who answers a search.
+    /// The backend that answers a search.
     SearchBackend {
         Meilisearch = "meilisearch",
         Postgres = "postgres",
     }
-    /// What an API key allows.
+    /// A scope of an API key.
     Scope {
-        /// To see what there is and follow what happens.
+        /// Allows reading the data that exists, and following events.
         Read = "read",
-        /// To speak as a user: messages, choices, approvals and orders.
+        /// Allows speaking as a user: messages, choices, approvals and orders.
         Write = "write",
-        /// Everything, among it agents, keys, dead letters and the read model.
+        /// Allows everything, including agents, keys, dead letters and the read model.
         Admin = "admin",
     }
-    /// The sections of what is held of a user, in the order in which they are told.
+    /// The sections of the export of a user's data, in their order.
     ExportSection {
         Threads = "threads",
-        /// What they sent, what was said to them, and what reached nobody.
+        /// Messages that they sent, messages to them, and messages that reached nobody.
         Messages = "messages",
         Tasks = "tasks",
         Memories = "memories",
-        /// Every time that a key was written or deleted.
+        /// Each write and each deletion of a key.
         InnerState = "inner_state",
-        /// Calls that they were asked about.
+        /// Calls that they were asked to approve.
         Approvals = "approvals",
         /// Threads that were suggested to them.
         Choices = "choices",
@@ -404,36 +404,36 @@ vocabularies! {
         Processes = "processes",
         ModelCalls = "model_calls",
     }
-    /// How far forgetting a user is.
+    /// The progress of forgetting a user.
     ForgettingStep {
-        /// It is wanted.
+        /// It was asked for.
         Asked = "asked",
-        /// What is new is sealed with another data key.
+        /// New data is sealed with another data key.
         Replaced = "replaced",
-        /// Nothing more is sealed with the ones before, and the read model has all that was.
+        /// Nothing more is sealed with the previous data keys, and the read model has all data that was.
         Found = "found",
-        /// The ones before are destroyed.
+        /// The previous data keys are destroyed.
         Destroyed = "destroyed",
         /// Agents are told.
         Told = "told",
-        /// Snapshots from before cannot be opened any more.
+        /// Earlier snapshots can no longer be opened.
         Resealed = "resealed",
-        /// The read models are built anew.
+        /// The read models are rebuilt.
         Rebuilding = "rebuilding",
         /// Nothing is left to do.
         Done = "done",
     }
-    /// How far the building of a read model is.
+    /// The state of a generation of a read model.
     GenerationState {
-        /// Somebody wants it.
+        /// It was asked for.
         Asked = "asked",
-        /// It reads the log up to where that ended when it was begun.
+        /// It reads the log up to the position at which the log ended when it was begun.
         Filling = "filling",
         /// Its indexes are built.
         Indexing = "indexing",
-        /// It reads on to where the live one was, and is held against it.
+        /// It reads on to the position of the live one, and is compared with it.
         Comparing = "comparing",
-        /// It is not what the live one is, and waits for somebody to decide.
+        /// It differs from the live one, and waits for a decision.
         Differing = "differing",
         /// It is about to become the live one.
         Ready = "ready",
@@ -446,13 +446,13 @@ vocabularies! {
         /// It is being removed.
         Dropping = "dropping",
     }
-    /// What one agent asks of another.
+    /// The kind of a request of one agent to another.
     RequestKind {
         /// To work on a task.
         Work = "work",
         /// To leave a task that it was asked to work on.
         Cancel = "cancel",
-        /// Of a lead, to those who work for it: to begin no task, or to go on.
+        /// Of a lead to its workers: to begin no task; with the next, to go on.
         Pause = "pause",
         Resume = "resume",
         /// To call one of its tools, at once.
@@ -460,70 +460,70 @@ vocabularies! {
         /// To think about something and answer.
         Think = "think",
     }
-    /// What becomes of what an agent is about to say.
+    /// The verdict of a review on an agent's answer before it is given.
     ReviewVerdict {
-        /// It is said.
+        /// The answer is given.
         Finished = "finished",
-        /// It is written anew.
+        /// The answer is rewritten.
         Revise = "revise",
-        /// Something is to be done first.
+        /// Something is to be done before the answer.
         Act = "act",
     }
-    /// Which model a submodule thinks with.
+    /// The tier of a model.
     ModelTier {
         Heavy = "heavy",
         Fast = "fast",
         Light = "light",
     }
-    /// What a submodule is shown.
+    /// A kind of input that a submodule is shown.
     HeardKind {
-        /// What users say, and what they choose.
+        /// Users' messages and choices.
         Message = "message",
-        /// What came of a call, or of what another agent was asked for.
+        /// The result of a call, or of a request to another agent.
         Result = "result",
-        /// How a process in the background ended.
+        /// The end of a process in the background.
         Process = "process",
-        /// What happens outside: mail, events of other systems.
+        /// Events from outside: mail, events of other systems.
         Event = "event",
-        /// A task that begins, by its time or by its turn.
+        /// A task that begins because it is due, or because its turn has come.
         Task = "task",
         /// A human's verdict.
         Approval = "approval",
     }
-    /// Why a submodule said nothing of use.
+    /// The reason a submodule gave no usable answer.
     SubmoduleFailure {
-        /// It had not answered by its deadline.
+        /// The submodule had not answered by its deadline.
         Late = "late",
         Failed = "failed",
     }
-    /// What is told of thinking.
+    /// The kind of a thought.
     ThoughtKind {
         Thought = "thought",
-        /// It is for the next decision in its thread.
+        /// A thought for the next decision in its thread.
         Left = "left",
         /// A question to a submodule.
         Asked = "asked",
-        /// It had not answered by its deadline.
+        /// The submodule had not answered by its deadline.
         Late = "late",
         Failed = "failed",
-        /// What was decided was shown to submodules.
+        /// Decisions were shown to submodules.
         Broadcast = "broadcast",
     }
-    /// What came of dealing with a dead letter's message again.
+    /// The outcome of the retry of a dead letter.
     RetryOutcome {
-        /// It is dealt with, by this retry or by one before it.
+        /// The message was handled, by this retry or by an earlier one.
         Handled = "handled",
         Failed = "failed",
     }
-    /// How it is with a team.
+    /// The status of a team.
     TeamStatus {
         Active = "active",
         /// Its lead and its workers begin no task.
         Paused = "paused",
-        /// For good.
+        /// Permanently.
         Archived = "archived",
     }
-    /// Where a tool comes from.
+    /// The source of a tool.
     ToolSource {
         /// Kairo itself.
         BuiltIn = "built_in",
@@ -532,20 +532,33 @@ vocabularies! {
         /// A request to a web API.
         WebApi = "web_api",
     }
-    /// How it is with an MCP server or a tool worker.
+    /// The state of an MCP server or a tool worker.
     ToolServerState {
-        /// It was not reached yet.
+        /// It has not been reached yet.
         Starting = "starting",
         Up = "up",
-        /// It is gone, or does not answer; it is tried again.
+        /// It is gone, or does not answer; the connection is tried again.
         Down = "down",
-        /// For good.
+        /// Permanently.
         Stopped = "stopped",
     }
-    /// Whether a human must consent to calls of a tool.
+    /// The reasons for which the work of agents waits.
+    WaitReason {
+        /// A human's consent to a call.
+        Consent = "consent",
+        /// A user's choice of a thread.
+        Choice = "choice",
+        /// A replica that begins a call.
+        Runner = "runner",
+        /// The end of a call that has begun.
+        Tool = "tool",
+        /// An agent's decision: most of the time models take.
+        Decision = "decision",
+    }
+    /// The rule for a human's consent to calls of a tool.
     ConsentRule {
         Always = "always",
-        /// To those with some arguments.
+        /// Only for calls with certain arguments.
         ByArguments = "by_arguments",
         Never = "never",
     }
@@ -640,6 +653,7 @@ fields! {
     OfferRow.action as action_word: OfferAction,
     ConsentRow.status as status_word: ConsentStatus,
     optional ProcessRow.outcome as outcome_word: ProcessOutcome,
+    WaitRow.waits_for as waits_for_word: WaitReason,
     ToolServerRow.source as source_word: ToolSource,
     ToolServerRow.state as state_word: ToolServerState,
     ToolRow.source as source_word: ToolSource,

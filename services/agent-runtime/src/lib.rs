@@ -28,6 +28,7 @@ mod snapshots;
 mod spans;
 mod thinking;
 mod turn;
+mod under_way;
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -39,7 +40,7 @@ use kairo_core::{
 };
 use tokio::sync::Semaphore;
 
-use self::failing_calls::FailingCalls;
+use self::{failing_calls::FailingCalls, under_way::DecisionsUnderWay};
 pub use config::{AgentRuntimeConfig, Config, ModelConfig, ModelsConfig};
 pub use live::Live;
 pub use models::{Answers, Found, Models, NoParts, Parts, Stored};
@@ -75,7 +76,10 @@ pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>
         bytes: AtomicUsize::new(0),
         config: config.agent_runtime,
         failing: FailingCalls::new(readiness.clone()),
+        under_way: DecisionsUnderWay::default(),
     });
+    let under_way = shards.under_way.clone();
+    readiness.waits_of_work.set(move || under_way.row().into_iter().collect());
     shards.observe();
     readiness.announce("");
     let effects = Arc::new(effects::Effects::new(&bus));

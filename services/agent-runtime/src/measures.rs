@@ -59,6 +59,11 @@ impl Waiting {
             traceparent: input.envelope.traceparent.clone(),
         }
     }
+
+    /// Returns the time from which somebody waits.
+    pub fn since(&self) -> Timestamp {
+        self.since
+    }
 }
 
 /// A decision that was under way stands in the log, and says that these calls were given up.

@@ -48,6 +48,7 @@ use crate::{
     snapshots::{self, Absent, FORMAT, Loaded},
     thinking::{Thinker, Thought},
     turn::Turn,
+    under_way::DecisionsUnderWay,
 };
 
 /// Interval between checks for work that has waited too long.
@@ -66,6 +67,7 @@ pub struct Shards {
     pub bytes: AtomicUsize,
     /// Calls of models that agents do without since they fail.
     pub failing: FailingCalls,
+    pub under_way: DecisionsUnderWay,
 }
 
 impl Shards {
@@ -74,6 +76,8 @@ impl Shards {
         let metrics = &self.bus.metrics;
         let standing = self.bus.standing.clone();
         metrics.observe(&AGENTS_PARKED, move |say| say(standing.parked().len() as f64, &[]));
+        let bus = self.bus.clone();
+        self.under_way.observe(metrics, move || bus.now());
         let shards = Arc::downgrade(self);
         metrics.observe(&AGENTS_MEMORY, move |say| {
             if let Some(shards) = shards.upgrade() {

@@ -1,27 +1,32 @@
-//! Metrics of what only JetStream and Postgres know: they are asked from time to time, never on the path of a message or by
-//! whoever looks at `/metrics`. What is not known at the moment is left out.
+//! Metrics from JetStream and Postgres. They are queried at intervals, never while a message is handled or `/metrics`
+//! is scraped. Values that are unknown at the moment are left out.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use jiff::Timestamp;
 use kairo_core::{
     bus::room::Room,
     metrics::{
         Metrics, Values,
         table::{
             CONSENT_WAITING, CONSUMER_LAG, CONSUMER_UNACKNOWLEDGED, DEAD_LETTERS, LOG_LIMIT, LOG_MESSAGES, LOG_SIZE,
-            Metric, PROJECTION_LAG,
+            Metric, OLDEST_WAIT, PROJECTION_LAG,
         },
     },
 };
-use kairo_read_model::ReadError;
+use kairo_proto::{time, v1::WaitRow, words::WaitReason};
 use tokio::time::MissedTickBehavior;
 
-use crate::{http::query, log_state, state::Gateway};
+use crate::{
+    http::{query, status},
+    log_state,
+    state::Gateway,
+};
 
-/// What was found out last; nothing before the first time, and while it cannot be.
+/// The latest reading; none before the first one and while readings fail.
 #[derive(Clone, Default)]
 struct Latest(Arc<Mutex<Option<Reading>>>);
 
@@ -30,13 +35,17 @@ struct Reading {
     limit: Option<u64>,
     last_sequence: u64,
     dead_letters: u64,
-    /// Pending and unacknowledged, by the consumer's name.
+    /// The name of each consumer, with its pending and its unacknowledged messages.
     consumers: Vec<(String, u64, u64)>,
     lag: Option<u64>,
-    consents: Option<u64>,
+    /// The work that waits, and seconds that the oldest of it has waited.
+    waits: Option<Vec<(WaitRow, f64)>>,
 }
 
-/// Asks until the gateway stops.
+/// The reasons to wait that the read model knows.
+const REASONS: [WaitReason; 4] = [WaitReason::Consent, WaitReason::Choice, WaitReason::Runner, WaitReason::Tool];
+
+/// Takes readings at intervals until the gateway stops.
 pub async fn run(gateway: Gateway) {
     let latest = Latest::default();
     latest.observe(&gateway.bus.metrics);
@@ -54,7 +63,7 @@ pub async fn run(gateway: Gateway) {
     }
 }
 
-/// Says once that the log has come to a mark, or has room again.
+/// Logs once that the log has reached a mark of its size limit, or has room again.
 fn tell(before: Room, now: Room) -> Room {
     match now {
         _ if !now.is_another_mark(before) => {}
@@ -70,8 +79,8 @@ async fn look(gateway: &Gateway) -> Result<Reading, async_nats::Error> {
     let log = tokio::time::timeout(limit, log_state::ask(nats));
     // Nobody waits for it: on a busy machine connecting alone may take longer than an answer can do without it.
     let position = query::within(limit, gateway.read_model.position());
-    let consents = query::within(limit, consents(gateway));
-    let (log, position, consents) = tokio::join!(log, position, consents);
+    let waits = query::within(limit, status::waits(gateway));
+    let (log, position, waits) = tokio::join!(log, position, waits);
     let log = log??;
     Ok(Reading {
         bytes: log.events.bytes,
@@ -84,12 +93,23 @@ async fn look(gateway: &Gateway) -> Result<Reading, async_nats::Error> {
             .map(|info| (info.name, info.num_pending, info.num_ack_pending as u64))
             .collect(),
         lag: position.map(|position| log.events.last_sequence.saturating_sub(position)),
-        consents,
+        waits: waits.map(|waits| waits.into_iter().map(|wait| with_seconds(wait, gateway.bus.now())).collect()),
     })
 }
 
-async fn consents(gateway: &Gateway) -> Result<u64, ReadError> {
-    gateway.read_model.snapshot().await?.waiting_consents().await
+fn with_seconds(wait: WaitRow, now: Timestamp) -> (WaitRow, f64) {
+    let since = wait.since.as_ref().and_then(time::read);
+    let seconds = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
+    (wait, seconds)
+}
+
+impl Reading {
+    /// Returns the work that waits for a reason, and seconds that the oldest of it has waited; zeros if nothing does.
+    fn waits_for(&self, reason: &WaitReason) -> Option<(u64, f64)> {
+        let waits = self.waits.as_ref()?;
+        let wait = waits.iter().find(|(wait, _)| wait.waits_for_word() == *reason);
+        Some(wait.map_or((0, 0.0), |(wait, seconds)| (wait.count, *seconds)))
+    }
 }
 
 impl Latest {
@@ -99,7 +119,14 @@ impl Latest {
         self.say(metrics, &DEAD_LETTERS, |reading, say| say(reading.dead_letters as f64, &[]));
         self.say_if_known(metrics, &LOG_LIMIT, |reading| reading.limit);
         self.say_if_known(metrics, &PROJECTION_LAG, |reading| reading.lag);
-        self.say_if_known(metrics, &CONSENT_WAITING, |reading| reading.consents);
+        self.say_if_known(metrics, &CONSENT_WAITING, |reading| Some(reading.waits_for(&WaitReason::Consent)?.0));
+        self.say(metrics, &OLDEST_WAIT, |reading, say| {
+            for reason in &REASONS {
+                if let Some((_, seconds)) = reading.waits_for(reason) {
+                    say(seconds, &[reason.known_word()]);
+                }
+            }
+        });
         self.say(metrics, &CONSUMER_LAG, |reading, say| {
             reading.consumers.iter().for_each(|(name, pending, _)| say(*pending as f64, &[name]));
         });

@@ -30,6 +30,7 @@ pub mod thoughts;
 pub mod thread_messages;
 pub mod threads;
 pub mod usage;
+pub mod waits;
 
 use crate::{MAX_ROWS, Place};
 

@@ -1,5 +1,5 @@
-//! What others get of everything that is shared while one takes all of it that they can: for each kind, the others alone, and
-//! beside a flood. Every one of them keeps below their share, so that none of their requests may be refused.
+//! Measures the share of each resource that others get while one client takes all it can: for each kind, the others
+//! alone, and beside a flood. Every one of them stays below their share, so that none of their requests may be refused.
 
 use std::{
     future::Future,
@@ -30,15 +30,15 @@ use crate::{
     rounds::progress,
 };
 
-/// Those who keep below their share.
+/// The number of clients that stay below their share.
 const OTHERS: usize = 4;
-/// Requests of the flood that are under way.
+/// Requests of the flood in flight.
 const IN_FLIGHT: usize = 32;
-/// Before the flood asks again for what it was refused.
+/// The pause before the flood repeats a refused request.
 const REFUSED: Duration = Duration::from_millis(50);
-/// The longest that a reply is waited for.
+/// The longest wait for a reply.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What a model, and the tool, take.
+/// The time that a model, and the tool, take.
 const TAKES: Duration = Duration::from_millis(300);
 const SCENARIO: &str = r#"
 defaults: { delay_ms: 300 }
@@ -51,9 +51,10 @@ rules:
   - name: answer
     reply: "It is late."
 "#;
-/// Small capacities, so that one flood fills each; and patience with a slow machine, so that requests are refused for want of a share
-/// alone.
-const SETTINGS: [(Service, &str, &str); 10] = [
+/// Small capacities, so that one flood fills each; and long timeouts for a slow machine, so that requests are refused
+/// only for want of a share.
+const SETTINGS: [(Service, &str, &str); 11] = [
+    (Service::Gateway, "KAIRO_NATS__REQUEST_TIMEOUT_MS", "60000"),
     (Service::Gateway, "KAIRO_POSTGRES__ACQUIRE_TIMEOUT_MS", "60000"),
     (Service::Gateway, "KAIRO_GATEWAY__QUERY_TIMEOUT_MS", "60000"),
     (Service::Gateway, "KAIRO_GATEWAY__MAX_REQUESTS", "40"),
@@ -66,7 +67,7 @@ const SETTINGS: [(Service, &str, &str); 10] = [
     (Service::ToolRunner, "KAIRO_TOOL_RUNNER__PARALLEL", "8"),
 ];
 
-/// What is shared, and how it is taken.
+/// The shared resources.
 #[derive(Clone, Copy)]
 enum Kind {
     Queue,
@@ -104,8 +105,8 @@ impl Kind {
         }
     }
 
-    /// Between two requests of one of the others: so much that they keep below their share. What they say to one agent is not answered
-    /// before all that the flood said, so that it counts up.
+    /// Returns the pause between two requests of one of the others, so long that they stay below their share. Messages
+    /// to one agent are answered after all messages of the flood, so the others' messages add up.
     fn pause(self, window: Duration) -> Duration {
         match self {
             Self::Queue => window / 8,
@@ -115,7 +116,7 @@ impl Kind {
     }
 }
 
-/// Somebody with a key, or with one that they share.
+/// A user with a key, their own or a shared one.
 #[derive(Clone)]
 struct Client {
     http: reqwest::Client,
@@ -124,7 +125,7 @@ struct Client {
     user: String,
 }
 
-/// One of the others, and what they do again and again.
+/// One of the others, and the kind of request they repeat.
 struct Other {
     kind: Kind,
     client: Client,
@@ -159,7 +160,7 @@ impl Client {
         read_body(request.json(&message).send().await?).await.map(drop)
     }
 
-    /// A stream that has begun.
+    /// Opens a stream and waits until it has begun.
     async fn stream(&self) -> Outcome<reqwest::Response> {
         let answer = self.http.get(format!("{}/v1/events/stream", self.url)).bearer_auth(&self.key).send().await?;
         let mut stream = accept(answer).await?;
@@ -167,7 +168,7 @@ impl Client {
         Ok(stream)
     }
 
-    /// A connection with as many subscriptions as it may have, until it ends.
+    /// Opens a connection with as many subscriptions as it may have, and waits until it ends.
     async fn subscribe(&self) -> Outcome<()> {
         let mut request = format!("{}/v1/ws", self.url.replace("http://", "ws://")).into_client_request()?;
         request.headers_mut().insert("authorization", format!("Bearer {}", self.key).parse()?);
@@ -181,7 +182,7 @@ impl Client {
     }
 }
 
-/// The answer, if it was none that refuses.
+/// Returns the answer, or an error if it is a refusal.
 async fn accept(answer: reqwest::Response) -> Outcome<reqwest::Response> {
     match answer.status() {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Err(answer.text().await?.into()),
@@ -193,7 +194,7 @@ async fn read_body(answer: reqwest::Response) -> Outcome<Vec<u8>> {
     Ok(accept(answer).await?.bytes().await?.to_vec())
 }
 
-/// Everything on a machine of its own.
+/// Measures all kinds on a machine of its own.
 pub async fn measure(window: Duration) -> Outcome<Vec<Share>> {
     let tool = slow_tool().await?;
     let mut machine = Machine::servers(Flushing::Default).await?;
@@ -220,7 +221,7 @@ pub async fn measure(window: Duration) -> Outcome<Vec<Share>> {
 
 struct Scene {
     flood: Client,
-    /// Of the flood, for calls of models and tools.
+    /// The senders of the flood, for calls of models and tools.
     flooding: Vec<Sender>,
     others: Vec<(Client, Agent)>,
     /// A key that many users share.
@@ -262,7 +263,7 @@ impl Scene {
         Ok(Share::new(kind.name(), &alone, &beside))
     }
 
-    /// Whoever shares a key does so for its requests alone.
+    /// Returns the client, with the shared key where requests per key are measured.
     fn of(&self, kind: Kind, client: Client) -> Client {
         match kind {
             Kind::Rate => Client { key: self.shared.clone(), ..client },
@@ -270,7 +271,7 @@ impl Scene {
         }
     }
 
-    /// The others as they were, each with a key of their own.
+    /// Returns the others, each with a key of their own.
     async fn with_own_keys(&self, lanes: Vec<Other>) -> Outcome<Vec<(Client, Agent)>> {
         let mut others = Vec::new();
         for Other { client, agent, .. } in lanes {
@@ -283,7 +284,7 @@ impl Scene {
         Ok(others)
     }
 
-    /// Takes all that one gets, until it is dropped.
+    /// Sends as many requests as are accepted, until the result is dropped.
     fn pour(&self, kind: Kind) -> JoinSet<()> {
         let mut flood = JoinSet::new();
         for number in 0..2 * IN_FLIGHT {
@@ -295,7 +296,7 @@ impl Scene {
     }
 }
 
-/// What the flood does once.
+/// Makes one request of the flood.
 fn take(kind: Kind, client: Client, sender: Option<Sender>) -> BoxFuture<'static, Outcome<()>> {
     async move {
         match kind {
@@ -319,7 +320,7 @@ fn take(kind: Kind, client: Client, sender: Option<Sender>) -> BoxFuture<'static
     .boxed()
 }
 
-/// Does something again and again, with a pause where it was refused.
+/// Repeats a request, with a pause after a refusal.
 async fn repeat<F: Future<Output = Outcome<()>>>(mut something: impl FnMut() -> F) {
     loop {
         if something().await.is_err() {
@@ -335,7 +336,7 @@ async fn make_key(http: &reqwest::Client, gateway: &str, user: &str, limited: bo
     Ok(made.get("key").and_then(Value::as_str).ok_or("no key was made")?.to_owned())
 }
 
-/// The URL of a server that takes its time.
+/// Starts a slow server; returns its URL.
 async fn slow_tool() -> Outcome<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);

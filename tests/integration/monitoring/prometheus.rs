@@ -1,6 +1,7 @@
 //! A real Prometheus, which reads the metrics of a world.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write,
     fs,
     path::Path,
@@ -18,8 +19,12 @@ pub struct Prometheus {
     child: Child,
     url: String,
     http: reqwest::Client,
-    _folder: TempDir,
+    folder: TempDir,
+    /// The addresses of each job.
+    targets: BTreeMap<&'static str, Vec<String>>,
 }
+
+const CONFIG: &str = "prometheus.yml";
 
 /// The services that have metrics.
 pub fn services() -> impl Iterator<Item = Service> {
@@ -31,35 +36,53 @@ fn job(service: Service) -> &'static str {
     service.binary()
 }
 
+/// Returns a configuration that reads these targets twice a second.
+fn config(targets: &BTreeMap<&str, Vec<String>>) -> String {
+    let mut config = "global: { scrape_interval: 500ms, scrape_timeout: 500ms }\nscrape_configs:\n".to_owned();
+    for (job, targets) in targets {
+        let targets = serde_json::to_string(targets).unwrap();
+        writeln!(config, "  - {{ job_name: {job}, static_configs: [{{ targets: {targets} }}] }}").unwrap();
+    }
+    config
+}
+
 impl Prometheus {
     /// Reads the metrics of every replica twice a second.
     pub async fn start(program: &Path, world: &World) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut config = "global: { scrape_interval: 500ms, scrape_timeout: 500ms }\nscrape_configs:\n".to_owned();
-        for service in services() {
+        let targets = |service| {
             let replicas = world.stack.replicas(service).iter();
-            let targets: Vec<&str> =
-                replicas.map(|replica| replica.health_url().unwrap().trim_start_matches("http://")).collect();
-            let targets = serde_json::to_string(&targets).unwrap();
-            writeln!(config, "  - {{ job_name: {}, static_configs: [{{ targets: {targets} }}] }}", job(service))
-                .unwrap();
-        }
-        let file = folder.path().join("prometheus.yml");
-        fs::write(&file, config).unwrap();
+            replicas.map(|replica| replica.health_url().unwrap().trim_start_matches("http://").to_owned()).collect()
+        };
+        let targets: BTreeMap<&str, Vec<String>> = services().map(|service| (job(service), targets(service))).collect();
+        let file = folder.path().join(CONFIG);
+        fs::write(&file, config(&targets)).unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let mut command = Command::new(program);
         command.arg("--config.file").arg(&file).arg("--storage.tsdb.path").arg(folder.path().join("data"));
-        command.arg(format!("--web.listen-address=127.0.0.1:{port}")).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg("--web.enable-lifecycle")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         let child = command.stderr(log).spawn().unwrap();
         let url = format!("http://127.0.0.1:{port}");
-        let prometheus = Self { child, url, http: reqwest::Client::new(), _folder: folder };
+        let prometheus = Self { child, url, http: reqwest::Client::new(), folder, targets };
         let up = format!("count(up == 1) == {}", services().count());
         prometheus.wait_for(&up).await;
         prometheus
     }
 
-    /// What a query finds now; nothing while Prometheus is not there yet.
+    /// Reads a service no longer, as if all of its replicas were taken away.
+    pub async fn forget(&mut self, service: Service) {
+        self.targets.remove(job(service));
+        fs::write(self.folder.path().join(CONFIG), config(&self.targets)).unwrap();
+        let reloaded = self.http.post(format!("{}/-/reload", self.url)).send().await.unwrap();
+        assert!(reloaded.status().is_success(), "{}", reloaded.status());
+    }
+
+    /// Returns the current results of a query; empty while Prometheus does not answer yet.
     ///
     /// # Panics
     /// If it does not understand the query.

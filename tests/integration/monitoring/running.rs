@@ -24,7 +24,8 @@ use super::{
 };
 use crate::world::{DEADLINE, Wanted, World, agent, raw::headers};
 
-/// "run it" is refused once, then calls a tool and a process; "remind me" sets a task; of "first" there is no end.
+/// "run it" is refused once, then calls a tool and a process; "remind me" sets a task; of "first" there is no end; "with consent" calls
+/// a tool that a human must agree to.
 const SCENARIO: &str = r#"
 rules:
   - name: away
@@ -48,6 +49,11 @@ rules:
           - tool: task.schedule
             arguments: { type: delay, delay: "1s", action: [{ event: user.notify, params: { message: "now" } }] }
       - text: "I will"
+  - name: consent
+    when: { user_contains: "with consent" }
+    turn:
+      - tool_calls: [{ tool: tools.date_calc, arguments: { from: "2026-03-01", add: "3 days" } }]
+      - text: "asked"
   - name: never
     when: { user_contains: first }
     reply: { text: "only the first", delay_ms: 600000 }
@@ -56,9 +62,9 @@ rules:
     reply: { text: "both", usage: { prompt_tokens: 1000, completion_tokens: 10 } }
 "#;
 
-/// What has nothing to show where all is well.
+/// The panels without data while all is well.
 const WITHOUT_DATA: [&str; 2] = ["log: Failures a second", "models-and-tools: Failed calls of tools a second"];
-/// What the log may take, in bytes, unless its stream says less.
+/// The limit of the log, in bytes, unless its stream sets a smaller one.
 const ROOM: u64 = 1_000_000_000_000;
 
 async fn start() -> World {
@@ -67,6 +73,7 @@ async fn start() -> World {
         .env(Service::AgentRuntime, "KAIRO_MODELS__HEAVY__PRICE", price)
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__TOOLS", json!({ "workers": [{ "name": "bank" }] }).to_string())
         .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__WORKER_LIFECYCLE__START_WAIT_MS", "10")
+        .env(Service::ToolRunner, "KAIRO_TOOL_RUNNER__APPROVAL", json!(["tools.date_calc"]).to_string())
         .env(Service::Gateway, "KAIRO_GATEWAY__METRICS_INTERVAL_MS", "100")
         .env(Service::Gateway, "KAIRO_GATEWAY__LOG_LIMIT_BYTES", ROOM.to_string());
     let world = wanted.start().await;
@@ -223,7 +230,7 @@ fn expression(name: &str) -> String {
 async fn dashboards_show_a_running_system_and_faults_raise_alerts() {
     let Some(program) = program("KAIRO_PROMETHEUS") else { return };
     let mut world = start().await;
-    let prometheus = Prometheus::start(&program, &world).await;
+    let mut prometheus = Prometheus::start(&program, &world).await;
     work(&world).await;
     for asked in queries() {
         let query = asked.query.replace(INTERVAL, "[1m]");
@@ -247,41 +254,72 @@ async fn dashboards_show_a_running_system_and_faults_raise_alerts() {
         );
         prometheus.wait_for(bucket).await;
     }
-    for alert in ["KairoDeadLetters", "KairoAgentsParked", "KairoLogFilling", "KairoDown", "KairoNatsDisconnected"] {
+    for alert in [
+        "KairoDeadLetters",
+        "KairoAgentsParked",
+        "KairoLogFilling",
+        "KairoConsentWaiting",
+        "KairoPartitionsUnowned",
+        "KairoDown",
+        "KairoServiceGone",
+        "KairoNatsDisconnected",
+    ] {
         assert_eq!(prometheus.ask(&expression(alert)).await.len(), 0, "{alert}");
     }
-    raise(&mut world, &prometheus).await;
+    raise(&mut world, &mut prometheus).await;
     world.stack.stop().await.unwrap();
 }
 
+/// Waits until an alert finds its fault.
+async fn fires(prometheus: &Prometheus, alert: &str) {
+    prometheus.wait_for(&expression(alert)).await;
+}
+
 /// Brings about one fault after another, until its alert finds it.
-async fn raise(world: &mut World, prometheus: &Prometheus) {
-    let fires = async |alert: &str| _ = prometheus.wait_for(&expression(alert)).await;
+async fn raise(world: &mut World, prometheus: &mut Prometheus) {
+    // A worker of the configuration that never came.
+    fires(prometheus, "KairoToolServerDown").await;
+    // A call that waits for somebody's consent.
+    world.send("default", "with consent").await;
+    let waits = expression("KairoConsentWaiting").replace("> 3600", "> 0");
+    prometheus.wait_for(&waits).await;
     // A model that stays away.
     world.send("default", "be away").await;
-    fires("KairoModelErrors").await;
+    fires(prometheus, "KairoModelErrors").await;
+    let undecided = expression("KairoDecisionStuck").replace("> 900", "> 1");
+    prometheus.wait_for(&undecided).await;
     // What nobody can read.
     world.publish(&AGENT_MESSAGE.of(&agent("default")), Default::default(), "?").await;
-    fires("KairoDeadLetters").await;
+    fires(prometheus, "KairoDeadLetters").await;
     // What only a newer build could read.
     let newer = Body::from(AgentDecision { reader: 99, ..Default::default() });
     let envelope = Envelope::entering(ids::entering(), Core::AgentRuntime, Origin::Internal, Timestamp::now());
     let envelope = Envelope { type_name: AgentDecision::TYPE.to_owned(), ..envelope };
     world.publish(&AGENT_DECISION.of(&agent("restarts")), headers(&envelope), newer.encode()).await;
-    fires("KairoAgentsParked").await;
+    fires(prometheus, "KairoAgentsParked").await;
     // A log that is given less room.
     let jetstream = &world.bus.nats().unwrap().jetstream;
     let info = jetstream.get_stream(EVENTS_STREAM).await.unwrap().get_info().await.unwrap();
     let room = i64::try_from(info.state.bytes * 110 / 100).unwrap();
     let config = async_nats::jetstream::stream::Config { max_bytes: room, ..info.config };
     jetstream.update_stream(config).await.unwrap();
-    fires("KairoLogFilling").await;
-    fires("KairoLogAlmostFull").await;
-    // A replica that is killed, and a server.
+    fires(prometheus, "KairoLogFilling").await;
+    fires(prometheus, "KairoLogAlmostFull").await;
+    // A read model that nobody writes. Its alert waits until five minutes have passed without progress.
+    world.stack.kill9(Service::Projector, 0).await.unwrap();
+    world.send("default", "the read model does not have this").await;
+    let stopped = expression("KairoProjectorStopped").replace("[5m]", "[5s]");
+    prometheus.wait_for(&stopped).await;
+    // Partitions that nobody owns.
+    world.stack.kill9(Service::Router, 0).await.unwrap();
+    fires(prometheus, "KairoPartitionsUnowned").await;
+    // A replica that is killed, a service that is gone altogether, and a server.
     world.stack.kill9(Service::ProcessSupervisor, 0).await.unwrap();
-    fires("KairoDown").await;
+    fires(prometheus, "KairoDown").await;
+    prometheus.forget(Service::ProcessSupervisor).await;
+    fires(prometheus, "KairoServiceGone").await;
     world.nats.kill9().await.unwrap();
-    fires("KairoNatsDisconnected").await;
-    fires("KairoNotReady").await;
-    fires("KairoLogUnseen").await;
+    fires(prometheus, "KairoNatsDisconnected").await;
+    fires(prometheus, "KairoNotReady").await;
+    fires(prometheus, "KairoLogUnseen").await;
 }

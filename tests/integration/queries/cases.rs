@@ -1,4 +1,4 @@
-//! What every query of the read model goes by.
+//! The indexes that each query of the read model must use.
 
 /// A part of a statement by which it is known; parameters it is asked with; the indexes that it must go by then, one of
 /// those between bars. `{ID}` stands for an id that is there, `{END}` for the end of the log.
@@ -46,6 +46,7 @@ pub const CASES: &[(&str, &str, &str)] = &[
         "messages_of_thread actions_of_thread events_of_thread",
     ),
     ("FROM messages WHERE event_id = ANY", "ARRAY[{ID}]", "messages_pkey"),
+    ("SELECT 'consent' AS", "", "approvals_waiting offers_open actions_in_flight"),
     ("error_kind, error_message FROM actions", "ARRAY[{ID}]", "actions_pkey"),
     (
         "sequence = ANY($3) AND type = ANY($4)",

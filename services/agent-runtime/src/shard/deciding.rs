@@ -67,7 +67,9 @@ impl Shard {
         // It belongs to the trace of the input.
         let span = consume::span(Consumer::AgentRuntime, &input.record);
         let seen = turn.clone();
+        let entry = shards.under_way.enter(agent, &input.record, turn.waiting.since());
         let thinking = async move {
+            let _under_way = entry;
             let thought = shards.thinker.think(&name, state, &input, paid, &lease, &seen);
             let thought = thought.instrument(spans::invoke_agent(&name)).await;
             let _ = told.send(Told::Thought(name, seen, thought));

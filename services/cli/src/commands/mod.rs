@@ -58,6 +58,7 @@ mod turn;
 mod unasked;
 mod usage;
 mod verify;
+mod waits;
 mod watch;
 mod whatif;
 
@@ -96,7 +97,7 @@ pub struct Arguments {
     /// The file with the API key for the gateway, if not in KAIRO_API_KEY
     #[arg(long, global = true, env = "KAIRO_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// What is listed takes account of the log up to this sequence at least, which a command was answered with
+    /// Make lists cover the log at least up to this sequence, which a command was answered with
     #[arg(long, global = true, value_name = "SEQUENCE")]
     at_least: Option<u64>,
     /// Answer in JSON, for programs
@@ -164,7 +165,7 @@ enum Command {
     Checkpoint(checkpoint::Arguments),
 }
 
-/// What every command that speaks to a gateway works with.
+/// The context of a command that speaks to a gateway.
 struct Session {
     client: Client,
     json: bool,
@@ -269,7 +270,7 @@ impl Session {
         Ok(serde_json::from_value(answer).map_err(|error| self.client.unreadable(error))?)
     }
 
-    /// What an answer says; without this field of it there is nothing to be shown.
+    /// Returns a field of an answer; fails if the answer lacks it.
     fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T, Error> {
         Ok(value.ok_or_else(|| self.client.unreadable(format!("missing field `{field}`")))?)
     }

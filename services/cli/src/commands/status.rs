@@ -3,11 +3,12 @@
 use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Args;
+use jiff::Timestamp;
 use kairo_core::{bus::room::Room, subjects};
 use kairo_proto::v1::{GetStatusResponse, LagRow, LogRow, ParkedAgent, ReplicaRow};
 use serde_json::Value;
 
-use super::{Session, tool_servers};
+use super::{Session, tool_servers, waits};
 use crate::{Error, lapse, table::table, terminal};
 
 const EXAMPLES: &str = "\
@@ -29,25 +30,25 @@ pub(super) async fn run(_: Arguments, session: &Session) -> Result<ExitCode, Err
     }
     let status: GetStatusResponse = session.read(answer)?;
     if !session.json {
-        lines(&status).into_iter().try_for_each(terminal::line)?;
+        lines(&status, Timestamp::now()).into_iter().try_for_each(terminal::line)?;
     }
     Ok(if missing(&status).is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where the log ends now.
+/// Returns the last sequence of the log.
 pub(super) async fn end_of_log(session: &Session) -> Result<u64, Error> {
     let status: GetStatusResponse = session.client.get("v1/status", &[]).await?;
     Ok(session.needed("stream", status.stream)?.last_sequence)
 }
 
-/// The services that nobody who is ready is there for.
+/// Returns the services without a ready replica.
 fn missing(status: &GetStatusResponse) -> Vec<&'static str> {
     let ready: BTreeSet<&str> =
         status.services.iter().filter(|replica| replica.ready).map(|replica| replica.service.as_str()).collect();
     subjects::Service::ALL.into_iter().map(subjects::Service::name).filter(|name| !ready.contains(name)).collect()
 }
 
-fn lines(status: &GetStatusResponse) -> Vec<String> {
+fn lines(status: &GetStatusResponse, now: Timestamp) -> Vec<String> {
     let replicas = status.services.iter().map(|replica| {
         let ready = if replica.ready { "yes" } else { "no" }.to_owned();
         let (uptime, version) = (lapse::short(replica.uptime_s), replica.version.clone());
@@ -62,6 +63,7 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
     lines.extend(notes.map(|(replica, note)| format!("{}: {note}", replica.instance)));
     lines.extend(missing(status).into_iter().map(|name| format!("{name}: no replica is ready")));
     lines.push(String::new());
+    lines.extend(waits::lines(&status.waits, now));
     lines.extend(tool_servers::lines(&status.services));
     lines.extend(table(OWNERS, status.services.iter().filter(|replica| shares(&replica.service)).map(owner)));
     lines.extend(status.services.iter().flat_map(|replica| &replica.parked).map(parked));
@@ -86,7 +88,7 @@ fn lines(status: &GetStatusResponse) -> Vec<String> {
     lines
 }
 
-/// What the log is, and what is wrong with it.
+/// Returns lines on the log and its problems.
 fn log(stream: &LogRow, epoch: u32) -> Vec<String> {
     let LogRow { messages, bytes, last_sequence, first_sequence, limit_bytes } = stream;
     let kilobytes = bytes.div_ceil(1_000);
@@ -103,7 +105,7 @@ fn log(stream: &LogRow, epoch: u32) -> Vec<String> {
 const OWNERS: [&str; 7] =
     ["owner", "partitions", "waiting", "takeovers", "handovers", "decisions", "model requests per decision"];
 
-/// Whether the replicas of a service share the log by partitions.
+/// Returns true if the replicas of a service share the log by partitions.
 fn shares(service: &str) -> bool {
     [subjects::Service::Router, subjects::Service::AgentRuntime].map(subjects::Service::name).contains(&service)
 }
@@ -176,7 +178,7 @@ mod tests {
 
     #[test]
     fn everything_is_told_even_without_the_read_model() {
-        let text = lines(&status()).join("\n");
+        let text = lines(&status(), Timestamp::UNIX_EPOCH).join("\n");
         for part in [
             "gateway  yes    1m 1s",
             "router: no replica is ready",

@@ -1,26 +1,28 @@
-//! Every metric there is: what it is called, what it says and who has it. Both exporters and docs/metrics.md are made of this.
+//! All metrics, with their names, descriptions and services. Both exporters and docs/metrics.md are built from this
+//! table.
 //!
-//! Names, units and labels are those of OpenTelemetry, by its conventions where these have some (`gen_ai.*`, `messaging.*`,
-//! `http.*`). In OpenMetrics dots become underscores, seconds and bytes stand behind the name, and `_total` behind that of a
-//! counter, as OpenTelemetry says how the two go together.
+//! Names, units and labels are those of OpenTelemetry, by its conventions where there are some (`gen_ai.*`,
+//! `messaging.*`, `http.*`). In OpenMetrics dots become underscores, seconds and bytes are suffixes of the name, and
+//! `_total` is the suffix of a counter, as OpenTelemetry maps the two.
 //!
-//! The number of series is bounded: the values of a label are words of this program, names from configuration or of the tool
-//! catalogue. No label has an id, but for [`AGENT`], which is left out unless `telemetry.metrics_of_agents` is set.
+//! The number of series is bounded: the values of a label are words of this program, names from configuration or of the
+//! tool catalogue. No label has an id, except for [`AGENT`], which is left out unless `telemetry.metrics_of_agents` is
+//! set.
 
 use crate::subjects::Service;
 
 /// A metric.
 #[derive(Debug)]
 pub struct Metric {
-    /// As OpenTelemetry has it.
+    /// The name in OpenTelemetry.
     pub name: &'static str,
     pub kind: Kind,
     pub unit: Unit,
     /// The labels in the order in which values are given; an empty value is none.
     pub labels: &'static [&'static str],
-    /// Who has it.
+    /// The services that report the metric.
     pub services: &'static [Service],
-    /// What it says, in one line.
+    /// The description, in one line.
     pub says: &'static str,
 }
 
@@ -28,7 +30,7 @@ pub struct Metric {
 pub enum Kind {
     /// Only grows, from 0 at the start of a replica.
     Counter,
-    /// The same, of what is counted elsewhere.
+    /// A counter whose value is counted elsewhere.
     ObservedCounter,
     Gauge,
     /// Counts values up to each of these bounds.
@@ -39,7 +41,7 @@ pub enum Kind {
 pub enum Unit {
     Seconds,
     Bytes,
-    /// So many of something, in the braces that OpenTelemetry wants.
+    /// A count of something, in the braces that OpenTelemetry wants.
     Of(&'static str),
     /// 0 for no, 1 for yes.
     YesOrNo,
@@ -92,7 +94,7 @@ impl Kind {
 }
 
 impl Unit {
-    /// As OpenTelemetry writes it.
+    /// Returns the unit as OpenTelemetry writes it.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Seconds => "s",
@@ -102,7 +104,7 @@ impl Unit {
         }
     }
 
-    /// What stands behind a name in OpenMetrics.
+    /// Returns the suffix of a name in OpenMetrics.
     pub fn suffix(self) -> Option<&'static str> {
         match self {
             Self::Seconds => Some("seconds"),
@@ -120,6 +122,7 @@ const PROJECTOR: &[Service] = &[Service::Projector];
 const OWNERS: &[Service] = &[Service::Router, Service::AgentRuntime];
 const CONSUMERS: &[Service] =
     &[Service::Router, Service::AgentRuntime, Service::ToolRunner, Service::ProcessSupervisor];
+const GATEWAY_AND_RUNTIME: &[Service] = &[Service::Gateway, Service::AgentRuntime];
 const EVERY: &[Service] = &Service::ALL;
 
 /// The agent that something was done for; none unless `telemetry.metrics_of_agents` is set.
@@ -132,10 +135,10 @@ const MODEL: &str = "gen_ai.request.model";
 const TOOL_SERVER: &str = "kairo.tool.server";
 const CONSUMER: &str = "messaging.consumer.group.name";
 
-/// Bounds of what takes from a millisecond to minutes, in seconds.
+/// Bounds for durations from a millisecond to minutes, in seconds.
 const SHORT: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
-/// Those that the conventions of OpenTelemetry give for models.
+/// Bounds that the conventions of OpenTelemetry give for models.
 const MODEL_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const MODEL_TOKENS: &[f64] = &[
     1.0,
@@ -169,7 +172,7 @@ macro_rules! metrics {
             };
         )*
 
-        /// All of them, in the order in which they are told.
+        /// All metrics, in the order in which they are exported.
         pub static TABLE: &[&Metric] = &[$(&$ident),*];
     };
 }
@@ -264,6 +267,8 @@ metrics! {
         "messages of the log that the live read model has not taken in";
     CONSENT_WAITING, "kairo.consent.waiting", Kind::Gauge, Unit::Of("{call}"), [], GATEWAY,
         "calls of tools that wait for a human's consent";
+    OLDEST_WAIT, "kairo.waiting.oldest", Kind::Gauge, Unit::Seconds, ["kairo.waits_for"], GATEWAY_AND_RUNTIME,
+        "how long the oldest work has waited for consent, a choice, a runner, a tool (gateway) or a decision (agent-runtime)";
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
     routing::get,
 };
-use kairo_proto::v1::{RefusedToolRow, ToolServerRow};
+use kairo_proto::v1::{RefusedToolRow, ToolServerRow, WaitRow};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
@@ -27,8 +27,8 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HealthConfig {
-    /// Where `/healthz`, `/readyz` and `/metrics` are served. Port 0 takes a free one, so that replicas need no configuration.
-    /// Default `127.0.0.1:0`.
+    /// Address that serves `/healthz`, `/readyz` and `/metrics`. Port 0 takes a free one, so that replicas need no
+    /// configuration. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
 }
 
@@ -60,6 +60,8 @@ pub struct Readiness {
     pub tool_servers: Teller<ToolServerRow>,
     /// Tools that the endpoints of models refuse.
     pub refused_tools: Teller<RefusedToolRow>,
+    /// The work of agents that it has under way.
+    pub waits_of_work: Teller<WaitRow>,
 }
 
 impl Readiness {

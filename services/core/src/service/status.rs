@@ -42,6 +42,7 @@ pub(super) async fn answer(bus: Bus, readiness: Readiness, started: Instant) {
             notes: readiness.notes(),
             tool_servers: readiness.tool_servers.tell(),
             refused_tools: readiness.refused_tools.tell(),
+            waits: readiness.waits_of_work.tell(),
         };
         if let Err(error) = bus.say(&reply, status.encode_to_vec()).await {
             tracing::debug!(%error, "a status answer went nowhere");

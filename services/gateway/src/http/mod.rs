@@ -54,7 +54,7 @@ mod request_id;
 mod rewrapping;
 mod search;
 mod span;
-mod status;
+pub mod status;
 pub mod stream;
 mod tasks;
 mod teams;
@@ -119,7 +119,7 @@ fn routed(gateway: &Gateway, health: Router<Gateway>) -> Router {
         .with_state(gateway.clone())
 }
 
-/// What answers each rpc, at the path that it declares.
+/// Routes each rpc to its handler, at the path that the rpc declares.
 fn rpcs() -> Router<Gateway> {
     let handlers = Handlers {
         send_message: post(ingest::post::<messages::Message>),

@@ -3,14 +3,21 @@
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::Info;
-use axum::extract::State;
+use axum::{Extension, extract::State};
 use futures::StreamExt;
+use jiff::Timestamp;
 use kairo_core::{bus::BusError, subjects::STATUS_PING};
-use kairo_proto::v1::{ConsumerRow, GetStatusResponse, LagRow, LogRow, ReplicaRow};
+use kairo_proto::{
+    time,
+    v1::{ConsumerRow, GetStatusResponse, LagRow, LogRow, ReplicaRow, WaitRow},
+    words::WaitReason,
+};
+use kairo_read_model::ReadError;
 use prost::Message as _;
 
 use super::{Gateway, answer::Told, query};
 use crate::{
+    auth::Caller,
     log_state::{self, LogState},
     problem::Problem,
 };
@@ -18,16 +25,53 @@ use crate::{
 /// Replicas that are listed at most.
 const MAX_REPLICAS: usize = 10_000;
 
-pub async fn get(State(gateway): State<Gateway>) -> Result<Told<GetStatusResponse>, Problem> {
+pub async fn get(
+    State(gateway): State<Gateway>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Told<GetStatusResponse>, Problem> {
     let log =
         async { log(&gateway).await.map_err(|source| BusError::Unavailable { doing: "asking for the state", source }) };
     let position = query::at_once(&gateway, gateway.read_model.position());
-    let (services, log, position, epoch) = tokio::join!(services(&gateway), log, position, gateway.bus.epoch());
-    let (services, Log { stream, consumers, dead_letters, drift }, epoch) = (services?, log?, epoch?);
+    let waits = query::at_once(&gateway, waits(&gateway));
+    let (services, log, position, waits, epoch) =
+        tokio::join!(services(&gateway), log, position, waits, gateway.bus.epoch());
+    let (mut services, Log { stream, consumers, dead_letters, drift }, epoch) = (services?, log?, epoch?);
+    let decisions = services.iter_mut().flat_map(|replica| std::mem::take(&mut replica.waits)).collect();
+    let waits = [waits.unwrap_or_default(), sum(decisions).into_iter().collect()].concat();
+    let waits = waits.into_iter().map(|wait| seen_by(&caller, wait)).collect();
     // A status is wanted most when something is away: then the rest is still told.
     let lag = |position| LagRow { position, lag: stream.last_sequence.saturating_sub(position) };
     let projection = position.map(lag);
-    Ok(Told(GetStatusResponse { services, consumers, stream: Some(stream), projection, dead_letters, epoch, drift }))
+    let stream = Some(stream);
+    Ok(Told(GetStatusResponse { services, consumers, stream, projection, dead_letters, epoch, drift, waits }))
+}
+
+/// Reads the work that waits for people and for calls.
+pub async fn waits(gateway: &Gateway) -> Result<Vec<WaitRow>, ReadError> {
+    gateway.read_model.snapshot().await?.waits().await
+}
+
+/// Returns the decisions of all replicas as one row: the oldest of them, and their number.
+fn sum(decisions: Vec<WaitRow>) -> Option<WaitRow> {
+    // Of a replica of a later build there may be rows for other reasons.
+    let decisions = decisions.into_iter().filter(|row| row.waits_for_word() == WaitReason::Decision);
+    let since = |row: &WaitRow| row.since.as_ref().and_then(time::read).unwrap_or(Timestamp::MAX);
+    let (mut count, mut oldest) = (0_u64, None::<WaitRow>);
+    for row in decisions {
+        count = count.saturating_add(row.count);
+        if oldest.as_ref().is_none_or(|oldest| since(&row) < since(oldest)) {
+            oldest = Some(row);
+        }
+    }
+    oldest.map(|oldest| WaitRow { count, ..oldest })
+}
+
+/// Leaves out the agent, the user and the call if the caller may not see them.
+fn seen_by(caller: &Caller, wait: WaitRow) -> WaitRow {
+    if caller.sees(&wait.agent, wait.user.as_deref()) {
+        return wait;
+    }
+    WaitRow { waits_for: wait.waits_for, count: wait.count, since: wait.since, ..WaitRow::default() }
 }
 
 /// Every replica that answers, by name.
@@ -52,12 +96,12 @@ pub(super) async fn services(gateway: &Gateway) -> Result<Vec<ReplicaRow>, BusEr
     Ok(replicas)
 }
 
-/// What JetStream knows.
+/// The state of the log as JetStream reports it.
 struct Log {
     stream: LogRow,
     consumers: Vec<ConsumerRow>,
     dead_letters: u64,
-    /// How streams and consumers differ from what is wanted.
+    /// Differences of streams and consumers from their wanted configuration.
     drift: Vec<String>,
 }
 
@@ -85,5 +129,35 @@ fn shown(info: Info) -> ConsumerRow {
         ack_pending: u64::try_from(info.num_ack_pending).unwrap_or(u64::MAX),
         redelivered: u64::try_from(info.num_redelivered).unwrap_or(u64::MAX),
         delivered: info.delivered.stream_sequence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::tests::holder;
+
+    fn decision(count: u64, second: i64, agent: &str) -> WaitRow {
+        let since = Timestamp::from_second(second).ok().map(time::message);
+        WaitRow { waits_for: WaitReason::Decision.text(), count, since, agent: agent.to_owned(), ..WaitRow::default() }
+    }
+
+    #[test]
+    fn the_decisions_of_all_replicas_are_one_row() {
+        assert_eq!(sum(Vec::new()), None);
+        let unknown = WaitRow { waits_for: "spring".to_owned(), count: 9, ..WaitRow::default() };
+        let rows = vec![decision(2, 20, "ops"), unknown, decision(3, 10, "aide"), decision(1, 30, "cook")];
+        assert_eq!(sum(rows), Some(decision(6, 10, "aide")));
+    }
+
+    #[test]
+    fn a_key_that_is_limited_learns_only_how_much_waits() {
+        let of_ann = WaitRow { user: Some("ann".to_owned()), ..decision(1, 10, "aide") };
+        assert_eq!(seen_by(&holder(&[], &[], None), of_ann.clone()), of_ann);
+        assert_eq!(seen_by(&holder(&[], &["aide"], Some("ann")), of_ann.clone()), of_ann);
+        for (agents, user) in [(vec!["ops"], None), (vec![], Some("bob"))] {
+            let seen = seen_by(&holder(&[], &agents, user), of_ann.clone());
+            assert_eq!(seen, WaitRow { agent: String::new(), ..decision(1, 10, "") }, "{agents:?} {user:?}");
+        }
     }
 }

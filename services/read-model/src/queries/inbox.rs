@@ -1,7 +1,7 @@
 //! The approvals and offers that wait for a user's answer.
 
 use kairo_proto::v1::{ApprovalRow, OfferRow};
-use sqlx::{query, query_as, query_scalar, types::Json};
+use sqlx::{query, query_as, types::Json};
 
 use crate::{
     MAX_ROWS, ReadError, Snapshot,
@@ -60,12 +60,6 @@ impl Snapshot {
         )
         .map(|row| shown!(row));
         Ok(offers.fetch_all(&mut **self.connection().await).await?)
-    }
-
-    /// Returns the number of calls that wait for consent, whoever is asked. By index `approvals_waiting`.
-    pub async fn waiting_consents(&self) -> Result<u64, ReadError> {
-        let waiting = query_scalar!(r#"SELECT count(*) AS "count!: U64" FROM approvals WHERE status = 'waiting'"#);
-        Ok(waiting.fetch_one(&mut **self.connection().await).await?.into())
     }
 
     /// By index `approvals_waiting`.
