@@ -269,7 +269,9 @@ fn every_setting_is_one_that_a_program_knows() {
         let environment = environment(files, toml);
         let configs: Vec<Value> = services().map(|service| config(service, &environment)).collect();
         let simulator = run(Service::ModelSim, "--help", &BTreeMap::new());
+        // Help is wrapped at the width of a terminal.
         let simulator = String::from_utf8(simulator.stdout).unwrap();
+        let simulator = simulator.split_whitespace().collect::<Vec<_>>().join(" ");
         let image = text("deploy/Dockerfile");
         for name in environment.keys().filter(|name| name.starts_with("KAIRO_") && *name != "KAIRO_CONFIG") {
             // What `kairo` brings when it is run beside the gateway.

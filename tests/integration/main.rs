@@ -115,6 +115,7 @@ mod usage;
 mod use_cases;
 mod validator;
 mod versions;
+mod waits;
 mod watch;
 mod websocket;
 mod world;

@@ -16,7 +16,7 @@ const USAGE: u8 = 64;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The address to listen on; port 0 takes any free one
+    /// Address to listen on; port 0 takes any free one
     #[arg(long, env = "KAIRO_SIM_LISTEN", default_value = "127.0.0.1:8089", value_name = "ADDR")]
     listen: SocketAddr,
     /// The scenario to play, instead of the one built in
@@ -25,7 +25,7 @@ struct Arguments {
     /// Write the port listened on to this file, once it is listened on
     #[arg(long, value_name = "PATH")]
     port_file: Option<PathBuf>,
-    /// The number of requests GET /v1/requests can show
+    /// Number of requests that GET /v1/requests can show
     #[arg(long, default_value_t = Config::KEEP_REQUESTS, value_name = "NUMBER")]
     keep_requests: usize,
     /// The largest request body accepted, in bytes

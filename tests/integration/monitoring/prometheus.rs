@@ -76,7 +76,8 @@ impl Prometheus {
 
     /// Reads a service no longer, as if all of its replicas were taken away.
     pub async fn forget(&mut self, service: Service) {
-        self.targets.remove(job(service));
+        // Without its job Prometheus would leave out the marker that ends the series of a target.
+        self.targets.insert(job(service), Vec::new());
         fs::write(self.folder.path().join(CONFIG), config(&self.targets)).unwrap();
         let reloaded = self.http.post(format!("{}/-/reload", self.url)).send().await.unwrap();
         assert!(reloaded.status().is_success(), "{}", reloaded.status());

@@ -63,7 +63,6 @@ pub const CASES: &[(&str, &str, &str)] = &[
     ("FROM approvals WHERE ($1", "'a7', NULL, NULL, 9000, 50", "approvals_of_agent"),
     ("FROM approvals WHERE ($1", "NULL, 'u7', 'approved', 9000, 50", "approvals_of_user"),
     ("FROM approvals WHERE status = 'waiting' AND", "'u0', 50", "approvals_waiting"),
-    ("count(*) AS \"count!: U64\" FROM approvals", "", "approvals_waiting"),
     ("FROM approvals WHERE action_id = $1", "{ID}", "approvals_pkey"),
     ("WHERE choice IS NULL AND settled_at IS NULL AND offers.user_id = $1", "'u0', 50", "offers_open messages_pkey"),
     (

@@ -16,6 +16,7 @@ const OTHERS_TOO: &[&str] = &[
     "assistant",
     "broadcast",
     "chain",
+    "choice",
     "continue",
     "decision",
     "draft",

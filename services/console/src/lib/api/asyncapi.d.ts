@@ -17,7 +17,7 @@ export interface components {
         Json: unknown;
         /** @description An image, a piece of audio or a video: named by the digest that POST /v1/objects answered with, or brought along in base64, where the whole is no larger than a message may be. */
         GivenPart: {
-            /** @description SHA-256 of what is stored already, in 64 hexadecimal digits. What is larger than a message may be is stored with POST /v1/objects. */
+            /** @description SHA-256 of bytes that are stored already, in 64 hexadecimal digits. A part that is larger than a message may be is stored with POST /v1/objects. */
             digest?: string;
             /**
              * @description Instead of a digest: such as image/png, and the bytes.
@@ -28,14 +28,14 @@ export interface components {
             /** @description A file name, for people and models; may be empty. */
             name?: string;
         } & (unknown | unknown);
-        /** @description The submodule that an order is about: to remove one its name alone. */
+        /** @description The submodule that an order is about; to remove one, only its name is given. */
         OrderedSubmodule: {
             name: string;
-            /** @description As the fields of GivenSubmodule. */
+            /** @description As in GivenSubmodule. */
             prompt?: string;
             /** @enum {unknown} */
             tier?: "heavy" | "fast" | "light";
-            /** @description message: What users say, and what they choose. result: What came of a call, or of what another agent was asked for. process: How a process in the background ended. event: What happens outside: mail, events of other systems. task: A task that begins, by its time or by its turn. approval: A human's verdict. */
+            /** @description message: Users' messages and choices. result: The result of a call, or of a request to another agent. process: The end of a process in the background. event: Events from outside: mail, events of other systems. task: A task that begins because it is due, or because its turn has come. approval: A human's verdict. */
             hears?: ("message" | "result" | "process" | "event" | "task" | "approval")[];
             deadline_ms?: number | 0 | unknown;
             /** @description As in a profile. */
@@ -56,17 +56,17 @@ export interface components {
              * @enum {unknown}
              */
             modality: "text" | "image" | "audio" | "state";
-            /** @description What it says, as in the HTTP interface; text says it to people. */
+            /** @description The content of the event, as in the HTTP interface. */
             payload: components["schemas"]["Json"];
             meta: components["schemas"]["EventMeta"];
-            /** @description With its version, such as kairo.tool.result.v1. */
+            /** @description The type of the event with its version, such as kairo.tool.result.v1. */
             type: string;
-            /** @description The message of the log, and the event within it, from 0. */
+            /** @description The position in the log of the message that holds the event. */
             sequence: number;
-            /** @description Of the event within its message. */
+            /** @description The place of the event within its message, from 0. */
             position: number;
             subject: string;
-            /** @description The event that entered from outside and that all this answers. */
+            /** @description The event that entered from outside and that this event goes back to. */
             correlation_id: components["schemas"]["Uuid"];
             /**
              * Format: uuid
@@ -74,33 +74,33 @@ export interface components {
              */
             causation_id: string | null;
             thread_id: string | null;
-            /** @description Who entered it, as the gateway knew them: api_key:<id>, unauthenticated:loopback. None of what nobody entered. */
+            /** @description The client that entered it, as identified by the gateway: api_key:<id>, unauthenticated:loopback. None for events that nobody entered. */
             entered_by: string | null;
         };
         EventMeta: {
             tags: string[];
         };
-        /** @description The status of a turn changed. It follows from the log: the same event says the same each time. */
+        /** @description The status of a turn changed. It follows from the log: the same event yields the same change each time. */
         TurnStatus: {
             /** @description The message that began the turn. */
             turn_id: components["schemas"]["Uuid"];
-            /** @description The agent that the event is of; none of what users and the router say. */
+            /** @description The agent that the event belongs to; none for events of users and the router. */
             agent: string | null;
-            /** @description Whose message it is. */
+            /** @description The user who sent the message. */
             user: string;
-            /** @description In which the event happened. */
+            /** @description The thread in which the event happened. */
             thread_id: string | null;
             /**
-             * @description started, planning, executing, reflecting, completed or failed: as GetInteraction says it.
+             * @description started, planning, executing, reflecting, completed or failed: as in GetInteraction.
              * @enum {unknown}
              */
             status: "started" | "planning" | "executing" | "reflecting" | "completed" | "failed";
             /**
-             * @description What it was before; none of a turn that begins.
+             * @description The previous status; none for a turn that begins.
              * @enum {unknown}
              */
             previous: "started" | "planning" | "executing" | "reflecting" | "completed" | "failed" | null;
-            /** @description Where the event stands that changed it: its message, and its place within that, from 0. */
+            /** @description The position in the log of the event that changed it: its message, and the event within the message, from 0. */
             sequence: number;
             position: number;
             event_id: components["schemas"]["Uuid"];
@@ -203,19 +203,19 @@ export interface components {
             type: "message";
             ref?: components["schemas"]["Ref"];
             user: components["schemas"]["Name"];
-            /** @description Whom it is for; without one, the agent that @name at the beginning of the text names, or the default one. */
+            /** @description The agent that the message is for. If missing, the agent that @name at the beginning of the text names, or the default agent. */
             agent?: components["schemas"]["Name"];
             /** @description Up to gateway.max_text_bytes bytes; empty or absent only where there are parts or a state. */
             text?: string;
-            /** @description Chosen by the client; empty for one that is made here. */
+            /** @description Chosen by the client; if empty, the server makes one. */
             message_id?: components["schemas"]["ClientId"];
-            /** @description The thread it belongs to: an id, or a name of the user's own, which is nobody else's thread; empty: the agent finds out. */
+            /** @description The thread it belongs to: an id, or a name of the user's own, which names no other user's thread. If empty, the agent chooses. */
             thread_id?: components["schemas"]["Name"];
             /** @description Images, audio and video that belong to the text. */
             parts?: components["schemas"]["GivenPart"][];
-            /** @description What the client says of where the user is, such as the page they look at: a JSON object of at most 32768 bytes, at most 16 levels deep. The agent is shown it as content from outside, for the turn. */
+            /** @description The user's environment as the client reports it, such as the page they look at: a JSON object of at most 32768 bytes, at most 16 levels deep. The agent is shown it as content from outside, for the turn. */
             environment?: components["schemas"]["Json"];
-            /** @description A state, such as a sensor's or that of a page: a JSON object of up to gateway.max_state_bytes bytes. A message of nothing else has the modality state. */
+            /** @description A state, such as a sensor's or that of a page: a JSON object of up to gateway.max_state_bytes bytes. A message with only a state has the modality state. */
             state?: components["schemas"]["Json"];
         } | {
             text: unknown;
@@ -235,7 +235,7 @@ export interface components {
              * @enum {unknown}
              */
             option: "accept" | "decline";
-            /** @description Chosen by the client; empty for one that is made here. */
+            /** @description Chosen by the client; if empty, the server makes one. */
             choice_id?: components["schemas"]["ClientId"];
         };
         "frame.approval": {
@@ -250,9 +250,9 @@ export interface components {
              * @enum {unknown}
              */
             verdict: "happened" | "did_not_happen" | "approved" | "rejected";
-            /** @description Why, in up to gateway.max_text_bytes bytes. */
+            /** @description The reason, in up to gateway.max_text_bytes bytes. */
             note?: string;
-            /** @description Chosen by the client; empty for one that is made here. */
+            /** @description Chosen by the client; if empty, the server makes one. */
             approval_id?: components["schemas"]["ClientId"];
         };
         "frame.command": ({
@@ -266,19 +266,19 @@ export interface components {
              * @enum {unknown}
              */
             command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove";
-            /** @description Exactly one of these seven: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive; a team to pause, resume or archive; a submodule to add or remove. */
+            /** @description Exactly one of these seven is set: an action, a process, a chain or a task to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive; a team to pause, resume or archive; a submodule to add or remove. */
             action_id?: components["schemas"]["Uuid"];
             process_id?: components["schemas"]["Uuid"];
             chain_id?: components["schemas"]["Uuid"];
             task_id?: components["schemas"]["Uuid"];
             thread_id?: components["schemas"]["Name"];
-            /** @description Chosen by the client; empty for one that is made here. */
+            /** @description Chosen by the client; if empty, the server makes one. */
             command_id?: components["schemas"]["ClientId"];
             /** @description The team that the agent leads: its name is the agent's. */
             team?: components["schemas"]["Name"];
-            /** @description The submodule that the agent is to have, or, of one to remove, its name. */
+            /** @description The submodule to add, or, to remove one, its name alone. */
             submodule?: components["schemas"]["OrderedSubmodule"];
-            /** @description Of a team that is resumed, what it may spend in a day from here on, as in CreateTeamRequest, where its owner says so; without them that stays as it is. */
+            /** @description For a team that is resumed: its new caps per day, as in CreateTeamRequest, which only its owner may set. Without them, the caps stay as they are. */
             tokens_per_day?: number;
             /** @example 2.50 */
             cost_per_day?: string;

@@ -111,8 +111,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What agents have asked the world for
-         * @description The newest first; those that somebody still waits for, unless others are asked for.
+         * Lists the actions of agents
+         * @description The newest come first; by default, only those that are open.
          */
         get: operations["listActions"];
         put?: never;
@@ -130,7 +130,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** An action, and what came of it */
+        /** Returns an action with its result */
         get: operations["getAction"];
         put?: never;
         post?: never;
@@ -148,14 +148,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The agents
-         * @description With the profile in force, in the order of their names. All of them where no limit is given.
+         * Lists the agents, by name
+         * @description Each comes with the profile in force. Returns all of them if no limit is given.
          */
         get: operations["listAgents"];
         put?: never;
         /**
          * Create or change an agent
-         * @description The profile takes the place of the one before as a whole. One that is in force already is not written again. An agent of a team is changed with POST /v1/teams.
+         * @description The profile replaces the previous one as a whole. A profile that is in force already is not written again. An agent of a team is changed with POST /v1/teams.
          */
         post: operations["defineAgent"];
         delete?: never;
@@ -171,7 +171,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** An agent */
+        /** Returns an agent */
         get: operations["getAgent"];
         put?: never;
         post?: never;
@@ -209,8 +209,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The inner state of an agent, as it is now
-         * @description What was written last comes first. Secrets come sealed.
+         * Lists the current inner state of an agent
+         * @description The entry written last comes first. Secrets come sealed.
          */
         get: operations["listInnerState"];
         put?: never;
@@ -229,8 +229,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All that was written under a key of an agent's inner state, and when it was deleted
-         * @description The newest first.
+         * Lists the changes to a key of an agent's inner state, deletions included
+         * @description The newest come first.
          */
         get: operations["getInnerStateHistory"];
         put?: never;
@@ -249,8 +249,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An agent's part of the log, as it stands there
-         * @description With the tool catalogues and what decisions rest on, so that every decision can be made again from it, as kairo replay does. It holds everything that was said to the agent and that models answered.
+         * Get the part of the log of an agent, as it is in the log
+         * @description It includes the tool catalogues and everything that decisions depend on, so that every decision can be replayed from it, as kairo replay does. It holds everything that was said to the agent and that models answered.
          */
         get: operations["getAgentLog"];
         put?: never;
@@ -328,7 +328,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The submodules that an agent has: those of its profile, and those that were added */
+        /** Lists the submodules of an agent: those of its profile, and those that were added */
         get: operations["listSubmodules"];
         put?: never;
         post?: never;
@@ -346,8 +346,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an agent and its submodules thought, what these were asked, and who was late or failed
-         * @description The newest first, each with what its model took.
+         * Lists the thoughts of an agent and its submodules
+         * @description The questions to submodules, and the submodules that were late or failed, are among them. The newest come first, each with the tokens and the time that its model took.
          */
         get: operations["listThoughts"];
         put?: never;
@@ -386,13 +386,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Calls that a human was asked about
-         * @description The newest first. What waits for one user is in /v1/inbox, too.
+         * Lists the calls that a human was asked to approve
+         * @description The newest come first. Those that wait for one user are in /v1/inbox, too.
          */
         get: operations["listApprovals"];
         put?: never;
         /**
-         * Say yes or no to an action, or what became of one in doubt
+         * Approve or reject an action, or resolve one in doubt
          * @description approved and rejected answer an action that waits for consent, which GET /v1/inbox lists; happened and did_not_happen resolve one in doubt, which GET /v1/actions?in_doubt=true lists.
          */
         post: operations["approve"];
@@ -409,7 +409,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A call that a human was asked about */
+        /** Returns a call that a human was asked to approve */
         get: operations["getApproval"];
         put?: never;
         post?: never;
@@ -427,8 +427,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What agents with missions told their owners unasked, or did not
-         * @description The newest first, each with the reason.
+         * Lists the briefings of agents with missions to their owners, and the decisions not to tell them
+         * @description The newest come first, each with the reason.
          */
         get: operations["listBriefings"];
         put?: never;
@@ -446,7 +446,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A chain, and how far each of its steps is */
+        /** Returns a chain with the state of each of its steps */
         get: operations["getChain"];
         put?: never;
         post?: never;
@@ -486,8 +486,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Accept or decline what an agent suggested
-         * @description Such as to go on in another thread; GET /v1/inbox lists the offers that wait.
+         * Accept or decline a suggestion of an agent
+         * @description A suggestion is, for example, to go on in another thread; GET /v1/inbox lists the pending offers.
          */
         post: operations["choose"];
         delete?: never;
@@ -504,14 +504,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The commands that agents declare, by agent
-         * @description A message that begins with one and names no agent is for the agent that declares it: of several, for the one the user speaks with, or else the first by name.
+         * Lists the commands that agents declare, by agent
+         * @description A message that begins with a command and names no agent is for the agent that declares it: if several do, for the one the user speaks with, or else the first by name.
          */
         get: operations["listCommands"];
         put?: never;
         /**
          * Give an agent a direct order
-         * @description About exactly one thing: cancel an action, a process, a chain or a task; pause, resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads; add or remove a submodule. It is obeyed without asking a model.
+         * @description The order is about exactly one thing: cancel an action, a process, a chain or a task; pause, resume or run a task; archive or unarchive a thread; pause, resume or archive the team that the agent leads; add or remove a submodule. It is obeyed without asking a model.
          */
         post: operations["command"];
         delete?: never;
@@ -528,8 +528,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who speaks with whom
-         * @description The conversation in which something was said last comes first.
+         * Lists the conversations between users and agents
+         * @description The one with the newest message comes first.
          */
         get: operations["listConversations"];
         put?: never;
@@ -547,7 +547,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What an agent and its users said to each other */
+        /** Returns the messages between an agent and its users */
         get: operations["getConversation"];
         put?: never;
         post?: never;
@@ -567,8 +567,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take in a conversation that was had elsewhere
-         * @description The document is what kairo conversation export writes. It becomes history of the agent with the user: no model is asked, nobody is told, and everything in it counts as content from outside. The same document again changes nothing.
+         * Import a conversation from elsewhere
+         * @description The document is one written by kairo conversation export. It becomes history of the agent with the user: no model is asked, nobody is told, and everything in it counts as content from outside. The same document again changes nothing.
          */
         post: operations["importConversation"];
         delete?: never;
@@ -585,8 +585,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The messages that were set aside
-         * @description Each with the reason and with what it said. The newest first.
+         * List the dead letters, the newest first
+         * @description Each comes with the reason and the content of its message.
          */
         get: operations["listDeadLetters"];
         put?: never;
@@ -607,8 +607,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have a message that was set aside dealt with again
-         * @description The service that wrote the letter reads the message where it stands, and treats it as one that is delivered once more; what came of that stands in retries of GET /v1/dead-letters. A letter that was dealt with is not dealt with again. Refused for letters of projector: a rebuild reads their messages again.
+         * Retry a dead letter
+         * @description The service that wrote the letter reads its message from the log, and treats it as one that is delivered again; the outcome is in retries of GET /v1/dead-letters. A letter that was dealt with is not retried again. Refused for letters of projector: a rebuild reads their messages again.
          */
         post: operations["retryDeadLetter"];
         delete?: never;
@@ -625,8 +625,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The history
-         * @description From the read model. All that is given narrows it together.
+         * Lists the events of the log, from the read model
+         * @description Events must match all the filters that are given.
          */
         get: operations["listEvents"];
         put?: never;
@@ -645,8 +645,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How many events there are, by stretches of the log
-         * @description Of the newest gateway.max_outline_events that fit, in stretches of the same number of messages; those without any are left out. From the read model, by its index of the agent, the thread or the log.
+         * Returns the numbers of events, by stretches of the log
+         * @description They are of the newest gateway.max_outline_events that match, in stretches of the same number of messages; stretches without any are left out. The numbers come from the read model, by its index of the agent, the thread or the log.
          */
         get: operations["getEventsOutline"];
         put?: never;
@@ -694,8 +694,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Which versions are there, and what raising the epoch would enable
-         * @description What a version adds to the log is written only in an epoch whose readers are all there.
+         * Get the versions of the replicas, and the features that raising the epoch would enable
+         * @description A feature that a version adds to the log is written only in an epoch that all replicas can read.
          */
         get: operations["getFleet"];
         put?: never;
@@ -716,8 +716,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keep everybody from raising the epoch, kairo dev included, until it is released: the way back to the older version stays open
-         * @description It stands in the log.
+         * Hold the epoch, so that nothing raises it, kairo dev included, until it is released: the older version can still be restored
+         * @description The hold is in the log.
          */
         post: operations["holdFleet"];
         delete?: never;
@@ -736,8 +736,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have everything written that this version can write
-         * @description After a release every replica is replaced, and then the epoch is raised to that of the gateway that is asked. There is no way back: a replica of an older version refuses to start, and one that runs leaves what it does not understand to others. Refused while replicas of an older version answer, which the detail names, and while it is held.
+         * Raise the epoch, so that everything that this version can write is written
+         * @description After a release every replica is replaced, and then the epoch is raised to that of the gateway that is asked. It cannot be undone: a replica of an older version refuses to start, and one that runs leaves what it does not understand to others. Refused while replicas of an older version answer, which the detail names, and while the epoch is held.
          */
         post: operations["promoteFleet"];
         delete?: never;
@@ -755,7 +755,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Let the epoch be raised again */
+        /** Release the epoch, so that it can be raised again */
         post: operations["releaseFleet"];
         delete?: never;
         options?: never;
@@ -915,8 +915,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What waits for a user's answer, and what they were told unasked
-         * @description The oldest first, but for briefings. Offers are answered with POST /v1/choices, approvals with POST /v1/approvals.
+         * Returns the offers, approvals and questions that wait for a user's answer, and the user's briefings
+         * @description The oldest come first, except for briefings. Offers are answered with POST /v1/choices, approvals with POST /v1/approvals.
          */
         get: operations["getInbox"];
         put?: never;
@@ -955,8 +955,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A turn, step by step
-         * @description What was planned, what was done with what result, and what was made of it; computed from the events of its correlation, its first 1000.
+         * Returns a turn, step by step
+         * @description The steps are its plans, its calls with their results, and what the agent made of them; they are computed from the first 1000 events of its correlation.
          */
         get: operations["getInteraction"];
         put?: never;
@@ -975,14 +975,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every API key
-         * @description The newest first, without their texts, which nobody keeps.
+         * List the API keys, the newest first
+         * @description Their texts are not included, because they are not stored.
          */
         get: operations["listKeys"];
         put?: never;
         /**
          * Make an API key
-         * @description Its text is told once, in the answer. Refused when there are as many keys as there may be.
+         * @description Its text is returned once, in the answer. Refused if the maximum number of keys exists.
          */
         post: operations["makeKey"];
         delete?: never;
@@ -1003,7 +1003,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke an API key
-         * @description It is worthless at once, and streams that it opened end.
+         * @description It is invalid at once, and streams that it opened end.
          */
         delete: operations["revokeKey"];
         options?: never;
@@ -1019,8 +1019,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The whole log, as it is stored, with what users said sealed
-         * @description Of agents, users and services, so that it can be proven that it is what was written, as kairo verify and kairo checkpoint do.
+         * Get the whole log, as it is stored, with personal content sealed
+         * @description It is that of agents, users and services, to prove that the log is what was written, as kairo verify and kairo checkpoint do.
          */
         get: operations["getLog"];
         put?: never;
@@ -1039,8 +1039,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is signed in at which MCP server
-         * @description Without a user it takes the scope admin, and lists all sign-ins, also those that servers have for all users.
+         * List the sign-ins at MCP servers
+         * @description Without a user it requires the scope admin, and lists all sign-ins, including those that servers have for all users.
          */
         get: operations["listMcpSignIns"];
         put?: never;
@@ -1062,12 +1062,12 @@ export interface paths {
         put?: never;
         /**
          * Begin to sign in at an MCP server
-         * @description For a server whose oauth has the grant authorization_code. The answer tells the address at which a person goes on, with a browser. The browser is sent back to redirect_uri, at the machine on which it runs, where kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a server that is configured without oauth. The scope write is enough to sign in as the user whom the key may act as; without a user it takes admin.
+         * @description It is for a server whose oauth has the grant authorization_code. The answer tells the address at which a person goes on, with a browser. The browser is sent back to redirect_uri, on the machine on which it runs, where kairo mcp login waits. A sign-in that has begun waits for 15 minutes. Refused for a server that is configured without oauth. The scope write is enough to sign in as the user whom the key may act as; without a user it requires admin.
          */
         post: operations["beginMcpLogin"];
         /**
          * Sign out at an MCP server
-         * @description The tokens are forgotten, and revoked where the authorization server takes that. Calls fail until somebody signs in again: those of the user, or those of all where the server has one sign-in.
+         * @description The tokens are forgotten, and revoked if the authorization server supports that. Calls fail until someone signs in again: those of the user, or those of all users if the server has one sign-in.
          */
         delete: operations["mcpLogout"];
         options?: never;
@@ -1085,8 +1085,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End a sign-in at an MCP server
-         * @description With the address that the browser was sent back to. The tokens are kept sealed, for tool-runner alone; no answer and no event holds them.
+         * Finish a sign-in at an MCP server, with the address that the browser was sent back to
+         * @description The tokens are stored sealed, for tool-runner alone; no answer and no event holds them.
          */
         post: operations["finishMcpLogin"];
         delete?: never;
@@ -1103,8 +1103,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What agents remember
-         * @description Searched by words or listed by day. Secrets come sealed.
+         * Lists the memories of agents
+         * @description They are searched by words or listed by day. Secrets come sealed.
          */
         get: operations["searchMemories"];
         put?: never;
@@ -1122,7 +1122,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A memory of an agent */
+        /** Returns a memory of an agent */
         get: operations["getMemory"];
         put?: never;
         post?: never;
@@ -1140,7 +1140,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All that a memory of an agent said, the newest first
+         * Lists the versions of a memory of an agent, the newest first
          * @description Each version names the events it came from. Secrets come sealed.
          */
         get: operations["getMemoryHistory"];
@@ -1162,8 +1162,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say something to an agent
-         * @description The message stands in the log when the answer comes. Sent again with the same message_id it is still one message: the answer says where the first one stands.
+         * Send a message to an agent
+         * @description The message is in the log when the answer arrives. Sent again with the same message_id it is still one message: the answer has the position of the first one.
          */
         post: operations["sendMessage"];
         delete?: never;
@@ -1256,8 +1256,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keep every data key under the master key in force
-         * @description After privacy.master_key was replaced and the one before was put into privacy.old_master_keys, of every service; then the one before can be taken away. Refused when nothing is sealed, and when a data key is kept under a master key that is not configured; the detail tells its digest.
+         * Rewrap every data key with the master key in force
+         * @description Call it after privacy.master_key was replaced and the previous key was put into privacy.old_master_keys, in every service; then the previous key can be removed. Refused if nothing is sealed, and if a data key is wrapped with a master key that is not configured; the detail tells its digest.
          */
         post: operations["rewrapDataKeys"];
         delete?: never;
@@ -1273,10 +1273,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * The processes of agents
-         * @description The newest first.
-         */
+        /** Lists the processes of agents, the newest first */
         get: operations["listProcesses"];
         put?: never;
         post?: never;
@@ -1293,7 +1290,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A process */
+        /** Returns a process */
         get: operations["getProcess"];
         put?: never;
         post?: never;
@@ -1311,8 +1308,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The read models, and how far each of them is
-         * @description With every generation of each: one is live and answers queries; others were live before, or are being built beside it.
+         * List the read models, with their positions in the log
+         * @description Every generation of each is included: one is live and answers queries; others were live before, or are being built beside it.
          */
         get: operations["listProjections"];
         put?: never;
@@ -1331,7 +1328,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A digest of what is in each generation, and whether they are equal
+         * Compute a digest of the content of each generation, and compare them
          * @description It reads every row, so it takes a while; at most 600000 ms.
          */
         get: operations["digestProjection"];
@@ -1354,8 +1351,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Have a generation removed
-         * @description One that was live before, that failed, or that is being built. Refused when it answers queries.
+         * Remove a generation
+         * @description It can be one that was live before, that failed, or that is being built. Refused if it answers queries.
          */
         delete: operations["dropGeneration"];
         options?: never;
@@ -1373,8 +1370,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have a read model built anew from the log
-         * @description Another generation is built beside the live one, which goes on answering. When it has caught up it is compared: if it is equal it becomes the live one, and the one before is kept; if it differs it waits for somebody to decide. all begins every projection that is not being built. Refused when it is being built already.
+         * Rebuild a read model from the log
+         * @description Another generation is built beside the live one, which goes on answering. When it has caught up it is compared: if it is equal it becomes the live one, and the one before is kept; if it differs it waits for an operator to decide. all rebuilds every projection that is not being built. Refused if it is being built already.
          */
         post: operations["rebuildProjection"];
         delete?: never;
@@ -1393,8 +1390,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Have a generation answer queries although it differs from the live one
-         * @description As after a release that projects something differently on purpose. Refused when no generation waits for it.
+         * Make a generation the live one although it differs from the live one
+         * @description This is for a release that projects something differently on purpose. Refused if no generation waits for it.
          */
         post: operations["swapProjection"];
         delete?: never;
@@ -1413,8 +1410,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Answer what an MCP server asks while a call waits
-         * @description GET /v1/inbox lists the questions that are open. accept brings the fields that the schema of the question names; what is left out has its default. The answer goes to the server, and stands in no event. Refused when it is not what the question asks for: then that stays open.
+         * Answer a question that an MCP server asks while a call waits
+         * @description GET /v1/inbox lists the open questions. accept carries the fields that the schema of the question names; a field that is left out has its default. The answer goes to the server, and is in no event. An answer that does not fit the question is refused, and the question stays open.
          */
         post: operations["answerQuestion"];
         delete?: never;
@@ -1431,8 +1428,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find threads, tasks, memories, messages and inner state
-         * @description Meilisearch answers where it is configured and there, else Postgres: the same but for the order among what fits about as well. position is that of whoever answered.
+         * Finds threads, tasks, memories, messages and inner state
+         * @description Meilisearch answers if it is configured and available, else Postgres: the hits are the same, except for the order among those that match about as well. position is that of the backend that answered.
          */
         get: operations["search"];
         put?: never;
@@ -1451,7 +1448,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is there, how far each of them is, and what went wrong
+         * Returns the replicas that answer, the consumers of the log with their positions, and the number of dead letters
          * @description It takes as long as services may keep silent, 300 ms.
          */
         get: operations["getStatus"];
@@ -1470,10 +1467,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Tasks
-         * @description The newest first.
-         */
+        /** Lists tasks, the newest first */
         get: operations["listTasks"];
         put?: never;
         post?: never;
@@ -1491,8 +1485,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A task, when it fired, and the chains of that
-         * @description The newest 20 of each.
+         * Returns a task with its firings and their chains
+         * @description The newest 20 of each are returned.
          */
         get: operations["getTask"];
         put?: never;
@@ -1511,14 +1505,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The teams
-         * @description In the order of their names, each with its lead and its workers; a key that is limited to a user is shown those that the user owns. All of them where no limit is given.
+         * Lists the teams, by name
+         * @description Each comes with its lead and its workers; a key that is limited to a user is shown those that the user owns. Returns all of them if no limit is given.
          */
         get: operations["listTeams"];
         put?: never;
         /**
          * Create or change a team
-         * @description The team's name is the agent that leads it; the workers are agents of its own, named <team>-<name>. Their profiles take the place of those before as a whole; one that is in force already is not written again. The lead is written last: a team is there once its lead is.
+         * @description The team's name is the agent that leads it; the workers are agents of its own, named <team>-<name>. Their profiles replace the previous ones as a whole; a profile that is in force already is not written again. The lead is written last: a team exists once its lead does.
          */
         post: operations["createTeam"];
         delete?: never;
@@ -1535,8 +1529,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A team
-         * @description With its lead and its workers, and what each of them is at.
+         * Returns a team
+         * @description It comes with its lead and its workers, and the task that each of them works on.
          */
         get: operations["getTeam"];
         put?: never;
@@ -1554,10 +1548,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Threads
-         * @description The one where something happened last comes first.
-         */
+        /** Lists threads, the most recently updated first */
         get: operations["listThreads"];
         put?: never;
         post?: never;
@@ -1575,8 +1566,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened in a thread, and its chains
-         * @description Its newest events, and its newest 50 chains; before asks for older events.
+         * Returns a thread with its events and chains
+         * @description These are its newest events, and its newest 50 chains; before asks for older events.
          */
         get: operations["getThread"];
         put?: never;
@@ -1595,8 +1586,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was said in a thread
-         * @description What users said, what the agent said and called, what came of that, and what the beginning was summed up to, each with its number; the oldest first.
+         * Lists the messages of a thread, the oldest first
+         * @description These are the messages of users, the replies and calls of the agent, the results of the calls, and the summary of the beginning, each with its number.
          */
         get: operations["listThreadMessages"];
         put?: never;
@@ -1618,7 +1609,7 @@ export interface paths {
         put?: never;
         /**
          * Make a ticket, which stands for the caller's key in one URL
-         * @description For browsers, whose EventSource and WebSocket send no headers of a page's own. A ticket is good for one request to /v1/events/stream or /v1/ws, as ?ticket=, within 30000 ms, at any gateway. What it opens ends when its key does. An EventSource that loses its connection comes back by itself with the same URL: a ticket that opened a stream stays good for a request with the same path and query that brings a Last-Event-ID, until 60000 ms after its last connection was there. Whoever comes back takes the stream over: a connection that is still open ends. When the ticket is no longer good, which the answer 401 says, the page makes another and goes on with ?after=.
+         * @description It is for browsers, whose EventSource and WebSocket cannot send headers that a page sets. A ticket is valid for one request to /v1/events/stream or /v1/ws, as ?ticket=, within 30000 ms, at any gateway. The connection that it opens ends when its key does. An EventSource that loses its connection reconnects by itself with the same URL: a ticket that opened a stream stays valid for a request with the same path and query and a Last-Event-ID, until 60000 ms after its last connection ended. A client that reconnects takes over the stream: a connection that is still open ends. When the ticket is no longer valid, which the answer 401 says, the page makes another and goes on with ?after=.
          */
         post: operations["makeTicket"];
         delete?: never;
@@ -1635,8 +1626,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tools that agents can be offered, by name, with those that are left out and why
-         * @description Which of them an agent is offered, its profile says.
+         * Lists the tools that agents can be offered, by name, and those that are left out, with the reason
+         * @description The profile of an agent tells which of them it is offered.
          */
         get: operations["listTools"];
         put?: never;
@@ -1654,7 +1645,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A tool */
+        /** Returns a tool */
         get: operations["getTool"];
         put?: never;
         post?: never;
@@ -1672,8 +1663,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tokens that models took, and what they cost
-         * @description At the prices that this gateway is configured with; added up exactly.
+         * Returns the tokens that models used, and their cost
+         * @description The cost is at the prices that this gateway is configured with, and added up exactly.
          */
         get: operations["getUsage"];
         put?: never;
@@ -1692,8 +1683,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Everything that is held of a user
-         * @description With where each piece came from: the agent, the event and its place in the log, and the thread. In pages, section by section and each in the order of the log. What an agent wrote for all its users is nobody's, and is not told. It is for a person who asks what there is of them; kairo export makes one document of the pages.
+         * Export everything that is held of a user
+         * @description Each piece comes with its origin: the agent, the event and its position in the log, and the thread. The pages go section by section, each in the order of the log. Content that an agent wrote for all its users belongs to no user, and is not included. It is for a person who asks for their data; kairo export makes one document of the pages.
          */
         get: operations["exportUser"];
         put?: never;
@@ -1711,12 +1702,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How far forgetting a user is */
+        /** Get the progress of forgetting a user */
         get: operations["getForgetting"];
         put?: never;
         /**
-         * Have a user forgotten: what was said to agents in their name, and all that agents made of it
-         * @description Their data key is destroyed, so that nobody can read it in the log any more, nor in a copy of it; agents forget what they know of them, and the read models are built anew without it. There is no way back. What is said in their name from here on is kept. Only where content is sealed (privacy.master_key); what was said before that stays in the log. With dry_run it is told what there is of them.
+         * Forget a user: everything said to agents in their name, and everything that agents made of it
+         * @description Their data key is destroyed, so that nobody can read it in the log any more, nor in a copy of it; agents forget what they know of the user, and the read models are rebuilt without it. It cannot be undone. Anything said in their name from now on is kept. It requires that content is sealed (privacy.master_key); content from before it was sealed stays in the log. With dry_run, the answer only tells what is held of the user.
          */
         post: operations["forgetUser"];
         delete?: never;
@@ -1769,14 +1760,14 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What an agent asked the world for. */
+        /** @description An action that an agent asked for. */
         ActionRow: {
             action_id: components["schemas"]["Uuid"];
             agent: components["schemas"]["Name"];
             arguments: components["schemas"]["Json"];
             /**
              * Format: date-time
-             * @description When it was first asked to end.
+             * @description The time it was first asked to end.
              */
             cancel_requested_at: string | null;
             correlation_id: components["schemas"]["Uuid"];
@@ -1785,11 +1776,11 @@ export interface components {
             duration_ms: number | null;
             /**
              * Format: date-time
-             * @description When it ended, what came of it, or why nothing did.
+             * @description The time it ended; result is its result, and error_message the reason why there is none.
              */
             ended_at: string | null;
             error_message: string | null;
-            /** @description How far it says it is: 0 to 1, where it said. */
+            /** @description The progress it last reported, from 0 to 1, if it did. */
             fraction: number | null;
             /** Format: date-time */
             invoked_at: string | null;
@@ -1801,7 +1792,7 @@ export interface components {
             /** Format: date-time */
             progress_at: string | null;
             progress_message: string | null;
-            /** @description Who entered that, as the gateway knew them: api_key:<id>, unauthenticated:loopback. */
+            /** @description The caller that entered the verdict, as the gateway knew it: api_key:<id>, unauthenticated:loopback. */
             resolution_entered_by: string | null;
             resolution_note: string | null;
             /** Format: date-time */
@@ -1810,13 +1801,13 @@ export interface components {
             result: components["schemas"]["Json"];
             /** @description The replica that runs it. */
             runner: string | null;
-            /** @description Of the decision that asked for it. */
+            /** @description The sequence of the decision that asked for it. */
             sequence: number;
-            /** @description asked, running, done, or how it failed: in_doubt, timed_out and so on. */
+            /** @description asked, running, done, or the kind of failure: in_doubt, timed_out and so on. */
             status: string;
             thread_id: string | null;
             tool: string;
-            /** @description What a human found out of one in doubt: happened or did_not_happen; by whom, with which words, and when. */
+            /** @description For an action in doubt: the verdict of a human, happened or did_not_happen. The next three fields tell who gave it, in which words, and when. */
             verdict: string | null;
         };
         AgentRequests: {
@@ -1837,31 +1828,31 @@ export interface components {
                 };
             }[];
         };
-        /** @description What an agent is made from. */
+        /** @description An agent, with the profile in force. */
         AgentRow: {
             agent: components["schemas"]["Name"];
             /** Format: date-time */
             defined_at: string;
             /**
              * Format: date-time
-             * @description When its last session of work was over.
+             * @description The time its last session of work ended.
              */
             last_completed_at: string | null;
             /**
              * Format: date-time
-             * @description When it will ask itself what to do for its mission; none while it does, or where nothing is planned.
+             * @description The time it next asks itself what to do for its mission; none while it does so, or if nothing is planned.
              */
             next_run_at: string | null;
             /**
              * Format: date-time
-             * @description When the oldest of them was queued.
+             * @description The time the oldest of them was queued.
              */
             oldest_queued_at: string | null;
             /** @description AgentProfile of the contract, in proto3's JSON mapping. */
             profile: components["schemas"]["Json"];
-            /** @description Queued tasks that wait for their turn or are worked on; not the next run while it waits for its time. None for a key that is limited to a user who does not own it, as with the times above and below. */
+            /** @description The number of queued tasks that wait for their turn or are worked on, without the next run while that waits for its time. None for a key that is limited to a user who does not own the agent; so are the times above and below. */
             queued: number | null;
-            /** @description Of the event that defined it. */
+            /** @description The sequence of the event that defined it. */
             sequence: number;
         };
         AgentState: {
@@ -1876,7 +1867,7 @@ export interface components {
         };
         AnswerQuestionRequest: {
             /**
-             * @description accept: With the fields that it asks for. decline: The call may go on without. cancel: The call shall not go on.
+             * @description accept: Accepted, with the fields that the question asks for. decline: The call may go on without an answer. cancel: The call is not to go on.
              * @enum {unknown}
              */
             action: "accept" | "decline" | "cancel";
@@ -1895,7 +1886,7 @@ export interface components {
             /** Format: uuid */
             chain_id: string | null;
             correlation_id: components["schemas"]["Uuid"];
-            /** @description Where content comes from that was seen before and that nobody here wrote, such as mail:bob@example.org. */
+            /** @description The sources of the content from outside that was seen before the call, such as mail:bob@example.org. */
             outside: string[];
             /** Format: date-time */
             requested_at: string;
@@ -1908,9 +1899,9 @@ export interface components {
         ApproveRequest: {
             action_id: components["schemas"]["Uuid"];
             agent: components["schemas"]["Name"];
-            /** @description Chosen by the client; empty for one that is made here. */
+            /** @description Chosen by the client; if empty, the server makes one. */
             approval_id?: components["schemas"]["ClientId"];
-            /** @description Why, in up to gateway.max_text_bytes bytes. */
+            /** @description The reason, in up to gateway.max_text_bytes bytes. */
             note?: string;
             user: components["schemas"]["Name"];
             /**
@@ -1919,38 +1910,38 @@ export interface components {
              */
             verdict: "happened" | "did_not_happen" | "approved" | "rejected";
         };
-        /** @description It is in the log. */
+        /** @description The request is in the log. */
         ApproveResponse: {
             approval_id: components["schemas"]["ClientId"];
-            /** @description What all events carry that it leads to; the same as event_id. */
+            /** @description The correlation id of all events that it leads to; the same as event_id. */
             correlation_id: components["schemas"]["Uuid"];
             /** @description The event that it became. */
             event_id: components["schemas"]["Uuid"];
-            /** @description Where that stands in the log: what a query takes as at_least. */
+            /** @description The position of that event in the log; queries accept it as at_least. */
             sequence: number;
         };
         BeginMcpLoginRequest: {
-            /** @description Where the browser is sent back to: http:// on 127.0.0.1, [::1] or localhost. */
+            /** @description The address that the browser is sent back to: http:// on 127.0.0.1, [::1] or localhost. */
             redirect_uri: string;
-            /** @description Who signs in, at a server where each user does; absent at others. */
+            /** @description The user who signs in, at a server where each user does; absent for other servers. */
             user?: components["schemas"]["Name"];
         };
         BeginMcpLoginResponse: {
-            /** @description Where a person goes on. */
+            /** @description The address at which a person goes on. */
             address: string;
         };
-        /** @description Whether what an agent worked on for its mission was told its owner. */
+        /** @description A decision whether to tell an owner about work that an agent did for its mission. */
         BriefingRow: {
             agent: components["schemas"]["Name"];
             /** Format: date-time */
             briefed_at: string;
             event_id: components["schemas"]["Uuid"];
-            /** @description Why, or why not. */
+            /** @description The reason why the owner was told, or was not. */
             reason: string;
             sequence: number;
-            /** @description In a sentence or two; empty where nothing was told. */
+            /** @description A summary in a sentence or two; empty if nothing was told. */
             summary: string;
-            /** @description The conversation in which it was told. */
+            /** @description The conversation in which the owner was told. */
             thread_id: string | null;
             told: boolean;
             /** @description The owner. */
@@ -1960,45 +1951,45 @@ export interface components {
         };
         /** Format: binary */
         Bytes: string;
-        /** @description A cap on what may be spent on models, and how much of it is left. */
+        /** @description A cap on spending on models, and the amount that is left. */
         CapRow: {
             /**
              * @description tokens_per_day, tokens_in_total, cost_per_day or cost_in_total.
              * @enum {unknown}
              */
             cap: "tokens_per_day" | "tokens_in_total" | "cost_per_day" | "cost_in_total";
-            /** @description None where what was spent is not known. */
+            /** @description The amount that is left; none if the amount spent is not known. */
             left: string | null;
-            /** @description A number of tokens, or an exact decimal number in the currency of prices; so are the ones that follow. */
+            /** @description The limit: a number of tokens, or an exact decimal number in the currency of prices. So are spent and left. */
             limit: string;
-            /** @description The agent, the user or the id of the API key; none of the installation. */
+            /** @description The agent, the user or the id of the API key; none for the installation. */
             name: string | null;
             /**
-             * @description Whose it is.
+             * @description The kind of owner of the cap.
              * @enum {unknown}
              */
             of: "agent" | "user" | "key" | "installation";
             /**
              * Format: date-time
-             * @description When it begins anew; none of a cap in total.
+             * @description The time it starts anew; none for a cap in total.
              */
             resets_at?: string;
-            /** @description None where the price of a model is not known. */
+            /** @description The amount that was spent; none if the price of a model is not known. */
             spent: string | null;
         };
-        /** @description What may be spent on models; 0 and empty for any amount. Looked at before each call of a model: what is under way is not cut short. */
+        /** @description Caps on spending on models; 0 and empty mean no cap. They are checked before each model call: a call under way is not cut short. */
         Caps: {
             cost_in_total: string;
             /** @description Decimal numbers in the currency of prices. */
             cost_per_day: string;
-            /** @description From when on it is counted, as RFC 3339: when caps were set where none were before. */
+            /** @description The time from which spending is counted, as RFC 3339: the time at which caps were set where there were none before. */
             since: string;
-            /** @description For good. */
+            /** @description Input and output tokens together, in total. */
             tokens_in_total: number;
-            /** @description Input and output together, in a day: of the agent's time zone for an agent, of UTC for others. */
+            /** @description Input and output tokens together, in a day: a day of the agent's time zone for an agent, of UTC for others. */
             tokens_per_day: number;
         };
-        /** @description The steps a plan compiled to. */
+        /** @description A chain: the steps that a plan was compiled to. */
         ChainRow: {
             agent: components["schemas"]["Name"];
             chain_id: components["schemas"]["Uuid"];
@@ -2018,7 +2009,7 @@ export interface components {
             /** @description The beginning of the plan it was compiled from. */
             plan: string;
             reason: string | null;
-            /** @description Of the event that began it. */
+            /** @description The sequence of the event that began it. */
             sequence: number;
             /** Format: date-time */
             started_at: string;
@@ -2027,30 +2018,30 @@ export interface components {
             task_id: string | null;
             thread_id: string | null;
         };
-        /** @description A step, and how far it is. */
+        /** @description A step of a chain, and its state. */
         ChainStepRow: {
             /** Format: uuid */
             action_id: string | null;
             /**
              * Format: uuid
-             * @description The request that asked a human.
+             * @description The id of the request for a human's consent.
              */
             approval_id: string | null;
             /** Format: date-time */
             begun_at: string | null;
-            /** @description What was to be judged before it ran. */
+            /** @description The question that agent.decide judges before the step runs. */
             decide: string | null;
             /** Format: date-time */
             ended_at: string | null;
             event: string;
-            /** @description With the references filled in, once it was asked about, begun or ended. */
+            /** @description The parameters with the references filled in, once the step was asked about, begun or ended. */
             filled: components["schemas"]["Json"];
             /** @description Steps of a group run at once. */
             group: number;
-            /** @description As they were written, with references such as {tools.now.result}. */
+            /** @description The parameters as they were written, with references such as {tools.now.result}. */
             params: components["schemas"]["Json"];
             reason: string | null;
-            /** @description The beginning of it. */
+            /** @description The beginning of the result. */
             result: string | null;
             /**
              * @description pending, asked, running, done, failed, skipped or stopped.
@@ -2123,7 +2114,7 @@ export interface components {
         };
         ChooseRequest: {
             agent: components["schemas"]["Name"];
-            /** @description Chosen by the client; empty for one that is made here. */
+            /** @description Chosen by the client; if empty, the server makes one. */
             choice_id?: components["schemas"]["ClientId"];
             /** @description OfferRow.offer_id. */
             offer_id: components["schemas"]["Uuid"];
@@ -2134,14 +2125,14 @@ export interface components {
             option: "accept" | "decline";
             user: components["schemas"]["Name"];
         };
-        /** @description It is in the log. */
+        /** @description The request is in the log. */
         ChooseResponse: {
             choice_id: components["schemas"]["ClientId"];
-            /** @description What all events carry that it leads to; the same as event_id. */
+            /** @description The correlation id of all events that it leads to; the same as event_id. */
             correlation_id: components["schemas"]["Uuid"];
             /** @description The event that it became. */
             event_id: components["schemas"]["Uuid"];
-            /** @description Where that stands in the log: what a query takes as at_least. */
+            /** @description The position of that event in the log; queries accept it as at_least. */
             sequence: number;
         };
         /** @description Chosen by the client. The same id of a user is the same thing said, however often it is sent. */
@@ -2185,7 +2176,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description A call that a human was asked about, and what was said to it. */
+        /** @description A call that a human was asked to approve, and the decision. */
         ConsentRow: {
             action_id: components["schemas"]["Uuid"];
             agent: components["schemas"]["Name"];
@@ -2195,16 +2186,16 @@ export interface components {
             correlation_id: components["schemas"]["Uuid"];
             /** Format: date-time */
             decided_at: string | null;
-            /** @description Who said so, with which words, and when. */
+            /** @description The person who decided; note holds their words, and decided_at the time. */
             decided_by: string | null;
-            /** @description Who entered that, as the gateway knew them: api_key:<id>, unauthenticated:loopback. */
+            /** @description The caller that entered the decision, as the gateway knew it: api_key:<id>, unauthenticated:loopback. */
             entered_by: string | null;
             note: string | null;
-            /** @description Where content comes from that was seen before and that nobody here wrote, such as mail:bob@example.org. */
+            /** @description The sources of the content from outside that was seen before the call, such as mail:bob@example.org. */
             outside: string[];
             /** Format: date-time */
             requested_at: string;
-            /** @description Of the decision that asked for it. */
+            /** @description The sequence of the decision that asked for it. */
             sequence: number;
             /**
              * @description waiting, approved, rejected or withdrawn.
@@ -2216,24 +2207,24 @@ export interface components {
             tool: string;
             user: string;
         };
-        /** @description A reader of the log that the server knows. */
+        /** @description A consumer of the log, as the server knows it. */
         ConsumerRow: {
-            /** @description Messages it was given and has not acknowledged. */
+            /** @description The number of messages that were delivered to it and that it has not acknowledged. */
             ack_pending: number;
-            /** @description The last message it was given. */
+            /** @description The sequence of the last message that was delivered to it. */
             delivered: number;
             name: string;
-            /** @description Messages it has yet to be given. */
+            /** @description The number of pending messages, which were not delivered to it yet. */
             pending: number;
             redelivered: number;
         };
         /** @description A conversation of one user with one agent, as kairo conversation export writes it. */
         ConversationDocument: {
-            /** @description Who spoke with whom, where it was had. */
+            /** @description The agent and the user of the conversation, in the place it was exported from. */
             agent: components["schemas"]["Name"];
             /**
              * Format: date-time
-             * @description When it was written, as RFC 3339.
+             * @description The time the document was written, as RFC 3339.
              */
             exported_at?: string;
             /**
@@ -2241,12 +2232,12 @@ export interface components {
              * @enum {unknown}
              */
             format: "kairo.conversation.v1";
-            /** @description In the order in which they were said. */
+            /** @description The messages, in the order in which they were said. */
             messages: components["schemas"]["DocumentMessage"][];
             threads: components["schemas"]["DocumentThread"][];
             user: components["schemas"]["Name"];
         };
-        /** @description A user and an agent who speak with each other. */
+        /** @description A conversation between a user and an agent. */
         ConversationRow: {
             agent: string;
             /** Format: date-time */
@@ -2256,9 +2247,9 @@ export interface components {
              * @enum {unknown}
              */
             last_role: "user" | "agent" | "failure";
-            /** @description Of the last message. */
+            /** @description The sequence of the last message. */
             last_sequence: number;
-            /** @description The beginning of it. */
+            /** @description The beginning of the last message. */
             last_text: string;
             user: string;
         };
@@ -2269,21 +2260,21 @@ export interface components {
              */
             cost_per_day?: string;
             lead: components["schemas"]["GivenLead"];
-            /** @description What it works for, in up to 8000 bytes. */
+            /** @description The mission of the team, in up to 8000 bytes. */
             mission: string;
-            /** @description The user whose mission it is, who is told what is worth telling. */
+            /** @description The user who owns the mission, and is told of the results worth telling. */
             owner: components["schemas"]["Name"];
-            /** @description Also the agent that leads it. */
+            /** @description The name of the team, and of the agent that leads it. */
             team: components["schemas"]["Name"];
             /** @description Tokens that all of it may spend in a day of the lead's time zone, input and output together; 0 for any number. */
             tokens_per_day?: number;
             workers: components["schemas"]["GivenWorker"][];
         };
-        /** @description The team was known; these profiles are in force. */
+        /** @description The team existed before; these profiles are in force. */
         CreateTeamResponse: {
             /** @description Its agents, the lead first. */
             agents: components["schemas"]["Name"][];
-            /** @description Where the newest of its definitions stands in the log. */
+            /** @description The position in the log of the newest of its definitions. */
             sequence: number;
             team: components["schemas"]["Name"];
         };
@@ -2303,12 +2294,12 @@ export interface components {
         /** @description The fields of AgentProfile, of which agent and prompt are required. */
         DefineAgentRequest: {
             agent: components["schemas"]["Name"];
-            /** @description What it may spend on models; without it, any amount. A reached cap ends each turn with the failure cap_reached. */
+            /** @description Caps on its spending on models; missing means no cap. A reached cap ends each turn with the failure cap_reached. */
             caps?: components["schemas"]["GivenCaps"];
-            /** @description What users may call it by; each has a value of its own. */
+            /** @description The commands that users may address it by; each has a value of its own. */
             commands?: components["schemas"]["GivenCommand"][];
             /**
-             * @description Who answers its messages: direct, which is the default, or background, where what takes work is acknowledged, queued and worked on beside the conversation.
+             * @description The way its messages are answered: direct, which is the default, or background, where a request that takes work is acknowledged, queued and worked on beside the conversation.
              * @enum {unknown}
              */
             conduct?: "direct" | "background";
@@ -2316,65 +2307,65 @@ export interface components {
             day_ends_at?: string;
             /** @description Up to 4096 bytes. */
             description?: string;
-            /** @description Tools that only read, looked at when a message comes: what they return is shown to the model for the turn. */
+            /** @description Read-only tools that are called when a message arrives. Their results are shown to the model for the turn. */
             environment?: components["schemas"]["GivenPerception"][];
-            /** @description Whether what a message is after is guessed first, by the fast model, and told to later steps of the turn. */
+            /** @description True if the fast model first guesses the goal of a message. The guess is shown to the later steps of the turn. */
             guesses_goal?: boolean;
-            /** @description So many of the newest entries of a thread are shown when it is thought about; 0 for all that are kept. */
+            /** @description The number of the newest entries of a thread that are shown to the model; 0 for all that are kept. */
             history_cutoff?: number;
             /** @description Messages it is shown; 0 for the default. */
             history_limit?: number;
-            /** @description The same in seconds: what is older is not shown; 0 for any age. */
+            /** @description The maximum age of the entries shown, in seconds: older ones are not shown; 0 for any age. */
             history_window?: number;
-            /** @description Whether it keeps an inner state: what it writes with state.write is there in later turns, each user's apart. */
+            /** @description True if it keeps an inner state: entries it writes with state.write are available in later turns, separately for each user. */
             inner_state?: boolean;
             /**
-             * @description What becomes of a message that comes while the agent is deciding.
+             * @description The handling of a message that arrives while the agent is deciding.
              * @enum {unknown}
              */
             interjection?: "order" | "join" | "restart";
-            /** @description How often what it is about to say is reviewed in a turn, and may be revised; 0 for never. */
+            /** @description The maximum number of times in a turn that its answer is reviewed, and may be revised; 0 for never. */
             max_reflections?: number;
             /** @description Decisions on one message; 0 for the default. */
             max_steps?: number;
-            /** @description How many of them it has at most, with those that are added; 0 for the default, 8. */
+            /** @description The maximum number of submodules, those that are added later included; 0 for the default, 8. */
             max_submodules?: number;
-            /** @description The agents that it is composed of: their tools are offered as its own, the first member that has a tool carries its calls out. They must be there, and the caller must be allowed to act on them. */
+            /** @description The agents that it is composed of: their tools are offered as its own, the first member that has a tool carries its calls out. They must exist, and the caller must be allowed to act on them. */
             members?: components["schemas"]["GivenMember"][];
-            /** @description Calls of models that everything which one message sets off may take, over all agents; 0 for 500. Where they are made, the turn ends with the failure too_many_model_calls. */
+            /** @description The maximum number of model calls for everything that one message sets off, over all agents; 0 for 500. When they are used up, the turn ends with the failure too_many_model_calls. */
             message_model_calls?: number;
-            /** @description What it works for on its own account, in up to 8000 bytes; takes conduct background and an owner. */
+            /** @description The mission it works for on its own account, in up to 8000 bytes; requires conduct background and an owner. */
             mission?: string;
             /** @description Seconds from the end of its work until it asks itself what to do for its mission; 0 for the default, an hour. */
             next_run_after?: number;
             /**
-             * @description What becomes of calls that act outside in a turn that has seen content which nobody here wrote: consent, which is the default, or trusted.
+             * @description The handling of calls that act outside in a turn that has seen content from outside: consent, which is the default, or trusted.
              * @enum {unknown}
              */
             outside_content?: "consent" | "trusted";
-            /** @description The user whose mission it is, who is told what is worth telling. */
+            /** @description The user who owns the mission, and is told of the results worth telling. */
             owner?: components["schemas"]["Name"];
             /**
-             * @description How the agent acts.
+             * @description The way the agent acts.
              * @enum {unknown}
              */
             planning?: "tools" | "chain";
             /** @description Up to gateway.max_prompt_bytes bytes. */
             prompt: string;
-            /** @description Seconds until what another agent was asked for (team.delegate, member.ask, calls of members' tools) is late, where the call does not say; 0 for 600. */
+            /** @description Seconds until a request to another agent (team.delegate, member.ask, calls of members' tools) is late, if the call sets no deadline; 0 for 600. */
             request_deadline?: number;
-            /** @description What a session of its work may take; takes conduct background. */
+            /** @description Bounds of a session of its work; requires conduct background. */
             session?: components["schemas"]["GivenSession"];
             /** @description Seconds until a queued task that failed is tried again; 0 for the default, a minute. */
             session_pause?: number;
             /** @description Voices that think along; each has a name of its own. */
             submodules?: components["schemas"]["GivenSubmodule"][];
-            /** @description So many answers in a conversation after which the light model sums it up, when nothing else is to be done: lists and searches find it by that. 0 for only where a plan or thread.summarize does. */
+            /** @description The number of answers in a conversation after which the light model sums it up, when nothing else is to be done: lists and searches find it by the summary. 0 means that it is summed up only by a plan or thread.summarize. */
             summary_after?: number;
-            /** @description Bounds of one queued task over all its sessions; a task that reaches one fails. Takes conduct background. */
+            /** @description Bounds of one queued task over all its sessions; a task that reaches one fails. Requires conduct background. */
             task?: components["schemas"]["GivenSession"];
             /**
-             * @description Which thread a message belongs to.
+             * @description The way messages are assigned to threads.
              * @enum {unknown}
              */
             threads?: "single" | "topics";
@@ -2392,40 +2383,40 @@ export interface components {
             conduct: "background";
             owner: string;
         };
-        /** @description The agent was known; this profile is in force. */
+        /** @description The agent existed before; this profile is in force. */
         DefineAgentResponse: {
             agent: components["schemas"]["Name"];
-            /** @description Where the definition in force stands in the log. */
+            /** @description The position in the log of the definition in force. */
             sequence: number;
         };
         /** @description The digests. */
         DigestProjectionResponse: {
-            /** @description Whether generations of this version that are at the same position hold the same rows. */
+            /** @description True if generations of this version that are at the same position hold the same rows. */
             equal: boolean;
             generations: components["schemas"]["DigestRow"][];
             /** @enum {unknown} */
             projection: "read-model" | "search";
         };
-        /** @description What is in a generation. */
+        /** @description A digest of the content of a generation. */
         DigestRow: {
             generation: number;
-            /** @description Its tables, or its indexes. */
+            /** @description The digests of its tables, or of its indexes. */
             parts: components["schemas"]["PartDigestRow"][];
-            /** @description The last message that all of it takes account of. */
+            /** @description The sequence of the last message that all of it includes. */
             position: number;
-            /** @description One where all partitions are at it; else one for each. */
+            /** @description One position if all partitions are at it, else one for each partition. */
             positions: number[];
             /**
-             * @description asked: Somebody wants it. filling: It reads the log up to where that ended when it was begun. indexing: Its indexes are built. comparing: It reads on to where the live one was, and is held against it. differing: It is not what the live one is, and waits for somebody to decide. ready: It is about to become the live one. live: It answers queries. kept: It was live before. failed: It cannot be built. dropping: It is being removed.
+             * @description asked: It was asked for. filling: It reads the log up to the position at which the log ended when it was begun. indexing: Its indexes are built. comparing: It reads on to the position of the live one, and is compared with it. differing: It differs from the live one, and waits for a decision. ready: It is about to become the live one. live: It answers queries. kept: It was live before. failed: It cannot be built. dropping: It is being removed.
              * @enum {unknown}
              */
             state: "asked" | "filling" | "indexing" | "comparing" | "differing" | "ready" | "live" | "kept" | "failed" | "dropping";
             version: number;
         };
         DocumentMessage: {
-            /** @description Its id where it was said; it gets one of its own. */
+            /** @description Its id in the place it was exported from. It gets a new one here. */
             id?: components["schemas"]["ClientId"];
-            /** @description Images, audio and video, by the digests of their bytes. What is not stored here is named in the text instead. */
+            /** @description Images, audio and video, by the digests of their bytes. A part that is not stored here is named in the text instead. */
             parts?: components["schemas"]["DocumentPart"][];
             /**
              * @description user or agent.
@@ -2438,7 +2429,7 @@ export interface components {
             thread_id: components["schemas"]["Name"];
             /**
              * Format: date-time
-             * @description When it was said, as RFC 3339.
+             * @description The time it was said, as RFC 3339.
              */
             time?: string;
         };
@@ -2454,7 +2445,7 @@ export interface components {
         };
         DocumentThread: {
             summary?: string;
-            /** @description What messages name it by. */
+            /** @description The id by which messages refer to it. */
             thread_id: components["schemas"]["Name"];
             title?: string;
         };
@@ -2464,13 +2455,13 @@ export interface components {
             /** @description Which of the decision, from 1. */
             request: number;
         };
-        /** @description It will be gone, at once unless projector is away. */
+        /** @description The generation, which is removed, at once unless projector is down. */
         DropGenerationResponse: {
             generation: number;
             /** @enum {unknown} */
             projection: "read-model" | "search";
         };
-        /** @description Something that is written from an epoch on. */
+        /** @description A feature that is written to the log from an epoch on. */
         EnabledRow: {
             epoch: number;
             what: string;
@@ -2482,9 +2473,9 @@ export interface components {
              * @description The event this one follows from.
              */
             causation_id: string | null;
-            /** @description The event that entered from outside and that all this answers. */
+            /** @description The event that entered from outside and that this event goes back to. */
             correlation_id: components["schemas"]["Uuid"];
-            /** @description Who entered it, as the gateway knew them: api_key:<id>, unauthenticated:loopback. None of what nobody entered. */
+            /** @description The client that entered it, as identified by the gateway: api_key:<id>, unauthenticated:loopback. None for events that nobody entered. */
             entered_by: string | null;
             event_id: components["schemas"]["Uuid"];
             meta: components["schemas"]["EventMeta"];
@@ -2493,11 +2484,11 @@ export interface components {
              * @enum {unknown}
              */
             modality: "text" | "image" | "audio" | "state";
-            /** @description What it says, as in the HTTP interface; text says it to people. */
+            /** @description The content of the event, as in the HTTP interface. */
             payload: components["schemas"]["Json"];
-            /** @description Of the event within its message. */
+            /** @description The place of the event within its message, from 0. */
             position: number;
-            /** @description The message of the log, and the event within it, from 0. */
+            /** @description The position in the log of the message that holds the event. */
             sequence: number;
             /**
              * @description user, tool, system or internal.
@@ -2508,26 +2499,26 @@ export interface components {
             thread_id: string | null;
             /** Format: date-time */
             ts: string;
-            /** @description With its version, such as kairo.tool.result.v1. */
+            /** @description The type of the event with its version, such as kairo.tool.result.v1. */
             type: string;
         };
         EventMeta: {
             tags: string[];
         };
-        /** @description A page of what is held of a user. The first waits for all that the log has by then. */
+        /** @description A page of the data held of a user. The first page waits until everything in the log by then is included. */
         ExportUserResponse: {
-            /** @description Up to here in the log they were forgotten, where they were: what is left of that is empty. */
+            /** @description The position in the log up to which the user was forgotten, if they were: any rows left from before it are empty. */
             forgotten_through: number | null;
-            /** @description What to ask for as after to go on; none where there is nothing more. */
+            /** @description The value to pass as after for the next page; none if there are no more. */
             next_after: string | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             rows: components["schemas"]["ExportedRow"][];
             user: string;
         };
-        /** @description A thread that was suggested to a user, and what they answered. */
+        /** @description A thread that was suggested to a user, and the answer. */
         ExportedChoice: {
-            /** @description accept or decline; none where they did not answer. */
+            /** @description The answer: accept or decline; none if the user did not answer. */
             choice: string | null;
             /** Format: date-time */
             chosen_at: string | null;
@@ -2535,14 +2526,14 @@ export interface components {
         };
         /** @description A call of a model that was made for a user. */
         ExportedModelCall: {
-            /** @description Of the input, what the model server read from its cache. */
+            /** @description The input tokens that the model server read from its cache. */
             cached_tokens: number;
             /** Format: date-time */
             decided_at: string;
-            /** @description How it failed, where it did. */
+            /** @description The kind of failure, if the call failed. */
             failed: string | null;
             input_tokens: number;
-            /** @description Whether the numbers of tokens are an estimate, since the model server told none. */
+            /** @description True if the numbers of tokens are an estimate, because the model server reported none. */
             is_estimate: boolean;
             latency_ms: number;
             model: string;
@@ -2552,20 +2543,20 @@ export interface components {
             /** @enum {unknown} */
             tier: "heavy" | "fast" | "light";
         };
-        /** @description A piece of what is held of a user, and where it came from. It has one of the rows from thread on, by its section. */
+        /** @description A piece of the data held of a user, with its origin. It has one of the rows from thread on, by its section. */
         ExportedRow: {
             action?: components["schemas"]["ActionRow"];
-            /** @description None of a message that reached no agent. */
+            /** @description The agent; none for a message that reached no agent. */
             agent: string | null;
             approval?: components["schemas"]["ConsentRow"];
             briefing?: components["schemas"]["BriefingRow"];
             choice?: components["schemas"]["ExportedChoice"];
             /**
              * Format: uuid
-             * @description The event that says it; of a thread, the first in it. None of one that this version cannot read.
+             * @description The event that holds it; for a thread, its first event. None for an event that this version cannot read.
              */
             event_id: string | null;
-            /** @description Whether what it said is gone, since its user was forgotten. */
+            /** @description True if its content is gone because the user was forgotten. */
             forgotten: boolean;
             inner_state?: components["schemas"]["InnerStateRow"];
             memory?: components["schemas"]["MemoryRow"];
@@ -2574,11 +2565,11 @@ export interface components {
             plan?: components["schemas"]["ChainRow"];
             process?: components["schemas"]["ProcessRow"];
             /**
-             * @description messages: What they sent, what was said to them, and what reached nobody. inner_state: Every time that a key was written or deleted. approvals: Calls that they were asked about. choices: Threads that were suggested to them. plans: Steps that were planned. actions: Tools that were called on their behalf.
+             * @description messages: Messages that they sent, messages to them, and messages that reached nobody. inner_state: Each write and each deletion of a key. approvals: Calls that they were asked to approve. choices: Threads that were suggested to them. plans: Steps that were planned. actions: Tools that were called on their behalf.
              * @enum {unknown}
              */
             section: "threads" | "messages" | "tasks" | "memories" | "inner_state" | "approvals" | "choices" | "briefings" | "plans" | "actions" | "processes" | "model_calls";
-            /** @description Where that stands in the log. */
+            /** @description The position of that event in the log. */
             sequence: number;
             task?: components["schemas"]["TaskRow"];
             thread?: components["schemas"]["ThreadRow"];
@@ -2588,14 +2579,14 @@ export interface components {
         FinishMcpLoginRequest: {
             /** @description The address that the browser was sent back to, with its code and state. */
             address: string;
-            /** @description Who began to sign in, at a server where each user does; absent at others. */
+            /** @description The user who began to sign in, at a server where each user does; absent for other servers. */
             user?: components["schemas"]["Name"];
         };
         FinishMcpLoginResponse: {
-            /** @description What was granted. */
+            /** @description The scopes that were granted. */
             scopes: string[];
         };
-        /** @description A time that a task fired. */
+        /** @description A firing of a task. */
         FiringRow: {
             /** Format: date-time */
             due_at: string | null;
@@ -2603,13 +2594,13 @@ export interface components {
             /** Format: date-time */
             fired_at: string;
             late: boolean;
-            /** @description Which time; none of a hook. */
+            /** @description The number of the run, from 1; none for a hook. */
             occurrence: number | null;
             sequence: number;
             /** Format: uuid */
             trigger_event_id: string | null;
         };
-        /** @description A replica, by what it can read. */
+        /** @description A replica, with the newest version of messages that it reads. */
         FleetReplicaRow: {
             instance: string;
             /** @description The newest version of messages that it reads. */
@@ -2618,16 +2609,16 @@ export interface components {
             version: string;
         };
         ForgetUserRequest: {
-            /** @description Tells what there is of them, and changes nothing. */
+            /** @description If true, only tells what is held of the user, and changes nothing. */
             dry_run?: boolean;
         };
-        /** @description What there is of the user, and the order, if one was given. */
+        /** @description The data held of the user, and the order, if one was given. */
         ForgetUserResponse: {
-            /** @description What agents have of them. */
+            /** @description The data that agents hold of the user, by agent. */
             held: components["schemas"]["HeldRow"][];
-            /** @description Of the order that was given; empty where nothing was. */
+            /** @description The id of the order that was given; empty if none was. */
             order_id: string;
-            /** @description Whether content is sealed, so that they can be forgotten. */
+            /** @description True if content is sealed, so that the user can be forgotten. */
             sealed: boolean;
             user: string;
         };
@@ -2704,213 +2695,215 @@ export interface components {
             /** @description How many there may be at once: gateway.max_forks. */
             max_forks: number;
         };
-        /** @description One building of a read model from the log. */
+        /** @description A generation of a read model, built from the log. */
         GenerationRow: {
             /** Format: date-time */
             asked_at: string;
             generation: number;
-            /** @description Messages of the log that it does not. */
+            /** @description The number of messages of the log that it does not include yet. */
             lag: number;
             partitions: number;
-            /** @description The schema of its tables, or what the names of its indexes end with. */
+            /** @description The schema of its tables, or the suffix of the names of its indexes. */
             place: string;
-            /** @description The last message that all of it takes account of. */
+            /** @description The sequence of the last message that all of it includes. */
             position: number;
-            /** @description Messages a second that it read lately. */
+            /** @description The number of messages that it read per second lately. */
             rate: number;
-            /** @description What the comparison found, or why it failed. */
+            /** @description The result of the comparison, or the reason why it failed. */
             reason: string;
             /**
              * Format: date-time
-             * @description When it came into this state.
+             * @description The time it entered this state.
              */
             since: string;
-            /** @description The generation of the tables that search is made from. */
+            /** @description The generation of the tables from which search is built. */
             source: number | null;
             /**
-             * @description asked: Somebody wants it. filling: It reads the log up to where that ended when it was begun. indexing: Its indexes are built. comparing: It reads on to where the live one was, and is held against it. differing: It is not what the live one is, and waits for somebody to decide. ready: It is about to become the live one. live: It answers queries. kept: It was live before. failed: It cannot be built. dropping: It is being removed.
+             * @description asked: It was asked for. filling: It reads the log up to the position at which the log ended when it was begun. indexing: Its indexes are built. comparing: It reads on to the position of the live one, and is compared with it. differing: It differs from the live one, and waits for a decision. ready: It is about to become the live one. live: It answers queries. kept: It was live before. failed: It cannot be built. dropping: It is being removed.
              * @enum {unknown}
              */
             state: "asked" | "filling" | "indexing" | "comparing" | "differing" | "ready" | "live" | "kept" | "failed" | "dropping";
-            /** @description Where the log ended when it was begun. */
+            /** @description The end of the log when it was begun. */
             target: number;
             version: number;
         };
         /** @description The action. */
         GetActionResponse: {
             action: components["schemas"]["ActionRow"];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description At most 1000 messages, in the order of the log. */
         GetAgentLogResponse: {
-            /** @description The sequence of the log's first message, whosever it is: what stood before is gone. */
+            /** @description The sequence of the first message of the log, of any agent; the messages before it are gone. */
             log_begins: number;
             messages: components["schemas"]["LogMessage"][];
-            /** @description What to ask for as after to go on; none where the log ends. */
+            /** @description The value to pass as after for the next page; none at the end of the log. */
             next_after: number | null;
         };
         /** @description The agent, with the profile in force. */
         GetAgentResponse: {
             agent: components["schemas"]["AgentRow"];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
-        /** @description The call, and what was said to it. */
+        /** @description The call, and the decision on it. */
         GetApprovalResponse: {
             approval: components["schemas"]["ConsentRow"];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description The chain. */
         GetChainResponse: {
             chain: components["schemas"]["ChainRow"];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
-        /** @description What was said, in the order of the log. Of an agent that is not known, nothing. */
+        /** @description The messages, in the order of the log; empty if the agent is not known. */
         GetConversationResponse: {
-            /** @description In the order of the log; whole messages of it, so there may be more than were asked for. */
+            /** @description The messages, in the order of the log. Messages of the log are not split, so there may be more than were asked for. */
             messages: components["schemas"]["MessageRow"][];
-            /** @description What to ask for as after to go on; none where nothing more is known. */
+            /** @description The value to pass as after for the next page; none if nothing more is known. */
             next_after: number | string | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description The stretches, in the order of the log. */
         GetEventsOutlineResponse: {
             buckets: components["schemas"]["OutlineBucket"][];
-            /** @description Whether older ones that fit were not counted, as there are too many. */
+            /** @description True if older events that match were not counted, because there are too many. */
             cut: boolean;
-            /** @description All that were counted. */
+            /** @description The number of all events that were counted. */
             events: number;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         GetFleetResponse: {
-            /** @description Who reads less than that, and so keeps it from being raised. */
+            /** @description The replicas that read less than that, and so keep the epoch from being raised. */
             behind: string[];
-            /** @description What would be written that is not yet, by epoch. */
+            /** @description The features that a promotion would enable, by epoch. */
             enables: components["schemas"]["EnabledRow"][];
             /** @description The epoch in force. */
             epoch: number;
-            /** @description Who keeps it from being raised; none unless it is held. */
+            /** @description The hold that keeps the epoch from being raised; none unless it is held. */
             hold: components["schemas"]["HoldRow"] | null;
-            /** @description The one that a promotion would raise it to: what the gateway that is asked reads. */
+            /** @description The epoch that a promotion would raise it to: the newest that the gateway that is asked reads. */
             reader: number;
-            /** @description By name. */
+            /** @description The replicas, by name. */
             replicas: components["schemas"]["FleetReplicaRow"][];
         };
-        /** @description How far the last order is. */
+        /** @description The progress of the last order. */
         GetForgettingResponse: {
-            /** @description The agents that had anything of them, as soon as that is known. */
+            /** @description The agents that held anything of the user, once that is known. */
             agents: string[];
             order_id: string;
-            /** @description Why the last try did not get any further; empty where it did. */
+            /** @description The reason why the last attempt made no progress; empty if it did. */
             reason: string;
             /**
-             * @description How far it is.
+             * @description The step that it has reached.
              * @enum {unknown}
              */
             step: "asked" | "replaced" | "found" | "destroyed" | "told" | "resealed" | "rebuilding" | "done";
             user: string;
         };
-        /** @description What waits. */
+        /** @description The items of the inbox. */
         GetInboxResponse: {
             approvals: components["schemas"]["ApprovalRow"][];
-            /** @description What the user was told unasked: the newest 20, the newest first. */
+            /** @description The briefings of the user: the newest 20, the newest first. */
             briefings: components["schemas"]["BriefingRow"][];
             offers: components["schemas"]["OfferRow"][];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
-            /** @description What MCP servers ask while calls wait, as it is known at this moment: answered with POST /v1/questions/{question_id}. */
+            /** @description The questions that MCP servers ask while calls wait, as of this moment. They are answered with POST /v1/questions/{question_id}. */
             questions: components["schemas"]["QuestionRow"][];
         };
-        /** @description What was written, and when it was deleted. */
+        /** @description The changes, deletions included. */
         GetInnerStateHistoryResponse: {
             changes: components["schemas"]["InnerStateRow"][];
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description The turn. */
         GetInteractionResponse: {
             interaction: components["schemas"]["InteractionRow"];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
-        /** @description At most 1000 messages, in the order of the log. The subject of one that stands under another partition than its owner's has that partition at its end, or a minus where it has none. */
+        /** @description At most 1000 messages, in the order of the log. If a message is stored under another partition than that of its owner, its subject ends with that partition, or with a minus if it has none. */
         GetLogResponse: {
-            /** @description The sequence of its last message, as this is answered. */
+            /** @description The sequence of its last message, at the time of the answer. */
             end: number;
-            /** @description Which log it is. One that was made anew is another. */
+            /** @description The id of the log. A log that was created again has another id. */
             log: string;
             messages: components["schemas"]["LogMessage"][];
-            /** @description What to ask for as after to go on; none where the log ends. */
+            /** @description The value to pass as after for the next page; none at the end of the log. */
             next_after: number | null;
         };
-        /** @description What the memory said, the newest first. What was only written again with its keywords is not a version of its own. */
+        /** @description The versions of the memory, the newest first. Writing it again only with its keywords does not make a new version. */
         GetMemoryHistoryResponse: {
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             versions: components["schemas"]["MemoryRow"][];
         };
         /** @description The memory. Secrets come sealed. */
         GetMemoryResponse: {
             memory: components["schemas"]["MemoryRow"];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description The process. */
         GetProcessResponse: {
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             process: components["schemas"]["ProcessRow"];
         };
         /** @description The status. */
         GetStatusResponse: {
             consumers: components["schemas"]["ConsumerRow"][];
-            /** @description Messages that were set aside. */
+            /** @description The number of dead letters. */
             dead_letters: number;
-            /** @description How streams and consumers differ from what this version wants, each in words; see kairo provision. */
+            /** @description The differences of streams and consumers from what this version needs, each in words; see kairo provision. */
             drift: string[];
             /** @description The epoch in force: the newest version of messages that is written. */
             epoch: number;
-            /** @description How far the read model is; none where it does not say at once. */
+            /** @description The position of the read model in the log; none if it does not answer at once. */
             projection: components["schemas"]["LagRow"] | null;
-            /** @description Every replica that answers. */
+            /** @description The replicas that answer. */
             services: components["schemas"]["ReplicaRow"][];
             /** @description The log. */
             stream: components["schemas"]["LogRow"];
+            /** @description The work that waits, by reason. Without the read model only decisions are listed. */
+            waits: components["schemas"]["WaitRow"][];
         };
         /** @description The task. */
         GetTaskResponse: {
             chains: components["schemas"]["ChainRow"][];
-            /** @description The newest first. */
+            /** @description The firings, the newest first. */
             firings: components["schemas"]["FiringRow"][];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             task: components["schemas"]["TaskRow"];
         };
         /** @description The team. */
         GetTeamResponse: {
-            /** @description What costs are in. */
+            /** @description The currency of the costs. */
             currency: string;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             team: components["schemas"]["TeamRow"];
         };
         /** @description The thread. */
         GetThreadResponse: {
             chains: components["schemas"]["ChainRow"][];
-            /** @description In the order of the log. */
+            /** @description The events, in the order of the log. */
             events: components["schemas"]["ThreadEventRow"][];
-            /** @description What to ask for as before to go on; none where these are the first. */
+            /** @description The value to pass as before for the next page; none if these are the first events. */
             next_before: number | string | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             thread: components["schemas"]["ThreadRow"];
         };
@@ -2918,42 +2911,42 @@ export interface components {
         GetToolResponse: {
             tool: components["schemas"]["ToolRow"];
         };
-        /** @description What was used, in the order of days, agents, users, threads and models. */
+        /** @description The usage, in the order of days, agents, users, threads and models. */
         GetUsageResponse: {
-            /** @description The caps that hold for what is asked for: of the agent, the user, the caller's API key and the installation, as far as there are any. */
+            /** @description The caps that apply to the usage that was asked for: those of the agent, the user, the caller's API key and the installation, if there are any. */
             caps: components["schemas"]["CapRow"][];
-            /** @description What costs are in. */
+            /** @description The currency of the costs. */
             currency: string;
-            /** @description What to ask for as after to go on; none where there are no more. */
+            /** @description The value to pass as after for the next page; none if there are no more. */
             next_after: string | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
-            /** @description Of all that is asked for, whatever the page is. */
+            /** @description The total of everything that was asked for, whichever page this is. */
             total: components["schemas"]["UsageSum"];
-            /** @description Models that were used and have no price (gateway.prices). */
+            /** @description The models that were used and have no price (gateway.prices). */
             unpriced: string[];
-            /** @description In the order of days, agents, users, threads and models. */
+            /** @description The rows, in the order of days, agents, users, threads and models. */
             usage: components["schemas"]["UsageRow"][];
         };
-        /** @description What may be spent on models; 0 and empty for any amount. What a call under way takes is not cut short. */
+        /** @description Caps on spending on models; 0 and empty mean no cap. A call under way is not cut short. */
         GivenCaps: {
             /** @example 50 */
             cost_in_total?: string;
             /**
-             * @description In the currency of prices, as a decimal number above 0 with at most 6 places. It takes a price of each model that may be asked, or a fallback price.
+             * @description In the currency of prices, as a decimal number above 0 with at most 6 places. It requires a price for each model that may be asked, or a fallback price.
              * @example 2.50
              */
             cost_per_day?: string;
-            /** @description Of an agent, from when caps were first set on; of an API key, from when it was made on. */
+            /** @description Input and output tokens together, in total: for an agent since caps were first set, for an API key since it was created. */
             tokens_in_total?: number;
-            /** @description Input and output together, in a day: of the agent's time zone for an agent, of UTC for an API key. */
+            /** @description Input and output tokens together, in a day: a day of the agent's time zone for an agent, of UTC for an API key. */
             tokens_per_day?: number;
         };
         /** @description A command that an agent declares: a message that begins with it, and names no agent, is for that agent. */
         GivenCommand: {
-            /** @description What it does, for people. */
+            /** @description A description of the command, for people. */
             help: string;
-            /** @description What it is called in lists. */
+            /** @description Its label in lists. */
             label: string;
             /** @description The command, without the slash. */
             value: string;
@@ -2972,7 +2965,7 @@ export interface components {
             history_window?: number;
             inner_state?: boolean;
             /**
-             * @description order: Decided on when its turn comes. join: All that came are decided on together, next. restart: The decision under way is begun again, with what came.
+             * @description order: It is decided on when its turn comes. join: All messages that arrived are decided on together, next. restart: The decision under way is begun again, with the messages that arrived.
              * @enum {unknown}
              */
             interjection?: "order" | "join" | "restart";
@@ -2983,7 +2976,7 @@ export interface components {
             /** @description Seconds from the end of the team's work until it asks itself what to do for the mission; 0 for an hour. */
             next_run_after?: number;
             /**
-             * @description consent: A human is asked first. trusted: Nothing: they are made.
+             * @description consent: A human is asked first. trusted: The calls are made.
              * @enum {unknown}
              */
             outside_content?: "consent" | "trusted";
@@ -3000,7 +2993,7 @@ export interface components {
             summary_after?: number;
             task?: components["schemas"]["GivenSession"];
             /**
-             * @description single: One for each user. topics: thread.match says, and asks the user where it would leave the current one.
+             * @description single: One thread for each user. topics: thread.match chooses the thread, and asks the user before it leaves the current one.
              * @enum {unknown}
              */
             threads?: "single" | "topics";
@@ -3010,15 +3003,15 @@ export interface components {
         };
         GivenMember: {
             agent: components["schemas"]["Name"];
-            /** @description Up to 4096 bytes; what the member says of itself, where it is not given. */
+            /** @description Up to 4096 bytes; if missing, the member's own description. */
             description?: string;
-            /** @description Which of its tools are offered, by name or by a prefix followed by *; all of its own, where none is given. */
+            /** @description The tools of the member that are offered, by name or by a prefix followed by *; if empty, all of its own. */
             tools?: string[];
         };
         /** @description An image, a piece of audio or a video: named by the digest that POST /v1/objects answered with, or brought along in base64, where the whole is no larger than a message may be. */
         GivenPart: {
             data?: string;
-            /** @description SHA-256 of what is stored already, in 64 hexadecimal digits. What is larger than a message may be is stored with POST /v1/objects. */
+            /** @description SHA-256 of bytes that are stored already, in 64 hexadecimal digits. A part that is larger than a message may be is stored with POST /v1/objects. */
             digest?: string;
             /**
              * @description Instead of a digest: such as image/png, and the bytes.
@@ -3029,9 +3022,9 @@ export interface components {
             name?: string;
         } & (unknown | unknown);
         GivenPerception: {
-            /** @description What it is called with, in at most 4096 bytes. */
+            /** @description The arguments it is called with, in at most 4096 bytes. */
             arguments?: components["schemas"]["Json"];
-            /** @description One that is idempotent, does nothing that others see, and needs nobody's consent. */
+            /** @description A tool that is idempotent, does nothing that others see, and needs nobody's consent. */
             tool: string;
         };
         /** @description Bounds of a session of work, or of a task; 0 and empty mean no bound. At a bound of a session, the task at hand goes back into the queue, and goes on after session_pause where it was. */
@@ -3043,34 +3036,34 @@ export interface components {
             cost?: string;
             /** @description Calls of models. */
             model_calls?: number;
-            /** @description Of a session, from its first task on; of a task, those for which it is worked on. */
+            /** @description For a session, the time from its first task on; for a task, the time it is worked on. */
             seconds?: number;
             /** @description Input and output together. */
             tokens?: number;
         };
-        /** @description A voice within an agent, which is shown what is new and says what it thinks of it. */
+        /** @description A voice within an agent: a prompt that is shown new inputs, and gives its view of them. */
         GivenSubmodule: {
             /** @description Milliseconds within which it must have answered; 0 for the default, 10000. */
             deadline_ms?: number | 0 | unknown;
-            /** @description What it is shown; empty for everything. */
+            /** @description The kinds of input it is shown; empty for all. */
             hears?: ("message" | "result" | "process" | "event" | "task" | "approval")[];
             name: string;
             prompt: string;
             /**
-             * @description The model that it thinks with: heavy, fast (also what empty means) or light.
+             * @description The model that it thinks with: heavy, fast (the default if empty) or light.
              * @enum {unknown}
              */
             tier?: "heavy" | "fast" | "light";
-            /** @description Whether decisions are shown to the submodule after they are made. Missing means true. */
+            /** @description True if decisions are shown to the submodule after they are made. Missing means true. */
             wants_decisions?: boolean | null;
         };
-        /** @description An agent that works for a team: fields as in DefineAgentRequest. It works in the background, on what the lead asks it for. */
+        /** @description An agent that works for a team: fields as in DefineAgentRequest. It works in the background, on the tasks that the lead asks for. */
         GivenWorker: {
             caps?: components["schemas"]["GivenCaps"];
             commands?: components["schemas"]["GivenCommand"][];
             /** @example 22:00 */
             day_ends_at?: string;
-            /** @description What it is good for, for the lead, too. Up to 4096 bytes. */
+            /** @description A description of its skills, which the lead sees, too. Up to 4096 bytes. */
             description?: string;
             guesses_goal?: boolean;
             history_cutoff?: number;
@@ -3078,7 +3071,7 @@ export interface components {
             history_window?: number;
             inner_state?: boolean;
             /**
-             * @description order: Decided on when its turn comes. join: All that came are decided on together, next. restart: The decision under way is begun again, with what came.
+             * @description order: It is decided on when its turn comes. join: All messages that arrived are decided on together, next. restart: The decision under way is begun again, with the messages that arrived.
              * @enum {unknown}
              */
             interjection?: "order" | "join" | "restart";
@@ -3089,7 +3082,7 @@ export interface components {
             /** @description The agent is named <team>-<name>, in at most 64 characters. */
             name: components["schemas"]["Name"];
             /**
-             * @description consent: A human is asked first. trusted: Nothing: they are made.
+             * @description consent: A human is asked first. trusted: The calls are made.
              * @enum {unknown}
              */
             outside_content?: "consent" | "trusted";
@@ -3106,7 +3099,7 @@ export interface components {
             summary_after?: number;
             task?: components["schemas"]["GivenSession"];
             /**
-             * @description single: One for each user. topics: thread.match says, and asks the user where it would leave the current one.
+             * @description single: One thread for each user. topics: thread.match chooses the thread, and asks the user before it leaves the current one.
              * @enum {unknown}
              */
             threads?: "single" | "topics";
@@ -3114,13 +3107,13 @@ export interface components {
             time_zone?: string;
             tools?: string[];
         };
-        /** @description What an agent has of a user, as rows of the read model. */
+        /** @description The numbers of rows of the read model that an agent has of a user. */
         HeldRow: {
             actions: number;
             agent: string;
-            /** @description Consents and choices that were asked for, and briefings. */
+            /** @description The number of consents and choices that were asked for, and of briefings. */
             asked: number;
-            /** @description Keys of its inner state, and all that stood under them. */
+            /** @description The number of changes to keys of its inner state. */
             inner_state: number;
             memories: number;
             messages: number;
@@ -3130,36 +3123,36 @@ export interface components {
         /** @description A thread, task, memory, message or key of inner state that was found. */
         HitRow: {
             agent: components["schemas"]["Name"];
-            /** @description Of the thread, task or memory; of a message, that of its event; of inner state, the key. */
+            /** @description The id of the thread, task or memory; for a message, that of its event; for inner state, the key. */
             id: string;
             /**
              * @description thread, task, memory, message or state.
              * @enum {unknown}
              */
             kind: "thread" | "task" | "memory" | "message" | "state";
-            /** @description How well it fits, by the measure of the backend; 0 where no words were given. */
+            /** @description The measure of how well it matches, as the backend computes it; 0 if the query has no words. */
             score: number;
-            /** @description A part of the text as HTML, what was found in <mark>. */
+            /** @description A part of the text as HTML, with the matches in <mark>. */
             snippet: string;
-            /** @description None of a memory, of a message, and of inner state. */
+            /** @description The status; none for a memory, a message, or inner state. */
             status: string | null;
-            /** @description Of a message, the thread that it is in, once it is in one. */
+            /** @description For a message: the thread that it is in, once it is in one. */
             thread_id: string | null;
-            /** @description Of a memory, its subject; of inner state, the key; none of a message. */
+            /** @description The title; for a memory, its subject; for inner state, the key; empty for a message. */
             title: string;
-            /** @description Of a message, who said it: user or agent; of inner state, whose it is: user or agent. */
+            /** @description The type; for a message, its author: user or agent; for inner state, its owner: user or agent. */
             type: string;
             /** Format: date-time */
             updated_at: string;
             user: string | null;
         };
-        /** @description From here on, or since then. */
+        /** @description The hold, which is new or was there already. */
         HoldFleetResponse: {
             hold: components["schemas"]["HoldRow"];
         };
-        /** @description That the epoch may not be raised. */
+        /** @description A hold, which keeps the epoch from being raised. */
         HoldRow: {
-            /** @description Who said so. */
+            /** @description The caller that set the hold. */
             by: string;
             /** Format: date-time */
             since: string;
@@ -3167,67 +3160,67 @@ export interface components {
         ImportConversationRequest: {
             /** @description Up to 8388608 bytes with the rest of the request. */
             document: components["schemas"]["ConversationDocument"];
-            /** @description Whose conversation it is from here on; the one that the document names if left out. */
+            /** @description The user who owns the conversation from here on; if left out, the one that the document names. */
             user?: components["schemas"]["Name"];
         };
-        /** @description It is in the log. */
+        /** @description The request is in the log. */
         ImportConversationResponse: {
             /** @description SHA-256 of the document. */
             import_id: string;
             messages: number;
-            /** @description So many messages of the log it became, and so many messages of the conversation it holds. */
+            /** @description The number of log messages it became, and the number of messages of the conversation in it. */
             parts: number;
-            /** @description Where the last part of it stands in the log: what a query takes as at_least. */
+            /** @description The position of its last part in the log; queries accept it as at_least. */
             sequence: number;
-            /** @description What its threads are called here, in the order of the document. */
+            /** @description The ids of its threads here, in the order of the document. */
             threads: components["schemas"]["ImportedThreadRow"][];
         };
         ImportedThreadRow: {
-            /** @description What the document calls it. */
+            /** @description The id of the thread in the document. */
             named: string;
             thread_id: string;
         };
         /** @description A key of an agent's inner state, as it was written or deleted. */
         InnerStateRow: {
             agent: components["schemas"]["Name"];
-            /** @description With [secret <name>] in the place of what was sealed; empty of what was deleted. */
+            /** @description The content, with [secret <name>] in the place of each sealed secret; empty if it was deleted. */
             content: string;
-            /** @description Whether it was deleted. */
+            /** @description True if it was deleted. */
             deleted: boolean;
             event_id: components["schemas"]["Uuid"];
             key: string;
-            /** @description Where what it was made from comes from that nobody here wrote, such as web:https://example.org/a. */
+            /** @description The sources of the content from outside that it was made from, such as web:https://example.org/a. */
             outside: string[];
-            /** @description Of the event within its message. */
+            /** @description The position of the event within its message. */
             position: number;
             related_keys: string[];
             secrets: components["schemas"]["SealedSecret"][];
-            /** @description Of the event that says it. */
+            /** @description The sequence of the event that wrote or deleted it. */
             sequence: number;
             thread_id: string | null;
             /** Format: date-time */
             updated_at: string;
-            /** @description Whose it is; none for all. */
+            /** @description The user it belongs to; none if it is for all users. */
             user: string | null;
-            /** @description What the secrets are sealed for; empty of what was deleted. */
+            /** @description The id that the secrets are sealed for; empty if it was deleted. */
             version_id: string;
         };
-        /** @description A turn, from a user's message to the reply that ends it, and what it led to after that. */
+        /** @description A turn, from a user's message to the reply that ends it, and anything it led to after that. */
         InteractionRow: {
             /**
              * Format: date-time
-             * @description When it was answered, or failed.
+             * @description The time it was answered, or failed.
              */
             ended_at: string;
-            /** @description What was perceived before it was thought about; none where nothing was. */
+            /** @description The perceptions that were made before the model was asked; none if there were none. */
             environment?: components["schemas"]["PerceivedRow"][];
-            /** @description What it seems to be after; none where nobody guessed. */
+            /** @description The goal that the user seems to have; none if it was not guessed. */
             goal: string | null;
-            /** @description What models read and wrote for it. */
+            /** @description The tokens that models read for it; output_tokens are those they wrote. */
             input_tokens: number;
-            /** @description The plan, or the first tool that was called; none of a turn that was only answered. */
+            /** @description The plan, or the first tool that was called; none for a turn that was only answered. */
             intent: string | null;
-            /** @description Whether more happened than is read at once. */
+            /** @description True if the turn has more events than are read at once. */
             more: boolean;
             output_tokens: number;
             /** Format: date-time */
@@ -3242,41 +3235,41 @@ export interface components {
             turn_id: components["schemas"]["Uuid"];
         };
         InteractionStepRow: {
-            /** @description The tool that was called, or the step of a plan that no tool was called for; ask, of what was asked of another agent. */
+            /** @description The tool that was called, or the step of a plan that no tool was called for; ask for a request to another agent. */
             action: string | null;
             /** Format: uuid */
             action_id: string | null;
-            /** @description Whose it is. */
+            /** @description The agent that took the step. */
             agent: string | null;
             arguments: components["schemas"]["Json"];
-            /** @description The text of the step: an answer, a plan, or the guess of the user's goal; of a review its verdict (finished, revise or act). */
+            /** @description The text of the step: an answer, a plan, or the guess of the user's goal; for a review, its verdict (finished, revise or act). */
             content: string | null;
             /**
              * Format: date-time
-             * @description None of what runs.
+             * @description The time it ended; none for a step that runs.
              */
             ended_at: string;
             error: string | null;
-            /** @description What models read and wrote for the decision; of several steps of one decision, the first has all of it. */
+            /** @description The tokens that models read for the decision; output_tokens are those they wrote. Of several steps of one decision, the first has all of them. */
             input_tokens: number;
             /**
-             * @description plan, draft, review, revision, reflect or answer, of a decision; execute, of what it called.
+             * @description plan, draft, review, revision, reflect or answer for a step of a decision; execute for a call that it made.
              * @enum {unknown}
              */
             kind: "plan" | "execute" | "reflect" | "answer" | "draft" | "review" | "revision";
-            /** @description Where it began in the log. */
+            /** @description The position in the log at which it began. */
             log_sequence: number;
             output_tokens: number;
             /** @description The event within its message, from 0. */
             position: number;
-            /** @description Why it was skipped; a step that was skipped did not fail. */
+            /** @description The reason why it was skipped; a step that was skipped did not fail. */
             reason: string | null;
-            /** @description What the agent thought, and what reviews said of what it was about to say. */
+            /** @description The thoughts of the agent, and the reviews of its drafts. */
             reasoning: string | null;
-            /** @description None of what has not ended well. */
+            /** @description The result; none for a step that has not succeeded. */
             result: components["schemas"]["Json"];
             /**
-             * @description Of what was called: running, done, failed, skipped or stopped.
+             * @description For a call: running, done, failed, skipped or stopped.
              * @enum {unknown}
              */
             status: "pending" | "asked" | "running" | "done" | "failed" | "skipped" | "stopped" | null;
@@ -3287,59 +3280,59 @@ export interface components {
         Json: unknown;
         /** @description An API key, without its text. */
         KeyRow: {
-            /** @description The only agents it is good for; absent for all. */
+            /** @description The only agents it may be used for; absent for all. */
             agents?: components["schemas"]["Name"][];
-            /** @description What may be spent on models for what is sent with it; absent for any amount. */
+            /** @description The caps on spending on models for messages sent with it; absent for any amount. */
             caps?: components["schemas"]["Caps"];
             /** Format: date-time */
             created: string;
             /** Format: date-time */
             expires_at?: string;
             key_id: string;
-            /** @description Whose it is, for people. */
+            /** @description A name that tells people whose key it is. */
             name: string;
-            /** @description read: To see what there is and follow what happens. write: To speak as a user: messages, choices, approvals and orders. admin: Everything, among it agents, keys, dead letters and the read model. */
+            /** @description read: Allows reading the data that exists, and following events. write: Allows speaking as a user: messages, choices, approvals and orders. admin: Allows everything, including agents, keys, dead letters and the read model. */
             scopes: ("read" | "write" | "admin")[];
-            /** @description The only user it speaks for; absent for any. */
+            /** @description The only user it may act as; absent for any. */
             user?: string | null;
         };
-        /** @description How far the read model is. */
+        /** @description The position of the read model in the log, and its lag. */
         LagRow: {
-            /** @description Messages it does not know yet. */
+            /** @description The number of messages it has not read yet. */
             lag: number;
-            /** @description The last message it knows. */
+            /** @description The sequence of the last message it has read. */
             position: number;
         };
         /** @description The actions. */
         ListActionsResponse: {
             actions: components["schemas"]["ActionRow"][];
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description The agents. */
         ListAgentsResponse: {
             agents: components["schemas"]["AgentRow"][];
-            /** @description What to ask for as after to go on; none where there are no more. */
+            /** @description The value to pass as after for the next page; none if there are no more. */
             next_after: string | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
-        /** @description The calls, and what was said to them. */
+        /** @description The calls, and the decisions on them. */
         ListApprovalsResponse: {
             approvals: components["schemas"]["ConsentRow"][];
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
-        /** @description The decisions, told or not. */
+        /** @description The briefings, and the decisions not to give one. */
         ListBriefingsResponse: {
             briefings: components["schemas"]["BriefingRow"][];
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description The commands that agents declare. */
@@ -3349,34 +3342,34 @@ export interface components {
         /** @description The conversations. */
         ListConversationsResponse: {
             conversations: components["schemas"]["ConversationRow"][];
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
-        /** @description The letters. */
+        /** @description The dead letters. */
         ListDeadLettersResponse: {
             dead_letters: components["schemas"]["Event"][];
-            /** @description The newest retry of each of them that was retried. */
+            /** @description The newest retry of each dead letter that was retried. */
             retries: components["schemas"]["RetryRow"][];
         };
-        /** @description A stretch of the log. Whole messages, so there may be more events than were asked for. */
+        /** @description A stretch of the log. Messages are not split, so there may be more events than were asked for. */
         ListEventsResponse: {
-            /** @description In the order of the log; whole messages of it, so there may be more than were asked for. */
+            /** @description The events, in the order of the log. Messages of the log are not split, so there may be more than were asked for. */
             events: components["schemas"]["Event"][];
-            /** @description What to ask for as after to go on; none where nothing more is known. */
+            /** @description The value to pass as after for the next page; none if nothing more is known. */
             next_after: number | string | null;
-            /** @description Of the newest, and of those before a message: what to ask for as before to see what stands before them; none where nothing does. */
+            /** @description For a request with latest or before: the value to pass as before for the events before these; none if there are none. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
-        /** @description What there is. */
+        /** @description The entries of the inner state. */
         ListInnerStateResponse: {
             entries: components["schemas"]["InnerStateRow"][];
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description The keys. */
@@ -3384,79 +3377,79 @@ export interface components {
             keys: components["schemas"]["KeyRow"][];
         };
         ListMcpSignInsResponse: {
-            /** @description By server and user; at most 1 024 of each server. */
+            /** @description The sign-ins, by server and user; at most 1 024 for each server. */
             sign_ins: components["schemas"]["McpSignInRow"][];
         };
-        /** @description The memories; those that fit best, or else the newest, first. */
+        /** @description The memories. Those that match best come first, or else the newest. */
         ListMemoriesResponse: {
             memories: components["schemas"]["MemoryRow"][];
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
         };
         /** @description The processes. */
         ListProcessesResponse: {
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             processes: components["schemas"]["ProcessRow"][];
         };
         /** @description The projections. */
         ListProjectionsResponse: {
-            /** @description Where the log ends. */
+            /** @description The position of the end of the log. */
             last_sequence: number;
             projections: components["schemas"]["ProjectionRow"][];
-            /** @description Messages that became dead letters as they cannot be projected. */
+            /** @description The number of messages that became dead letters because they cannot be projected. */
             set_aside: number;
         };
         ListSubmodulesResponse: {
-            /** @description How many the agent has at most. */
+            /** @description The maximum number of submodules of the agent. */
             most: number;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
-            /** @description In the order in which they are shown what is new. */
+            /** @description The submodules, in the order in which new events are shown to them. */
             submodules: components["schemas"]["SubmoduleRow"][];
         };
         /** @description The tasks. */
         ListTasksResponse: {
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             tasks: components["schemas"]["TaskRow"][];
         };
         /** @description The teams. */
         ListTeamsResponse: {
-            /** @description What costs are in. */
+            /** @description The currency of the costs. */
             currency: string;
-            /** @description What to ask for as after to go on; none where there are no more. */
+            /** @description The value to pass as after for the next page; none if there are no more. */
             next_after: string | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             teams: components["schemas"]["TeamRow"][];
         };
         ListThoughtsResponse: {
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             thoughts: components["schemas"]["ThoughtRow"][];
         };
         /** @description The messages. */
         ListThreadMessagesResponse: {
-            /** @description In the order in which they came into the thread. */
+            /** @description The messages, in the order in which they came into the thread. */
             messages: components["schemas"]["ThreadMessageRow"][];
-            /** @description What to ask for as after to go on; none where there are no more. */
+            /** @description The value to pass as after for the next page; none if there are no more. */
             next_after: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             thread: components["schemas"]["ThreadRow"];
         };
         /** @description The threads. */
         ListThreadsResponse: {
-            /** @description What to ask for as before to go on; none where nothing more is known. */
+            /** @description The value to pass as before for the next page; none if nothing more is known. */
             next_before: number | null;
-            /** @description The message of the log up to which the read model had come; all of the answer was read there. */
+            /** @description The position of the read model in the log; the whole answer was read at it. */
             position: number;
             threads: components["schemas"]["ThreadRow"][];
         };
@@ -3465,12 +3458,12 @@ export interface components {
             /** @description The groups of these tools, by name. */
             groups: components["schemas"]["ToolGroupRow"][];
             tools: components["schemas"]["ToolRow"][];
-            /** @description Of all tools that services carry out, so that equal catalogues have equal versions; empty where none was published. */
+            /** @description The version of the catalogue of all tools that services carry out; equal catalogues have equal versions. Empty if none was published. */
             version: string;
-            /** @description Tools that are there and cannot be offered, and why. */
+            /** @description The tools that exist and cannot be offered, with the reasons. */
             withheld: components["schemas"]["WithheldToolRow"][];
         };
-        /** @description A message of the log as it stands there, without what told the server how to store it. */
+        /** @description A message of the log as it is stored, without the headers that told the server how to store it. */
         LogMessage: {
             /** @description The body, of the type that the header ce-type names. */
             data: string;
@@ -3480,40 +3473,40 @@ export interface components {
             sequence: number;
             /**
              * Format: date-time
-             * @description When the server stored it.
+             * @description The time the server stored it.
              */
             stored: string;
-            /** @description Without its partition, such as kairo.agent.default.message. */
+            /** @description The subject without its partition, such as kairo.agent.default.message. */
             subject: string;
         };
         /** @description The log. */
         LogRow: {
             bytes: number;
-            /** @description The sequence of its first message. One that begins later than it did has lost what stood before, as by a limit of its stream. */
+            /** @description The sequence of its first message. If the log begins later than it did, it has lost the messages before, as by a limit of its stream. */
             first_sequence: number;
             last_sequence: number;
-            /** @description What it may take, in bytes: the stream's own limit, else gateway.log_limit_bytes; none where neither is set. */
+            /** @description The maximum size in bytes: the stream's own limit, else gateway.log_limit_bytes; none if neither is set. */
             limit_bytes: number | null;
             messages: number;
         };
         MakeKeyRequest: {
-            /** @description The only agents it is good for; without them, all. */
+            /** @description The only agents it may be used for; all if absent. */
             agents?: components["schemas"]["Name"][];
-            /** @description What may be spent on models for what is sent with it; without it, any amount. A reached cap refuses messages with 429. */
+            /** @description The caps on spending on models for messages sent with it; any amount if absent. When a cap is reached, messages are refused with 429. */
             caps?: components["schemas"]["GivenCaps"];
             /**
              * Format: date-time
-             * @description In the future.
+             * @description The time it expires, which must be in the future.
              */
             expires_at?: string;
-            /** @description Whose it is, in up to 128 bytes. */
+            /** @description A name that tells people whose key it is, in up to 128 bytes. */
             name: string;
-            /** @description What it allows. */
+            /** @description The scopes that it allows. */
             scopes: ("read" | "write" | "admin")[];
-            /** @description The only user it speaks for; without one, any. */
+            /** @description The only user it may act as; any if absent. */
             user?: components["schemas"]["Name"];
         };
-        /** @description The key is in force. */
+        /** @description The key, which is in force. */
         MakeKeyResponse: {
             /** @description As KeyRow. */
             agents?: components["schemas"]["Name"][];
@@ -3522,11 +3515,11 @@ export interface components {
             created: string;
             /** Format: date-time */
             expires_at?: string;
-            /** @description Its text, which nobody can be told again. */
+            /** @description The text of the key, which cannot be retrieved again. */
             key: string;
             key_id: string;
             name: string;
-            /** @description read: To see what there is and follow what happens. write: To speak as a user: messages, choices, approvals and orders. admin: Everything, among it agents, keys, dead letters and the read model. */
+            /** @description read: Allows reading the data that exists, and following events. write: Allows speaking as a user: messages, choices, approvals and orders. admin: Allows everything, including agents, keys, dead letters and the read model. */
             scopes: ("read" | "write" | "admin")[];
             user?: string | null;
         };
@@ -3534,18 +3527,18 @@ export interface components {
         MakeTicketResponse: {
             /**
              * Format: date-time
-             * @description Until when it can be used first.
+             * @description The time until which it can be used for the first time.
              */
             expires_at: string;
             ticket: string;
         };
         McpLogoutResponse: {
-            /** @description Whether there was anything to forget. */
+            /** @description True if there was a sign-in to forget. */
             forgotten: boolean;
-            /** @description Whether the authorization server revoked it. */
+            /** @description True if the authorization server revoked it. */
             revoked: boolean;
         };
-        /** @description A sign-in at an MCP server. Tokens stand in no answer. */
+        /** @description A sign-in at an MCP server. No answer holds its tokens. */
         McpSignInRow: {
             /** @description The OAuth scopes of its token. */
             scopes: string[];
@@ -3553,30 +3546,30 @@ export interface components {
             server: string;
             /**
              * Format: date-time
-             * @description When the person signed in; absent where that is not known.
+             * @description The time the person signed in; none if it is not known.
              */
             since: string;
-            /** @description The user whose calls use it; absent where all users of the server share one sign-in. */
+            /** @description The user whose calls use it; none if all users of the server share one sign-in. */
             user: string | null;
         };
-        /** @description Something that an agent remembers. */
+        /** @description A memory of an agent. */
         MemoryRow: {
             agent: components["schemas"]["Name"];
-            /** @description With [secret <name>] in the place of what was sealed. */
+            /** @description The content, with [secret <name>] in the place of each sealed secret. */
             content: string;
             /** @description YYYY-MM-DD, in the agent's time zone. */
             day: string | null;
             keywords: string[];
             memory_id: components["schemas"]["Uuid"];
-            /** @description Where what it was made from comes from that nobody here wrote, such as web:https://example.org/a. */
+            /** @description The sources of the content from outside that it was made from, such as web:https://example.org/a. */
             outside: string[];
-            /** @description How well it fits the words; 0 where none were asked for. */
+            /** @description The measure of how well it matches the words of the query; 0 if the query has none. */
             score: number;
             secrets: components["schemas"]["SealedSecret"][];
-            /** @description Of the event that says it. */
+            /** @description The sequence of the event that wrote it. */
             sequence: number;
             source_event_ids: string[];
-            /** @description Whom or what it is about; empty for a journal entry. */
+            /** @description The subject of the memory; empty for a journal entry. */
             subject: string;
             thread_id: string | null;
             /**
@@ -3586,31 +3579,31 @@ export interface components {
             type: "journal" | "person" | "project" | "preference" | "decision" | "insight" | "fact" | "state" | "secret";
             /** Format: date-time */
             updated_at: string;
-            /** @description Whom it was written for; none for all. */
+            /** @description The user it was written for; none if it is for all users. */
             user: string | null;
         };
-        /** @description Something said. */
+        /** @description A message of a conversation. */
         MessageRow: {
             agent: string | null;
             correlation_id: components["schemas"]["Uuid"];
             /**
-             * @description How the model's answer ended that is said; absent for a complete one, and for words that no model wrote.
+             * @description The way the model's answer ended; none for a complete answer, and for a text that no model wrote.
              * @enum {unknown}
              */
             ending: "complete" | "cut" | "filtered" | "refused" | "failed" | "empty" | null;
             event_id: components["schemas"]["Uuid"];
-            /** @description Of role failure: why the turn failed, such as model_unavailable or cap_reached; absent for any other message. */
+            /** @description For the role failure: the reason why the turn failed, such as model_unavailable or cap_reached; none for any other message. */
             failure: string | null;
-            /** @description Whether it ends the turn. */
+            /** @description True if it ends the turn. */
             final: boolean;
-            /** @description The message sent, or the one that is answered. */
+            /** @description The id of the message that was sent, or of the one that is answered. */
             message_id: string | null;
-            /** @description Images and audio that belong to it. */
+            /** @description The images and audio that belong to it. */
             parts: components["schemas"]["PartRow"][];
             /** @description The event within its message, from 0. */
             position: number;
             /**
-             * @description user; agent; or failure, when no agent could receive a message.
+             * @description user; agent; or failure, if no agent could receive the message.
              * @enum {unknown}
              */
             role: "user" | "agent" | "failure";
@@ -3645,7 +3638,7 @@ export interface components {
             }[];
         };
         Name: string;
-        /** @description Something an agent put to a user, who has not answered. */
+        /** @description An offer of an agent that the user has not answered yet. */
         OfferRow: {
             /**
              * @description suggest_switch or suggest_new.
@@ -3655,7 +3648,7 @@ export interface components {
             agent: components["schemas"]["Name"];
             correlation_id: components["schemas"]["Uuid"];
             current_thread_id: string | null;
-            /** @description What the message says, where it is known. */
+            /** @description The text of the message, if it is known. */
             message: string | null;
             message_id: string | null;
             offer_id: components["schemas"]["Uuid"];
@@ -3663,14 +3656,14 @@ export interface components {
             offered_at: string;
             reason: string;
             sequence: number;
-            /** @description What the thread is about. */
+            /** @description The subject of the thread. */
             summary: string;
-            /** @description Where the message goes if it is accepted, and if it is declined. */
+            /** @description The thread the message goes to if the offer is accepted; current_thread_id is the one if it is declined. */
             thread_id: string | null;
             user: string;
         };
         OrderRequest: ({
-            /** @description Exactly one of these seven: what to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive; a team to pause, resume or archive; a submodule to add or remove. */
+            /** @description Exactly one of these seven is set: an action, a process, a chain or a task to cancel; a task to pause, resume or run, a hook to share; a thread to archive or unarchive; a team to pause, resume or archive; a submodule to add or remove. */
             action_id?: components["schemas"]["Uuid"];
             agent: components["schemas"]["Name"];
             chain_id?: components["schemas"]["Uuid"];
@@ -3679,18 +3672,18 @@ export interface components {
              * @enum {unknown}
              */
             command: "cancel" | "pause" | "resume" | "run" | "archive" | "unarchive" | "share" | "unshare" | "add" | "remove";
-            /** @description Chosen by the client; empty for one that is made here. */
+            /** @description Chosen by the client; if empty, the server makes one. */
             command_id?: components["schemas"]["ClientId"];
             /** @example 2.50 */
             cost_per_day?: string;
             process_id?: components["schemas"]["Uuid"];
-            /** @description The submodule that the agent is to have, or, of one to remove, its name. */
+            /** @description The submodule to add, or, to remove one, its name alone. */
             submodule?: components["schemas"]["OrderedSubmodule"];
             task_id?: components["schemas"]["Uuid"];
             /** @description The team that the agent leads: its name is the agent's. */
             team?: components["schemas"]["Name"];
             thread_id?: components["schemas"]["Name"];
-            /** @description Of a team that is resumed, what it may spend in a day from here on, as in CreateTeamRequest, where its owner says so; without them that stays as it is. */
+            /** @description For a team that is resumed: its new caps per day, as in CreateTeamRequest, which only its owner may set. Without them, the caps stay as they are. */
             tokens_per_day?: number;
             user: components["schemas"]["Name"];
         } | {
@@ -3726,40 +3719,40 @@ export interface components {
                 prompt: string;
             };
         }) & (unknown | unknown | unknown | unknown | unknown | unknown | unknown);
-        /** @description It is in the log. */
+        /** @description The request is in the log. */
         OrderResponse: {
             command_id: components["schemas"]["ClientId"];
-            /** @description What all events carry that it leads to; the same as event_id. */
+            /** @description The correlation id of all events that it leads to; the same as event_id. */
             correlation_id: components["schemas"]["Uuid"];
             /** @description The event that it became. */
             event_id: components["schemas"]["Uuid"];
-            /** @description Where that stands in the log: what a query takes as at_least. */
+            /** @description The position of that event in the log; queries accept it as at_least. */
             sequence: number;
         };
-        /** @description The submodule that an order is about: to remove one its name alone. */
+        /** @description The submodule that an order is about; to remove one, only its name is given. */
         OrderedSubmodule: {
             deadline_ms?: number | 0 | unknown;
-            /** @description message: What users say, and what they choose. result: What came of a call, or of what another agent was asked for. process: How a process in the background ended. event: What happens outside: mail, events of other systems. task: A task that begins, by its time or by its turn. approval: A human's verdict. */
+            /** @description message: Users' messages and choices. result: The result of a call, or of a request to another agent. process: The end of a process in the background. event: Events from outside: mail, events of other systems. task: A task that begins because it is due, or because its turn has come. approval: A human's verdict. */
             hears?: ("message" | "result" | "process" | "event" | "task" | "approval")[];
             name: string;
-            /** @description As the fields of GivenSubmodule. */
+            /** @description As in GivenSubmodule. */
             prompt?: string;
             /** @enum {unknown} */
             tier?: "heavy" | "fast" | "light";
             /** @description As in a profile. */
             wants_decisions?: boolean | null;
         };
-        /** @description A stretch of the events that an outline counts. */
+        /** @description A stretch of the log whose events an outline counts. */
         OutlineBucket: {
             events: number;
-            /** @description By the second word of their types, such as agent or tool; the most first. */
+            /** @description The counts by the second word of their types, such as agent or tool, the largest first. */
             families: components["schemas"]["OutlineCount"][];
-            /** @description The first and the last message of the log that holds one of them. */
+            /** @description The sequence of the first message of the log that holds one of them; last is that of the last. */
             first: number;
             last: number;
             /**
              * Format: date-time
-             * @description When the first happened.
+             * @description The time of the first of them.
              */
             since: string;
         };
@@ -3770,25 +3763,25 @@ export interface components {
         /** @description A partition of the log, as its owner sees it. */
         OwnedPartition: {
             partition: number;
-            /** @description Sequence of the last of its messages that was read. */
+            /** @description The sequence of the last of its messages that was read. */
             read: number;
-            /** @description What was read and is not dealt with yet. */
+            /** @description The number of messages that were read and not dealt with yet. */
             waiting: number;
         };
-        /** @description An agent whose log goes on with something that its owner does not understand, and that nobody who is there does. */
+        /** @description An agent whose next message in the log neither the partition owner nor any other running replica can read. */
         ParkedAgent: {
             agent: string;
-            /** @description The version of readers that it takes. */
+            /** @description The version of readers that the message requires. */
             reader: number;
             reason: string;
-            /** @description Where in the log that is. */
+            /** @description The position of that message in the log. */
             sequence: number;
-            /** @description What came since for the agent, that message included. */
+            /** @description The number of messages for the agent since then, that message included. */
             waiting: number;
         };
-        /** @description What is in a table, or in an index. */
+        /** @description A digest of the content of a table or an index. */
         PartDigestRow: {
-            /** @description The same for the same rows in any order. */
+            /** @description The digest, which is the same for the same rows in any order. */
             digest: string;
             name: string;
             rows: number;
@@ -3798,20 +3791,20 @@ export interface components {
             /** @description SHA-256 of the bytes, in 64 hexadecimal digits: their name in the object store. */
             digest: string;
             /**
-             * @description Such as image/png or audio/wav.
+             * @description The media type, such as image/png or audio/wav.
              * @example image/png
              */
             media_type: string;
             /** @description A file name, for people and models; may be empty. */
             name: string;
-            /** @description Bytes. */
+            /** @description The size in bytes. */
             size: number;
         };
         PerceivedRow: {
-            /** @description Why there is none. */
+            /** @description The reason why there is no result. */
             error?: string | null;
             result?: components["schemas"]["Json"];
-            /** @description The tool that was looked at; none for what the user's client said. */
+            /** @description The tool that was called; none for the state that the user's client sent. */
             tool: string | null;
         };
         /** @description A place in the log, behind an event or behind all events of a message: `<sequence>.<position>` or `<sequence>`. */
@@ -3840,11 +3833,11 @@ export interface components {
             action_id: string | null;
             agent: components["schemas"]["Name"];
             arguments: components["schemas"]["Json"];
-            /** @description Whether it goes on by itself when its action is done. */
+            /** @description True if it goes on by itself when its action is done. */
             background: boolean;
             /**
              * Format: date-time
-             * @description When it was first asked to end, and by which action.
+             * @description The time it was first asked to end; cancel_requested_by is the action that asked.
              */
             cancel_requested_at: string | null;
             /** Format: uuid */
@@ -3852,11 +3845,11 @@ export interface components {
             code: number | null;
             /** Format: date-time */
             ended_at: string | null;
-            /** @description How far it says it is: 0 to 1, where it said. */
+            /** @description The progress it last reported, from 0 to 1, if it did. */
             fraction: number | null;
             max_rss_bytes: number | null;
             /**
-             * @description exited: By itself. signaled: By a signal. canceled: On request, or because its supervisor was told to stop. refused: Never run: it was not to be. spawn_failed: Never run: it could not be. supervisor_lost: Killed with its supervisor, or its end is not known for another reason.
+             * @description exited: It ended by itself. signaled: A signal ended it. canceled: Stopped on request, or because its supervisor was told to stop. refused: Never run: it was not allowed. spawn_failed: Never run: it could not be started. supervisor_lost: Killed with its supervisor, or its end is not known for another reason.
              * @enum {unknown}
              */
             outcome: "exited" | "signaled" | "timed_out" | "canceled" | "refused" | "spawn_failed" | "supervisor_lost" | null;
@@ -3867,63 +3860,63 @@ export interface components {
             progress_at: string | null;
             progress_message: string | null;
             reason: string | null;
-            /** @description Of the first event about it. */
+            /** @description The sequence of the first event about it. */
             sequence: number;
             signal: number | null;
             /**
              * Format: date-time
-             * @description None for one that was never run.
+             * @description The time it started; none for a process that never ran.
              */
             started_at: string | null;
             stderr_bytes: number | null;
             stderr_tail: string | null;
-            /** @description Bytes it wrote. */
+            /** @description The number of bytes it wrote to standard output; stderr_bytes is that of standard error. */
             stdout_bytes: number | null;
             stdout_tail: string | null;
             /** @description The replica that runs it. */
             supervisor: string;
             system_ms: number | null;
-            /** @description The end of what it had written by then. */
+            /** @description The end of the output it had written by then. */
             tail: string | null;
             tool: string | null;
             user_ms: number | null;
-            /** @description What it used, where that is known: milliseconds and bytes. */
+            /** @description The resources it used, if known: milliseconds for the times, bytes for max_rss_bytes. */
             wall_ms: number | null;
         };
-        /** @description A read model. What is told of the live generation is none until there is one. */
+        /** @description A read model. The fields of the live generation are none until there is one. */
         ProjectionRow: {
             generations: components["schemas"]["GenerationRow"][];
-            /** @description Messages of the log that it does not. */
+            /** @description The number of messages of the log that it does not include yet. */
             lag: number | null;
             /** @description The generation that answers queries. */
             live: number | null;
             /** @enum {unknown} */
             name: "read-model" | "search";
-            /** @description Parts that replicas of projector share the log by. */
+            /** @description The number of partitions by which replicas of projector share the log. */
             partitions: number | null;
-            /** @description The last message that it takes account of. */
+            /** @description The sequence of the last message that it includes. */
             position: number | null;
-            /** @description Messages a second that it read lately. */
+            /** @description The number of messages that it read per second lately. */
             rate: number | null;
-            /** @description Types that this version does not know, of the live generation. */
+            /** @description The types of messages that this version does not know, for the live generation. */
             unknown_types: components["schemas"]["UnknownTypeRow"][];
-            /** @description Which rows this version of the services makes of the log. */
+            /** @description The version of the rows that this version of the services makes from the log. */
             version: number;
         };
         /** @description The epoch in force. */
         PromoteFleetResponse: {
-            /** @description The one that was in force until now. */
+            /** @description The epoch that was in force until now. */
             before: number;
             epoch: number;
         };
-        /** @description What an MCP server asks a user while a call waits. It is in no event: it ends with the call. */
+        /** @description A question of an MCP server to a user while a call waits. No event holds it, and it ends with the call. */
         QuestionRow: {
             /** @description The call that waits. */
             action_id: components["schemas"]["Uuid"];
             agent: components["schemas"]["Name"];
             /** Format: date-time */
             asked_at: string;
-            /** @description In the server's words. */
+            /** @description The question, in the server's words. */
             message: string;
             question_id: components["schemas"]["Uuid"];
             /** @description The JSON Schema of the fields that it asks for; none where it asks for a visit. */
@@ -3932,14 +3925,14 @@ export interface components {
             thread_id: string | null;
             /**
              * Format: date-time
-             * @description When it counts as not answered.
+             * @description The time from which it counts as not answered.
              */
             until: string;
             /** @description The address that the user is to visit; none where it asks for fields. */
             url: string | null;
             user: string;
         };
-        /** @description It has begun. */
+        /** @description The rebuilds that have begun. */
         RebuildProjectionResponse: {
             rebuilding: components["schemas"]["RebuildRow"][];
         };
@@ -3953,11 +3946,11 @@ export interface components {
         RefusedToolRow: {
             /** @description The model, as it is configured. */
             model: string;
-            /** @description As the endpoint is told it, with "__" for ".". */
+            /** @description The name of the tool, as the endpoint is told it, with "__" for ".". */
             tool: string;
         };
         ReleaseFleetResponse: {
-            /** @description The hold that there was. */
+            /** @description The hold that was released; none if there was none. */
             released: components["schemas"]["HoldRow"] | null;
         };
         /** @description A place at which two decisions differ. */
@@ -4043,83 +4036,85 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description A replica of a service: what it answers to a request on kairo.live.status.ping, and what the status shows of it. Replicas of other builds answer, too: fields are only added, and keep their numbers. */
+        /** @description A replica of a service: its answer to a request on kairo.live.status.ping, which the status shows. Replicas of other builds answer, too: fields are only added, and keep their numbers. */
         ReplicaRow: {
-            /** @description Decisions it committed, since it began. */
+            /** @description The number of decisions it committed, since it started. */
             decisions: number;
-            /** @description Partitions it handed over, since it began. */
+            /** @description The number of partitions it handed over, since it started. */
             handovers: number;
-            /** @description Where its /healthz and /readyz are. */
+            /** @description The URL of its /healthz and /readyz. */
             health_url: string;
             instance: string;
-            /** @description What NATS said of the last; empty if there was none. */
+            /** @description The message of NATS for the last violation; empty if there was none. */
             last_violation: string;
-            /** @description Requests it made to models, since it began. */
+            /** @description The number of requests it made to models, since it started. */
             model_requests: number;
-            /** @description Empty if it is ready. */
+            /** @description The reason why it is not ready; empty if it is. */
             not_ready_because: string;
-            /** @description What operators should know of it, such as what its machine cannot enforce. */
+            /** @description Notes for operators, such as limits that its machine cannot enforce. */
             notes: string[];
-            /** @description Agents of its partitions that wait for a replica that reads newer messages. */
+            /** @description The agents of its partitions that wait for a replica that reads newer messages. */
             parked: components["schemas"]["ParkedAgent"][];
-            /** @description The partitions of the log that it owns, of a service whose replicas share them. */
+            /** @description The partitions of the log that it owns, for a service whose replicas share them. */
             partitions: components["schemas"]["OwnedPartition"][];
             /** @description The newest version of messages that it reads. */
             reader: number;
             ready: boolean;
-            /** @description Tools that the endpoints of models refuse, and that requests to them leave out; of agent-runtime. */
+            /** @description For agent-runtime: the tools that the endpoints of models refuse, and that requests to them leave out. */
             refused_tools: components["schemas"]["RefusedToolRow"][];
             service: string;
-            /** @description Partitions it took of replicas that had gone, since it began. */
+            /** @description The number of partitions it took over from replicas that were gone, since it started. */
             takeovers: number;
-            /** @description The MCP servers and tool workers that it calls, by name; of tool-runner. */
+            /** @description For tool-runner: the MCP servers and tool workers that it calls, by name. */
             tool_servers: components["schemas"]["ToolServerRow"][];
-            /** @description Seconds since it began. */
+            /** @description The seconds since it started. */
             uptime_s: number;
             version: string;
-            /** @description How often NATS did not permit it something, since it started. */
+            /** @description The number of permission violations that NATS reported to it, since it started. */
             violations: number;
+            /** @description For agent-runtime: the decisions that it is making. The status shows those of all replicas in its own waits. */
+            waits: components["schemas"]["WaitRow"][];
         };
-        /** @description The service will deal with it, as soon as a replica of it is there. */
+        /** @description The retry, which the service carries out as soon as a replica of it runs. */
         RetryDeadLetterResponse: {
             letter: number;
             retry_id: components["schemas"]["Uuid"];
             /** @description The service that carries it out. */
             service: string;
         };
-        /** @description A dead letter that is, or was, dealt with again. */
+        /** @description A retry of a dead letter. */
         RetryRow: {
             /** Format: date-time */
             asked_at: string;
-            /** @description Where the letter stands among the dead letters. */
+            /** @description The sequence of the letter among the dead letters. */
             letter: number;
             /**
-             * @description What came of it; none as long as the service has not got to it.
+             * @description The outcome; none until the service has dealt with it.
              * @enum {unknown}
              */
             outcome: "handled" | "failed" | null;
-            /** @description Why it failed. */
+            /** @description The reason why it failed. */
             reason: string;
             retry_id: components["schemas"]["Uuid"];
         };
-        /** @description It is in force no longer. */
+        /** @description The key, which is no longer in force. */
         RevokeKeyResponse: {
             key_id: string;
             /** @constant */
             revoked: true;
         };
-        /** @description All are under the one in force. */
+        /** @description The result: all data keys are wrapped with the master key in force. */
         RewrapDataKeysResponse: {
-            /** @description So many were under another one. */
+            /** @description The number of data keys that were wrapped with another master key. */
             rewrapped: number;
         };
-        /** @description A secret that only the holder of the key can read. In the content stands "[secret <name>]" in its place. */
+        /** @description A secret that only the holder of the key can read. The content has "[secret <name>]" in its place. */
         SealedSecret: {
             name: string;
             /** @description AES-256-GCM-SIV under the configured key, with the nonce in front. */
             sealed: string;
         };
-        /** @description How many there are of each value. */
+        /** @description The number of hits for each value. */
         SearchFacets: {
             agent: {
                 [key: string]: number;
@@ -4134,35 +4129,35 @@ export interface components {
                 [key: string]: number;
             };
         };
-        /** @description What was found, best first. */
+        /** @description The hits, the best first. */
         SearchResponse: {
             /**
-             * @description Who answered: meilisearch or postgres.
+             * @description The backend that answered: meilisearch or postgres.
              * @enum {unknown}
              */
             backend: "meilisearch" | "postgres";
-            /** @description If that was asked for. */
+            /** @description The counts of the hits; only if facets was true. */
             facets?: components["schemas"]["SearchFacets"];
             hits: components["schemas"]["HitRow"][];
-            /** @description The message of the log up to which whoever answered had come. */
+            /** @description The position in the log of the backend that answered. */
             position: number;
-            /** @description How many there are on all pages. */
+            /** @description The number of hits on all pages. */
             total: number;
         };
         SendMessageRequest: {
-            /** @description Whom it is for; without one, the agent that @name at the beginning of the text names, or the default one. */
+            /** @description The agent that the message is for. If missing, the agent that @name at the beginning of the text names, or the default agent. */
             agent?: components["schemas"]["Name"];
-            /** @description What the client says of where the user is, such as the page they look at: a JSON object of at most 32768 bytes, at most 16 levels deep. The agent is shown it as content from outside, for the turn. */
+            /** @description The user's environment as the client reports it, such as the page they look at: a JSON object of at most 32768 bytes, at most 16 levels deep. The agent is shown it as content from outside, for the turn. */
             environment?: components["schemas"]["Json"];
-            /** @description Chosen by the client; empty for one that is made here. */
+            /** @description Chosen by the client; if empty, the server makes one. */
             message_id?: components["schemas"]["ClientId"];
             /** @description Images, audio and video that belong to the text. */
             parts?: components["schemas"]["GivenPart"][];
-            /** @description A state, such as a sensor's or that of a page: a JSON object of up to gateway.max_state_bytes bytes. A message of nothing else has the modality state. */
+            /** @description A state, such as a sensor's or that of a page: a JSON object of up to gateway.max_state_bytes bytes. A message with only a state has the modality state. */
             state?: components["schemas"]["Json"];
             /** @description Up to gateway.max_text_bytes bytes; empty or absent only where there are parts or a state. */
             text?: string;
-            /** @description The thread it belongs to: an id, or a name of the user's own, which is nobody else's thread; empty: the agent finds out. */
+            /** @description The thread it belongs to: an id, or a name of the user's own, which names no other user's thread. If empty, the agent chooses. */
             thread_id?: components["schemas"]["Name"];
             user: components["schemas"]["Name"];
         } | {
@@ -4170,14 +4165,14 @@ export interface components {
         } | {
             parts: unknown;
         } | unknown;
-        /** @description It is in the log. */
+        /** @description The request is in the log. */
         SendMessageResponse: {
-            /** @description What all events carry that it leads to; the same as event_id. */
+            /** @description The correlation id of all events that it leads to; the same as event_id. */
             correlation_id: components["schemas"]["Uuid"];
             /** @description The event that it became. */
             event_id: components["schemas"]["Uuid"];
             message_id: components["schemas"]["ClientId"];
-            /** @description Where that stands in the log: what a query takes as at_least. */
+            /** @description The position of that event in the log; queries accept it as at_least. */
             sequence: number;
         };
         StoredObject: {
@@ -4189,19 +4184,19 @@ export interface components {
         };
         /** @description A submodule that an agent has. */
         SubmoduleRow: {
-            /** @description Whether it was added, by a tool or an order, and is not the profile's. */
+            /** @description True if it was added, by a tool or an order, and is not in the profile. */
             added: boolean;
             deadline_ms: number;
-            /** @description Empty for everything. */
+            /** @description The kinds of events that it is shown; empty for all. */
             hears: ("message" | "result" | "process" | "event" | "task" | "approval")[];
             name: string;
-            /** @description None for who may not read how agents are instructed. */
+            /** @description The prompt; none for a caller who may not read the instructions of agents. */
             prompt: string | null;
             /** @enum {unknown} */
             tier: "heavy" | "fast" | "light";
             wants_decisions: boolean;
         };
-        /** @description It becomes the live one, at once unless projector is away. */
+        /** @description The generation, which becomes the live one, at once unless projector is down. */
         SwapProjectionResponse: {
             generation: number;
             /** @enum {unknown} */
@@ -4211,29 +4206,29 @@ export interface components {
         TaskAtWorkRow: {
             /**
              * Format: date-time
-             * @description When something was last decided about it: as a rule, when it was begun.
+             * @description The time of the last decision about it; usually the time it was begun.
              */
             since: string;
             task_id: components["schemas"]["Uuid"];
             title: string;
         };
-        /** @description Work with a time, or that waits for something. */
+        /** @description A task: work that is scheduled, waits for an event, or is queued. */
         TaskRow: {
             /** @description The steps it runs. */
             action: components["schemas"]["Json"];
             agent: components["schemas"]["Name"];
-            /** @description Of one that another agent asked for: who, and by which of its actions. */
+            /** @description For a task that another agent asked for: that agent; request_id is the action it asked with. */
             asked_by: string | null;
-            /** @description When it is due, in the words it was asked for. */
+            /** @description The time it is due, in the words of the request. */
             at: string | null;
             /**
              * Format: date-time
-             * @description When it came to be as it is.
+             * @description The time it last changed.
              */
             changed_at: string;
             /**
              * Format: date-time
-             * @description When it was completed; none of one that is open, or that ended otherwise.
+             * @description The time it was completed; none for a task that is open, or that ended in another way.
              */
             completed_at: string | null;
             condition: string | null;
@@ -4242,13 +4237,13 @@ export interface components {
             cron: string | null;
             /**
              * Format: date-time
-             * @description When it was over.
+             * @description The time it ended.
              */
             ended_at: string | null;
-            /** @description How often it fired. */
+            /** @description The number of times it fired. */
             fired: number;
             interval: string | null;
-            /** @description Whether it asks what to do for the agent's mission. */
+            /** @description True if it asks what to do for the agent's mission. */
             is_next_run: boolean;
             /**
              * @description scheduled, hook or queued.
@@ -4257,22 +4252,22 @@ export interface components {
             kind: "scheduled" | "hook" | "queued";
             /**
              * Format: date-time
-             * @description When it fired last, and whether it was late then.
+             * @description The time it last fired; last_late is true if it was late then.
              */
             last_fired_at: string | null;
             last_late: boolean | null;
             /**
              * Format: date-time
-             * @description When it is due next, and which time that will be.
+             * @description The time it is due next; occurrence is the number of that run, from 1.
              */
             next_at: string | null;
             occurrence: number | null;
             reason: string | null;
             request_id: string | null;
-            /** @description What came of it, in words. */
+            /** @description The result, in words. */
             result: string | null;
             rrule: string | null;
-            /** @description Of the event that made it. */
+            /** @description The sequence of the event that made it. */
             sequence: number;
             /** @enum {unknown} */
             source: "user" | "system" | "self" | "delegation";
@@ -4282,12 +4277,12 @@ export interface components {
              */
             status: "pending" | "active" | "paused" | "completed" | "canceled" | "archived" | "failed" | "in_progress";
             task_id: components["schemas"]["Uuid"];
-            /** @description What is to be done, in words; of a queued task alone, as are the next two. */
+            /** @description For a queued task: the work to be done, in words. The next two fields are also for queued tasks only. */
             text: string | null;
             thread_id: string | null;
             time_zone: string | null;
             title: string;
-            /** @description What a hook waits for. */
+            /** @description The event that a hook waits for. */
             trigger: string | null;
             /**
              * @description once, delay or repeat; none for a hook.
@@ -4298,10 +4293,10 @@ export interface components {
             /** @description The thread of work in which it is, or was, worked on. */
             work_thread_id: string | null;
         };
-        /** @description An agent of a team, and what it is at. */
+        /** @description An agent of a team, and the task it works on. */
         TeamMemberRow: {
             agent: components["schemas"]["Name"];
-            /** @description Of a worker, what it is good for. */
+            /** @description For a worker, a description of what it is good for. */
             description: string;
             /** Format: date-time */
             last_completed_at: string | null;
@@ -4313,14 +4308,14 @@ export interface components {
             queued: number;
             /** @enum {unknown} */
             role: "lead" | "worker";
-            /** @description What it works on. */
+            /** @description The task it works on. */
             task: components["schemas"]["TaskAtWorkRow"] | null;
         };
-        /** @description A team, as its lead's profile has it, and how it is with it. */
+        /** @description A team, as its lead's profile defines it, and its status. */
         TeamRow: {
             /**
              * Format: date-time
-             * @description When it came to be so; none of one that was always active.
+             * @description The time it entered that status; none for a team that was always active.
              */
             changed_at: string | null;
             cost_per_day: string | null;
@@ -4328,13 +4323,13 @@ export interface components {
             defined_at: string;
             lead: components["schemas"]["TeamMemberRow"];
             mission: string;
-            /** @description Whether it goes on by itself on the next day, when there is something to spend again. */
+            /** @description True if its budget is spent; it goes on by itself on the next day, when there is budget again. */
             over_budget: boolean;
             /** @description The user whose mission it is. */
             owner: components["schemas"]["Name"];
-            /** @description Why it is so, where that was said. */
+            /** @description The reason for the status, if one was given. */
             reason: string | null;
-            /** @description Of the event that defined the lead. */
+            /** @description The sequence of the event that defined the lead. */
             sequence: number;
             spent: components["schemas"]["TeamSpent"];
             /**
@@ -4342,39 +4337,39 @@ export interface components {
              * @enum {unknown}
              */
             status: "active" | "paused" | "archived";
-            /** @description Also the agent that leads it. */
+            /** @description The name of the team, which is also the agent that leads it. */
             team: components["schemas"]["Name"];
-            /** @description What it may spend in a day of the lead's time zone; 0 tokens and no cost for any amount. */
+            /** @description The budget for a day of the lead's time zone: tokens_per_day and cost_per_day; 0 tokens and no cost if it is not limited. */
             tokens_per_day: number;
             /** @description In the order in which they were named. */
             workers: components["schemas"]["TeamMemberRow"][];
         };
-        /** @description What the models of a team's agents took on a day. */
+        /** @description The tokens and cost that a team's agents used on a day. */
         TeamSpent: {
-            /** @description An exact decimal number; none as soon as a model of them has no price. */
+            /** @description The cost, as an exact decimal number; none if any of the models has no price. */
             cost: string | null;
             /** @description The present day, in UTC: YYYY-MM-DD. */
             day: string;
-            /** @description Input and output together. */
+            /** @description The tokens of input and output together. */
             tokens: number;
         };
-        /** @description What an agent or one of its submodules thought, or why it did not. */
+        /** @description A thought of an agent or one of its submodules, or the reason why there is none. */
         ThoughtRow: {
             /** Format: date-time */
             at: string;
             event_id: components["schemas"]["Uuid"];
-            /** @description What the calls of models took that were made for the submodule in that decision; with the first of its rows. */
+            /** @description The input tokens of the model calls for the submodule in that decision; output_tokens and latency_ms are of the same calls. Only the first row of the submodule has them. */
             input_tokens: number;
             /**
-             * @description left: It is for the next decision in its thread. asked: A question to a submodule. late: It had not answered by its deadline. broadcast: What was decided was shown to submodules.
+             * @description left: A thought for the next decision in its thread. asked: A question to a submodule. late: The submodule had not answered by its deadline. broadcast: Decisions were shown to submodules.
              * @enum {unknown}
              */
             kind: "thought" | "left" | "asked" | "late" | "failed" | "broadcast";
             latency_ms: number;
-            /** @description None for the agent itself. */
+            /** @description The submodule; none for the agent itself. */
             module: string | null;
             output_tokens: number;
-            /** @description Where the decision stands in the log. */
+            /** @description The position of the decision in the log. */
             sequence: number;
             text: string;
             thread_id: string | null;
@@ -4386,47 +4381,47 @@ export interface components {
             /** @description user.input, thread.match, agent.reply, the name of a tool and so on. */
             event: string;
             event_id: components["schemas"]["Uuid"];
-            /** @description What a tool was called with. */
+            /** @description The arguments of a tool call. */
             params?: components["schemas"]["Json"];
             /** @description The event within its message, from 0. */
             position: number;
-            /** @description None for a tool that is not done. */
+            /** @description The result; none for a tool call that is not done. */
             result: components["schemas"]["Json"];
             sequence: number;
-            /** @description Of a tool's call: asked, running, done or how it failed. */
+            /** @description For a tool call: asked, running, done or the kind of failure. */
             status?: string | null;
             /** Format: date-time */
             timestamp: string;
         };
-        /** @description A message of a thread: what was said, called, or came of a call. */
+        /** @description A message of a thread: a text, tool calls, or the result of a call. */
         ThreadMessageRow: {
-            /** @description Of a tool, its result as JSON where that is no text. */
+            /** @description The text; for a tool, its result, as JSON if it is not a text. */
             content: string;
             /** @description The turn it belongs to. */
             correlation_id: components["schemas"]["Uuid"];
-            /** @description Where it stands in the log. */
+            /** @description The position of the message in the log. */
             log_sequence: number;
-            /** @description Of a tool: whether the call went well. */
+            /** @description For a tool: true if the call succeeded. */
             ok: boolean | null;
-            /** @description Of a user: images and audio that belong to it. */
+            /** @description For a user: the images and audio that belong to the message. */
             parts: components["schemas"]["PartRow"][];
             /** @description The event within its message of the log, from 0. */
             position: number;
             /**
-             * @description user, assistant, tool, or system for what the messages before were summed up to.
+             * @description user, assistant, tool, or system for the summary of the messages before.
              * @enum {unknown}
              */
             role: "user" | "assistant" | "tool" | "system";
-            /** @description Its number within the thread, from 1. What comes later has a higher one, and a number once told stays. */
+            /** @description The number of the message within the thread, from 1. Later messages have higher numbers, and a number never changes. */
             sequence: number;
             /** Format: date-time */
             timestamp: string;
             /**
              * Format: uuid
-             * @description Of a tool: the call that it answers.
+             * @description For a tool: the id of the call that the message answers.
              */
             tool_call_id: string | null;
-            /** @description Of the assistant: what was called, all of one decision together. */
+            /** @description For the assistant: the tool calls, all those of one decision together. */
             tool_calls: components["schemas"]["ThreadToolCallRow"][];
         };
         /** @description Events about one subject, in their order. */
@@ -4434,7 +4429,7 @@ export interface components {
             agent: components["schemas"]["Name"];
             /**
              * Format: date-time
-             * @description When it was completed: of a thread of work.
+             * @description For a thread of work: the time it was completed.
              */
             completed_at: string | null;
             /** Format: date-time */
@@ -4444,7 +4439,7 @@ export interface components {
              * @enum {unknown}
              */
             kind: "topic" | "work" | "request";
-            /** @description Sequence of its last event. */
+            /** @description The sequence of its last event. */
             last_sequence: number;
             /**
              * @description active; compacted, if something of it was summed up; archived; or completed.
@@ -4453,80 +4448,80 @@ export interface components {
             status: "active" | "archived" | "completed" | "compacted";
             summary: string;
             thread_id: string;
-            /** @description The beginning of its first message where it has none of its own. */
+            /** @description The title, or the beginning of its first message if it has no title of its own. */
             title: string;
             /**
              * Format: date-time
-             * @description When its last event happened.
+             * @description The time of its last event.
              */
             updated_at: string;
             user: string;
         };
         ThreadToolCallRow: {
             arguments: components["schemas"]["Json"];
-            /** @description The id of the action; of what the agent itself carries out, such as task.queue, of the event that says what came of it. */
+            /** @description The id of the action; for a tool that the agent carries out itself, such as task.queue, the id of the event that has its result. */
             id: components["schemas"]["Uuid"];
             tool: string;
         };
-        /** @description An argument of a call, of those at the top. */
+        /** @description A top-level argument of a call. */
         ToolArgument: {
             name: string;
-            /** @description A text; other arguments equal none. */
+            /** @description A string. Arguments that are not strings never match. */
             value: string;
         };
-        /** @description Tools that belong together. */
+        /** @description A group of tools. */
         ToolGroupRow: {
             name: string;
             tools: number;
         };
         /** @description A tool that agents can be offered. */
         ToolRow: {
-            /** @description Whether it does something that others see: in a turn that has seen content from outside, a human must consent to it. */
+            /** @description True if it does something that others see: in a turn that has seen content from outside, a human must consent to it. */
             acts_outside: boolean;
             /**
-             * @description Whether a human must consent to its calls.
+             * @description The rule that tells if a human must consent to its calls.
              * @enum {unknown}
              */
             consent: "always" | "by_arguments" | "never";
-            /** @description The arguments to which one must, where it depends on them. */
+            /** @description The arguments that need a human's consent, if it depends on them. */
             consent_with: components["schemas"]["ToolArgument"][];
             description: string;
-            /** @description Who carries it out: tool-runner, process-supervisor, or agent-runtime for what an agent does itself. */
+            /** @description The service that carries it out: tool-runner, process-supervisor, or agent-runtime for a tool that the agent carries out itself. */
             executor: string;
-            /** @description The tools that belong together with it, by which group:<name> in a profile names all of them. */
+            /** @description The group of the tool. group:<name> in a profile names all tools of a group. */
             group: string;
-            /** @description Whether calling it twice with the same action id has the effect of calling it once. */
+            /** @description True if calling it twice with the same action id has the effect of calling it once. */
             idempotent: boolean;
             name: string;
             /** @description JSON Schema of the arguments, as text. */
             schema: string;
-            /** @description The MCP server, the worker or the document of OpenAPI that has it; empty of others. */
+            /** @description The MCP server, worker or OpenAPI document that provides it; empty for other tools. */
             server: string;
             /**
-             * @description Where it comes from.
+             * @description The source of the tool.
              * @enum {unknown}
              */
             source: "built_in" | "mcp" | "worker" | "web_api";
-            /** @description How long one call may take, in milliseconds; 0 of what an agent does itself. */
+            /** @description The time limit for a call, in milliseconds; 0 for a tool that the agent carries out itself. */
             timeout_ms: number;
         };
         /** @description An MCP server or a tool worker, as a replica of tool-runner sees it. */
         ToolServerRow: {
-            /** @description What went wrong last; empty where nothing did. */
+            /** @description The last error; empty if there was none. */
             last_error: string;
-            /** @description Tools of it that are left out. */
+            /** @description Its tools that are left out. */
             left_out: components["schemas"]["WithheldToolRow"][];
-            /** @description As it is configured. */
+            /** @description The name, as it is configured. */
             name: string;
-            /** @description What it does that operators should know of, the newest last. */
+            /** @description Notes for operators about what it does, the newest last. */
             notes: string[];
             /** @description The version of the protocol that is spoken with it; empty while it is down. */
             protocol: string;
-            /** @description Replicas of a worker that are there. */
+            /** @description For a worker: the number of replicas that are connected. */
             replicas: number;
             /**
              * Format: date-time
-             * @description Since when it is in that state; none of one that was not tried yet.
+             * @description The time it entered that state; none if it was not tried yet.
              */
             since: string;
             /**
@@ -4535,40 +4530,40 @@ export interface components {
              */
             source: "built_in" | "mcp" | "worker" | "web_api";
             /**
-             * @description starting: It was not reached yet. down: It is gone, or does not answer; it is tried again. stopped: For good.
+             * @description starting: It has not been reached yet. down: It is gone, or does not answer; the connection is tried again. stopped: Permanently.
              * @enum {unknown}
              */
             state: "starting" | "up" | "down" | "stopped";
-            /** @description The end of its standard error, at most 2 KiB, without the secrets of its configuration; empty of one that is no program. */
+            /** @description The end of its standard error, at most 2 KiB, without the secrets of its configuration; empty if it is not a program. */
             stderr_end: string;
-            /** @description Tools of it that can be called. */
+            /** @description The number of its tools that can be called. */
             tools: number;
         };
-        /** @description The status of a turn changed. It follows from the log: the same event says the same each time. */
+        /** @description The status of a turn changed. It follows from the log: the same event yields the same change each time. */
         TurnStatus: {
-            /** @description The agent that the event is of; none of what users and the router say. */
+            /** @description The agent that the event belongs to; none for events of users and the router. */
             agent: string | null;
             event_id: components["schemas"]["Uuid"];
             position: number;
             /**
-             * @description What it was before; none of a turn that begins.
+             * @description The previous status; none for a turn that begins.
              * @enum {unknown}
              */
             previous: "started" | "planning" | "executing" | "reflecting" | "completed" | "failed" | null;
-            /** @description Where the event stands that changed it: its message, and its place within that, from 0. */
+            /** @description The position in the log of the event that changed it: its message, and the event within the message, from 0. */
             sequence: number;
             /**
-             * @description started, planning, executing, reflecting, completed or failed: as GetInteraction says it.
+             * @description started, planning, executing, reflecting, completed or failed: as in GetInteraction.
              * @enum {unknown}
              */
             status: "started" | "planning" | "executing" | "reflecting" | "completed" | "failed";
-            /** @description In which the event happened. */
+            /** @description The thread in which the event happened. */
             thread_id: string | null;
             /** Format: date-time */
             time: string;
             /** @description The message that began the turn. */
             turn_id: components["schemas"]["Uuid"];
-            /** @description Whose message it is. */
+            /** @description The user who sent the message. */
             user: string;
         };
         /** @description Messages of a type that this version does not know. */
@@ -4578,49 +4573,73 @@ export interface components {
             messages: number;
             type: string;
         };
-        /** @description What calls of models took that have the same day, agent and so on; none of what is not told apart. */
+        /** @description The usage of model calls with the same day, agent and so on; a field that usage is not grouped by is none. */
         UsageRow: {
             agent: string | null;
-            /** @description Of the input, what model servers read from their caches. */
+            /** @description The input tokens that model servers read from their caches. */
             cached_tokens: number;
-            /** @description Those that failed included. */
+            /** @description The number of calls, including those that failed. */
             calls: number;
-            /** @description An exact decimal number; none as soon as a model of them has no price. */
+            /** @description The cost, as an exact decimal number; none if any of the models has no price. */
             cost: string | null;
             /** @description YYYY-MM-DD in UTC. */
             day: string | null;
-            /** @description Calls whose numbers of tokens are an estimate, since the model server told none. */
+            /** @description The number of calls whose tokens are an estimate, because the model server reported none. */
             estimated_calls: number;
-            /** @description Input and output together of those. */
+            /** @description The tokens of input and output of those calls together. */
             estimated_tokens: number;
             failed: number;
             input_tokens: number;
-            /** @description How long the calls took together, in milliseconds. */
+            /** @description The total duration of the calls, in milliseconds. */
             latency_ms: number;
             model: string | null;
-            /** @description The submodule; none also for the agent itself. */
+            /** @description The submodule; none for the agent itself, too. */
             module: string | null;
             output_tokens: number;
             thread_id: string | null;
             user: string | null;
         };
-        /** @description What calls of models took together; as UsageRow. */
+        /** @description The usage of model calls in total; fields are as in UsageRow. */
         UsageSum: {
             cached_tokens: number;
-            /** @description Those that failed included. */
+            /** @description The number of calls, including those that failed. */
             calls: number;
-            /** @description An exact decimal number; null as soon as a model of them has no price. */
+            /** @description The cost, as an exact decimal number; null if any of the models has no price. */
             cost: string | null;
             estimated_calls: number;
             estimated_tokens: number;
             failed: number;
             input_tokens: number;
-            /** @description How long the calls took together. */
+            /** @description The total duration of the calls, in milliseconds. */
             latency_ms: number;
             output_tokens: number;
         };
         /** Format: uuid */
         Uuid: string;
+        /** @description All work that waits for the same thing, and the oldest of it. */
+        WaitRow: {
+            /**
+             * Format: uuid
+             * @description The call of the oldest, for consents and calls; its tool follows.
+             */
+            action_id: string | null;
+            /** @description The agent of the oldest; its turn and the user who is asked follow. Empty for callers who may not see it. */
+            agent: string;
+            count: number;
+            /**
+             * Format: date-time
+             * @description The time from which the oldest waits.
+             */
+            since: string;
+            tool: string | null;
+            turn_id: string;
+            user: string | null;
+            /**
+             * @description consent: A human's consent to a call. choice: A user's choice of a thread. runner: A replica that begins a call. tool: The end of a call that has begun. decision: An agent's decision: most of the time models take.
+             * @enum {unknown}
+             */
+            waits_for: "consent" | "choice" | "runner" | "tool" | "decision";
+        };
         WhatIfRequest: {
             /** @description The message of the log that is changed. */
             at: number;
@@ -4649,7 +4668,7 @@ export interface components {
             /** @description The only user it speaks for; absent for any. */
             user?: string;
         };
-        /** @description A tool that is left out, and why. */
+        /** @description A tool that is left out, and the reason. */
         WithheldToolRow: {
             name: string;
             reason: string;
@@ -5279,9 +5298,9 @@ export interface operations {
                 agent?: components["parameters"]["agent"];
                 /** @description Only what happened in this thread. */
                 thread?: components["parameters"]["thread"];
-                /** @description open stands for what somebody still waits for: in flight, or in doubt and not resolved. */
+                /** @description The status of the actions; open stands for those that are in flight, or in doubt and not resolved. */
                 status?: "asked" | "running" | "in_doubt" | "done" | "failed" | "open" | "all";
-                /** @description Only those without a result. Not together with in_doubt or status. */
+                /** @description If true, returns only actions without a result. Not together with in_doubt or status. */
                 in_flight?: true;
                 /** @description The same as status=in_doubt. */
                 in_doubt?: true;
@@ -5372,9 +5391,9 @@ export interface operations {
     listAgents: {
         parameters: {
             query?: {
-                /** @description Those behind this one, which is next_after of the page before. */
+                /** @description The entry after which the page begins: next_after of the previous page. */
                 after?: components["schemas"]["Name"];
-                /** @description So many at most. */
+                /** @description The maximum number of entries. */
                 limit?: number;
                 /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
                 at_least?: components["parameters"]["atLeast"];
@@ -5429,7 +5448,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The agent was known; this profile is in force. */
+            /** @description The agent existed before; this profile is in force. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5541,11 +5560,11 @@ export interface operations {
     listInnerState: {
         parameters: {
             query?: {
-                /** @description Only what is this user's, and what is for all. */
+                /** @description Returns only entries of this user, and those for all users. */
                 user?: components["schemas"]["Name"];
-                /** @description Only under this key. */
+                /** @description Returns only the entries under this key. */
                 key?: string;
-                /** @description Only under keys that begin so. */
+                /** @description Returns only entries under keys that begin with this prefix. */
                 prefix?: string;
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
                 before?: components["parameters"]["beforeMessage"];
@@ -5569,7 +5588,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What there is. */
+            /** @description The entries of the inner state. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -5593,7 +5612,7 @@ export interface operations {
     getInnerStateHistory: {
         parameters: {
             query?: {
-                /** @description Only what was this user's, and what was for all. */
+                /** @description Returns only changes of this user's entries, and of those for all users. */
                 user?: components["schemas"]["Name"];
                 key?: string;
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
@@ -5618,7 +5637,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was written, and when it was deleted. */
+            /** @description The changes, deletions included. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -5643,9 +5662,9 @@ export interface operations {
     getAgentLog: {
         parameters: {
             query?: {
-                /** @description Only what stands behind this sequence. */
+                /** @description The sequence after which to read. */
                 after?: number;
-                /** @description As it is stored, with what users said sealed, which is what digests are of; else opened, as far as there are keys. */
+                /** @description True to return it as it is stored, with personal content sealed, as digests are computed; else it is opened, if there are keys. */
                 sealed?: boolean;
             };
             header?: never;
@@ -5829,7 +5848,7 @@ export interface operations {
     listThoughts: {
         parameters: {
             query?: {
-                /** @description Only of this submodule. */
+                /** @description Returns only thoughts of this submodule. */
                 module?: string;
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
                 before?: components["parameters"]["beforeMessage"];
@@ -5918,7 +5937,7 @@ export interface operations {
                 agent?: components["parameters"]["agent"];
                 /** @description Only what concerns this user. */
                 user?: components["parameters"]["user"];
-                /** @description withdrawn are those whose chain ended without an answer. */
+                /** @description The status of the calls; withdrawn stands for those whose chain ended without an answer. */
                 status?: "waiting" | "approved" | "rejected" | "withdrawn" | "all";
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
                 before?: components["parameters"]["beforeMessage"];
@@ -5940,7 +5959,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The calls, and what was said to them. */
+            /** @description The calls, and the decisions on them. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -5977,7 +5996,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in the log. */
+            /** @description The request is in the log. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6019,7 +6038,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The call, and what was said to it. */
+            /** @description The call, and the decision on it. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -6068,7 +6087,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The decisions, told or not. */
+            /** @description The briefings, and the decisions not to give one. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -6187,7 +6206,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in the log. */
+            /** @description The request is in the log. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6250,7 +6269,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in the log. */
+            /** @description The request is in the log. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6348,7 +6367,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was said, in the order of the log. Of an agent that is not known, nothing. */
+            /** @description The messages, in the order of the log; empty if the agent is not known. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -6389,7 +6408,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in the log. */
+            /** @description The request is in the log. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6422,7 +6441,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The letters. */
+            /** @description The dead letters. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6445,14 +6464,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The sequence of the letter, as GET /v1/dead-letters tells it. */
+                /** @description The sequence of the letter, as GET /v1/dead-letters returns it. */
                 letter: number;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The service will deal with it, as soon as a replica of it is there. */
+            /** @description The retry, which the service carries out as soon as a replica of it runs. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -6483,7 +6502,7 @@ export interface operations {
                 correlation?: components["parameters"]["correlation"];
                 /** @description Only what stands behind this place. */
                 after?: components["parameters"]["after"];
-                /** @description Those of this time or later. */
+                /** @description Returns only events of this time or later. */
                 since?: string;
                 /** @description The newest so many instead of the oldest. */
                 latest?: components["parameters"]["latest"];
@@ -6507,7 +6526,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A stretch of the log. Whole messages, so there may be more events than were asked for. */
+            /** @description A stretch of the log. Messages are not split, so there may be more events than were asked for. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -6535,11 +6554,11 @@ export interface operations {
                 agent?: components["parameters"]["agent"];
                 /** @description Only what happened in this thread. */
                 thread?: components["parameters"]["thread"];
-                /** @description The first message of the log that counts. */
+                /** @description The position in the log of the first message to count. */
                 from?: number;
-                /** @description The last one; none for the end. */
+                /** @description The position in the log of the last message to count; none for the end. */
                 to?: number;
-                /** @description So many stretches at most; 0 for 100. */
+                /** @description The maximum number of stretches; 0 for 100. */
                 buckets?: number;
                 /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
                 at_least?: components["parameters"]["atLeast"];
@@ -6661,7 +6680,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description From here on, or since then. */
+            /** @description The hold, which is new or was there already. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7002,7 +7021,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What waits. */
+            /** @description The items of the inbox. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -7076,7 +7095,7 @@ export interface operations {
                 "If-None-Match"?: components["parameters"]["ifNoneMatch"];
             };
             path: {
-                /** @description The correlation id that sending the message was answered with. */
+                /** @description The correlation id that was returned when the message was sent. */
                 turn_id: components["schemas"]["Uuid"];
             };
             cookie?: never;
@@ -7144,7 +7163,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key is in force. */
+            /** @description The key, which is in force. */
             201: {
                 headers: {
                     "Cache-Control": "no-store";
@@ -7178,7 +7197,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is in force no longer. */
+            /** @description The key, which is no longer in force. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7200,7 +7219,7 @@ export interface operations {
     getLog: {
         parameters: {
             query?: {
-                /** @description Only what stands behind this sequence. */
+                /** @description The sequence after which to read. */
                 after?: number;
             };
             header?: never;
@@ -7209,7 +7228,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description At most 1000 messages, in the order of the log. The subject of one that stands under another partition than its owner's has that partition at its end, or a minus where it has none. */
+            /** @description At most 1000 messages, in the order of the log. If a message is stored under another partition than that of its owner, its subject ends with that partition, or with a minus if it has none. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7230,7 +7249,7 @@ export interface operations {
     listMcpSignIns: {
         parameters: {
             query?: {
-                /** @description Whose; absent for all. */
+                /** @description The user whose sign-ins to list; absent for all. */
                 user?: components["schemas"]["Name"];
             };
             header?: never;
@@ -7296,7 +7315,7 @@ export interface operations {
     mcpLogout: {
         parameters: {
             query?: {
-                /** @description Who signs out, at a server where each user does; absent at others. */
+                /** @description The user who signs out, at a server where each user does; absent for other servers. */
                 user?: components["schemas"]["Name"];
             };
             header?: never;
@@ -7367,7 +7386,7 @@ export interface operations {
     searchMemories: {
         parameters: {
             query?: {
-                /** @description Words of which one at least must occur. Up to 1000 bytes. */
+                /** @description The words to search for, of which at least one must occur. Up to 1000 bytes. */
                 q?: string;
                 /** @description Only what concerns this agent. */
                 agent?: components["parameters"]["agent"];
@@ -7380,7 +7399,7 @@ export interface operations {
                 from?: components["schemas"]["Day"];
                 /** @description The last day, in the agent's time zone. */
                 to?: components["schemas"]["Day"];
-                /** @description The last 14 days (recent), or all. */
+                /** @description The period: the last 14 days (recent), or all. */
                 scope?: "recent" | "all";
                 /** @description So many at most. */
                 limit?: components["parameters"]["limit"];
@@ -7400,7 +7419,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The memories; those that fit best, or else the newest, first. */
+            /** @description The memories. Those that match best come first, or else the newest. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -7491,7 +7510,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the memory said, the newest first. What was only written again with its keywords is not a version of its own. */
+            /** @description The versions of the memory, the newest first. Writing it again only with its keywords does not make a new version. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -7529,7 +7548,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in the log. */
+            /** @description The request is in the log. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -7703,7 +7722,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All are under the one in force. */
+            /** @description The result: all data keys are wrapped with the master key in force. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7726,9 +7745,9 @@ export interface operations {
             query?: {
                 /** @description Only what concerns this agent. */
                 agent?: components["parameters"]["agent"];
-                /** @description Only those that run, or only those that ended. */
+                /** @description If true, returns only processes that run; if false, only those that ended. */
                 running?: boolean;
-                /** @description Only those that ended so. */
+                /** @description Returns only processes that ended with this outcome. */
                 outcome?: string;
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
                 before?: components["parameters"]["beforeMessage"];
@@ -7878,14 +7897,14 @@ export interface operations {
             path: {
                 /** @description The name of a projection. */
                 projection: string;
-                /** @description Its number. */
+                /** @description The number of the generation. */
                 generation: number;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It will be gone, at once unless projector is away. */
+            /** @description The generation, which is removed, at once unless projector is down. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -7917,7 +7936,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has begun. */
+            /** @description The rebuilds that have begun. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -7948,7 +7967,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It becomes the live one, at once unless projector is away. */
+            /** @description The generation, which becomes the live one, at once unless projector is down. */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -8004,27 +8023,27 @@ export interface operations {
     search: {
         parameters: {
             query?: {
-                /** @description Words that must all occur, the last one at least as the beginning of a word. One letter of a word of five or more may be wrong. No more than ten words count. Without it, what changed last comes first. */
+                /** @description The words to search for, which must all occur, the last one at least as the beginning of a word. One letter of a word of five or more may be wrong. No more than ten words count. Without any words, the hits that changed last come first. */
                 q?: string;
-                /** @description Only among these. */
+                /** @description Returns only hits of these kinds. */
                 in?: ("thread" | "task" | "memory" | "message" | "state")[];
                 /** @description Only what concerns this agent. */
                 agent?: components["parameters"]["agent"];
-                /** @description Only what is this user's, and memories and inner state for all. */
+                /** @description Returns only hits of this user, and memories and inner state for all users. */
                 user?: components["schemas"]["Name"];
-                /** @description Only of this type, such as topic, hook or person. */
+                /** @description Returns only hits of this type, such as topic, hook or person. */
                 type?: string;
-                /** @description Only in this status, such as active or pending. Memories have none. */
+                /** @description Returns only hits in this status, such as active or pending. Memories have none. */
                 status?: string;
-                /** @description The first day: the one that a memory is about, in the agent's time zone, or on which something changed last, in UTC. */
+                /** @description The first day. The day of a memory is the one it is about, in the agent's time zone; that of any other hit is the one on which it last changed, in UTC. */
                 from?: components["schemas"]["Day"];
                 /** @description The last day. */
                 to?: components["schemas"]["Day"];
-                /** @description Whether to count all that was found by kind, agent, type and status. */
+                /** @description True to count all hits by kind, agent, type and status. */
                 facets?: boolean;
-                /** @description So many at most. */
+                /** @description The maximum number of entries. */
                 limit?: number;
-                /** @description Which page of so many. */
+                /** @description The number of the page, of limit hits each. */
                 page?: number;
                 /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
                 at_least?: components["parameters"]["atLeast"];
@@ -8042,7 +8061,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was found, best first. */
+            /** @description The hits, the best first. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -8096,15 +8115,15 @@ export interface operations {
                 agent?: components["parameters"]["agent"];
                 /** @description Only what concerns this user. */
                 user?: components["parameters"]["user"];
-                /** @description open stands for pending, in_progress, active or paused. */
+                /** @description The status of the tasks; open stands for pending, in_progress, active or paused. */
                 status?: "pending" | "active" | "paused" | "completed" | "canceled" | "archived" | "failed" | "in_progress" | "open" | "all";
-                /** @description scheduled, hook or queued; empty for all. */
+                /** @description The kind of the tasks: scheduled, hook or queued; empty for all. */
                 kind?: "scheduled" | "hook" | "queued";
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
                 before?: components["parameters"]["beforeMessage"];
                 /** @description So many at most. */
                 limit?: components["parameters"]["limit"];
-                /** @description What is queued or worked on, in the order in which it is, instead of the newest; not with status, kind or before. */
+                /** @description If true, returns the queued tasks that wait or are worked on, in the order of the queue, instead of the newest. Not with status, kind or before. */
                 queue?: true;
                 /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
                 at_least?: components["parameters"]["atLeast"];
@@ -8189,9 +8208,9 @@ export interface operations {
     listTeams: {
         parameters: {
             query?: {
-                /** @description Those behind this one, which is next_after of the page before. */
+                /** @description The entry after which the page begins: next_after of the previous page. */
                 after?: components["schemas"]["Name"];
-                /** @description So many at most. */
+                /** @description The maximum number of entries. */
                 limit?: number;
                 /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
                 at_least?: components["parameters"]["atLeast"];
@@ -8246,7 +8265,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The team was known; these profiles are in force. */
+            /** @description The team existed before; these profiles are in force. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8325,7 +8344,7 @@ export interface operations {
                 agent?: components["parameters"]["agent"];
                 /** @description Only what concerns this user. */
                 user?: components["parameters"]["user"];
-                /** @description open stands for those in use: active, and compacted. */
+                /** @description The status of the threads; open stands for those in use: active, and compacted. */
                 status?: "active" | "archived" | "completed" | "compacted" | "open" | "all";
                 /** @description Those before this message of the log, which is `next_before` of the page before. */
                 before?: components["parameters"]["beforeMessage"];
@@ -8371,9 +8390,9 @@ export interface operations {
     getThread: {
         parameters: {
             query?: {
-                /** @description Whose thread, where more than one agent has a thread of this id. */
+                /** @description The agent whose thread it is, if more than one agent has a thread of this id. */
                 agent?: components["schemas"]["Name"];
-                /** @description Events before this place. */
+                /** @description The place in the log before which to read events. */
                 before?: components["schemas"]["Place"];
                 /** @description So many at most. */
                 limit?: components["parameters"]["limit"];
@@ -8420,9 +8439,9 @@ export interface operations {
     listThreadMessages: {
         parameters: {
             query?: {
-                /** @description Whose thread, where more than one agent has a thread of this id. */
+                /** @description The agent whose thread it is, if more than one agent has a thread of this id. */
                 agent?: components["schemas"]["Name"];
-                /** @description Those behind the message of this number, which is next_after of the page before; 0 for the beginning. */
+                /** @description The number of the message after which to read: next_after of the previous page; 0 for the beginning. */
                 after?: number;
                 /** @description The newest so many instead of the oldest. */
                 latest?: components["parameters"]["latest"];
@@ -8498,9 +8517,9 @@ export interface operations {
     listTools: {
         parameters: {
             query?: {
-                /** @description Those of this group. */
+                /** @description Returns only tools of this group. */
                 group?: string;
-                /** @description Those that come from there. */
+                /** @description Returns only tools from this source. */
                 source?: "built_in" | "mcp" | "worker" | "web_api";
             };
             header?: never;
@@ -8560,25 +8579,25 @@ export interface operations {
     getUsage: {
         parameters: {
             query?: {
-                /** @description What is told apart: one or more of day, agent, user, thread, model and module, with commas between. */
+                /** @description The fields to group by: one or more of day, agent, user, thread, model and module, separated by commas. */
                 by?: string;
                 /** @description Only what concerns this agent. */
                 agent?: components["parameters"]["agent"];
                 /** @description Only what concerns this user. */
                 user?: components["parameters"]["user"];
-                /** @description Only what was used in this thread. */
+                /** @description Returns only usage in this thread. */
                 thread?: components["schemas"]["Name"];
-                /** @description Only of this model. */
+                /** @description Returns only usage of this model. */
                 model?: string;
                 /** @description The first day, in UTC. */
                 from?: components["schemas"]["Day"];
                 /** @description The last day, in UTC. */
                 to?: components["schemas"]["Day"];
-                /** @description Those behind this one, which is next_after of the page before. */
+                /** @description The entry after which the page begins: next_after of the previous page. */
                 after?: string;
                 /** @description So many at most. */
                 limit?: components["parameters"]["limit"];
-                /** @description Only of this submodule. */
+                /** @description Returns only usage by this submodule. */
                 module?: string;
                 /** @description The message of the log that the answer must take account of, such as the `sequence` that a POST was answered with. The answer waits for it. */
                 at_least?: components["parameters"]["atLeast"];
@@ -8596,7 +8615,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What was used, in the order of days, agents, users, threads and models. */
+            /** @description The usage, in the order of days, agents, users, threads and models. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -8620,7 +8639,7 @@ export interface operations {
     exportUser: {
         parameters: {
             query?: {
-                /** @description Only what stands behind this, which is next_after of the page before; empty for the first page. */
+                /** @description The position after which the page begins: next_after of the previous page; empty for the first page. */
                 after?: string;
                 /** @description So many at most. */
                 limit?: components["parameters"]["limit"];
@@ -8642,7 +8661,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of what is held of a user. The first waits for all that the log has by then. */
+            /** @description A page of the data held of a user. The first page waits until everything in the log by then is included. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -8674,7 +8693,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description How far the last order is. */
+            /** @description The progress of the last order. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8708,7 +8727,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What there is of the user, and the order, if one was given. */
+            /** @description The data held of the user, and the order, if one was given. */
             202: {
                 headers: {
                     [name: string]: unknown;
