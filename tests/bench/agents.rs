@@ -33,7 +33,7 @@ pub struct Agent {
     replies: mpsc::UnboundedReceiver<Reply>,
 }
 
-/// Whoever says something to an agent.
+/// A sender of messages to one agent.
 #[derive(Clone)]
 pub struct Sender {
     pub agent: String,
@@ -155,7 +155,7 @@ impl Sender {
         self.say_as(&self.agent, text).await
     }
 
-    /// The same for another user.
+    /// Says something once, as another user.
     pub async fn say_as(&self, user: &str, text: &str) -> Outcome<Said> {
         let message = json!({ "user": user, "agent": self.agent, "text": text });
         let answer = self.http.post(format!("{}/v1/messages", self.url)).json(&message).send().await?;
@@ -173,7 +173,7 @@ impl Sender {
         self.say_until_taken(&self.agent, text).await
     }
 
-    /// The same for another user.
+    /// Says something as another user until it is taken.
     pub async fn say_until_taken(&self, user: &str, text: &str) -> Outcome<Uuid> {
         loop {
             match self.say_as(user, text).await? {

@@ -72,7 +72,7 @@ struct Flooded {
     folded: u64,
     #[serde(flatten)]
     river: Frames,
-    /// The same tasks by what they took of a processor, which others may use in the middle of one.
+    /// Long tasks by the processor time they took, which others may use in the middle of one.
     processed_long: u64,
     processed_longest: f64,
     /// Bytes that the page still needs.

@@ -218,7 +218,7 @@ async fn caught_up(machine: &Machine) -> Outcome<()> {
     }
 }
 
-/// So many agents, spread over all of them; other ones for another `from`.
+/// Returns `count` agents, spread over all of them; other ones for another `from`.
 fn chosen(agents: u32, from: u32, count: u32) -> Vec<u32> {
     // An odd stride that is a prime is coprime to nearly every number of agents: none is chosen twice.
     const STRIDE: u64 = 7_919;

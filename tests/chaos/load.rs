@@ -93,7 +93,7 @@ fn kind(number: u64) -> Value {
     }
 }
 
-/// The same by the agent's name.
+/// Returns the further settings of an agent that calls tools itself, by the agent's name.
 fn kind_of(agent: &str) -> Value {
     (0..AGENTS).find(|number| plan::agent(*number) == agent).map_or_else(|| json!({}), kind)
 }

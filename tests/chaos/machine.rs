@@ -32,7 +32,7 @@ const LAME_DUCK_MS: &str = "2000";
 /// The folder of agents' own folders, within the run's folder.
 const DESKS: &str = "desks";
 
-/// Whoever has it may do everything.
+/// The administrator's key: its holder may do everything.
 pub const ADMIN_KEY: &str = "kairo_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// A client that may do everything, and waits for an answer for so long.

@@ -143,7 +143,7 @@ pub enum Blow {
     },
     /// SIGTERM, drained, and started again.
     Restart,
-    /// The same, while nobody else is.
+    /// SIGTERM, drained, and started again, while nobody else is.
     RestartInTurn,
     /// One of the servers moves its clients and leaders to the others, ends, and is started again.
     LameDuck {
@@ -175,7 +175,7 @@ pub enum Blow {
     WipeSnapshots,
     /// Built anew beside the live one.
     Rebuild,
-    /// So many messages of the log are published once more; `choice` says which.
+    /// Publishes this many messages of the log once more; `choice` says which.
     PublishAgain {
         messages: u64,
         choice: u64,

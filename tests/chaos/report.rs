@@ -244,8 +244,8 @@ impl Report {
         report
     }
 
-    /// The same, with what became of the older build that was started after the promotion, and what one build could not make of
-    /// the other's incident files.
+    /// Adds the outcome of the older build that was started after the promotion, and the incident files of one build
+    /// that the other could not read.
     pub fn after(mut self, older: Option<OlderAgain>, unread: Vec<String>) -> Self {
         if !unread.is_empty() {
             self.findings.insert("incident files of the other build", unread);
@@ -270,7 +270,7 @@ impl Report {
         self
     }
 
-    /// The same, with what clients saw. Where nothing is killed, no request may fail.
+    /// Adds the observations of clients. Where nothing is killed, no request may fail.
     pub fn seen_from_outside(mut self, course: Course, outside: Outside) -> Self {
         self.requests_failed = outside.requests_failed;
         self.longest_without_write = outside.longest_without_write.as_secs_f64();

@@ -38,6 +38,8 @@ module.exports = {
     await page.getByText('Nothing was said yet.').waitFor();
     await say(page, 'ahoy');
     await say(page, 'what time is it? time please');
+    // An answer is shown before the stage of its message.
+    await page.locator('article[data-stage=decided]').nth(1).waitFor();
     const before = await conversation(page);
     demand(before.length === 4, `two messages and two answers, not ${JSON.stringify(before)}`);
     demand(before[1].text.includes('You said: ahoy'), `the answer, not ${before[1].text}`);
@@ -46,7 +48,7 @@ module.exports = {
     await page.locator('[data-manner=answer]').nth(1).waitFor();
     const after = await conversation(page);
     await picture(page, 'chat');
-    demand(JSON.stringify(after) === JSON.stringify(before), `the same after a reload, not ${JSON.stringify(after)}`);
+    demand(JSON.stringify(after) === JSON.stringify(before), `${JSON.stringify(before)} after a reload, not ${JSON.stringify(after)}`);
     demand(wrong.length === 0, wrong.join('\n'));
   },
 

@@ -58,14 +58,14 @@ async fn run(world: &World, arguments: &[&str]) -> Output {
     command(world, arguments).output().await.unwrap()
 }
 
-/// The same where it comes to its end; what it says.
+/// Runs the command to its successful end and returns its output as JSON.
 pub async fn done(world: &World, arguments: &[&str]) -> Value {
     let output = run(world, arguments).await;
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The same where it is refused; why.
+/// Runs the command, which must fail with `status`, and returns its output with the reason.
 pub async fn refused(world: &World, arguments: &[&str], status: i32) -> String {
     let output = run(world, arguments).await;
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {output:?}");

@@ -160,7 +160,7 @@ async fn written_down(world: &World, agents: &[&str]) -> Value {
     timeout(DEADLINE, there).await.expect("that was never written down")
 }
 
-/// Whoever starts finds this written down; which agents declare something then.
+/// Starts a gateway that finds `kept` written down; returns the agents that declare something then.
 async fn started_with(world: &mut World, kept: &str) -> Vec<String> {
     world.stack.kill9(Service::Router, 0).await.unwrap();
     let key = format!("commands.{READER}");

@@ -79,7 +79,7 @@ async fn a_verdict_of_somebody_who_was_not_asked_is_none() {
     world.end().await;
 }
 
-/// Whoever has router's password can have an agent told that its user consented, and that is all.
+/// A holder of router's password can have an agent told that its user consented, and that is all.
 #[tokio::test]
 async fn a_consent_that_no_gateway_has_written_is_none_to_whoever_runs_the_call() {
     let world = world().await;

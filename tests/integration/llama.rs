@@ -35,7 +35,7 @@ async fn start(program: &Path) -> OtherServer {
     OtherServer::start(program, is_ready, arguments).await.unwrap()
 }
 
-/// The same server on the same port, once it is gone.
+/// Starts the server again on its port, once it is gone.
 async fn start_again(server: &OtherServer) -> Process {
     let program = std::env::var_os("KAIRO_LLAMA_SERVER").unwrap();
     let mut spec = ProcessSpec::new("llama", program, server.folder.path().join("again.log"));

@@ -173,7 +173,7 @@ async fn a_backup_is_taken_into_storage_of_objects_and_what_was_wiped_is_restore
     world.end().await;
 }
 
-/// Whoever has another secret, or speaks without TLS and has not said that it is meant, is told so.
+/// Checks the errors for a wrong secret, and for a connection without TLS that was not asked for.
 async fn not_let_in(world: &World, storage: &ObjectStorage) {
     let mut command = storage.command(world, &["backup", "--into", BACKUP]);
     command.env("AWS_SECRET_ACCESS_KEY", "another");

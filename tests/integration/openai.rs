@@ -83,7 +83,7 @@ fn chat(agent: &str, history: &[&str]) -> Value {
     json!({ "model": agent, "messages": history.iter().enumerate().map(message).collect::<Vec<_>>() })
 }
 
-/// The same request, as the library sends it again by itself.
+/// Returns the request as the library sends it again by itself.
 fn again(request: &Value) -> Value {
     let mut request = request.clone();
     request["extra_headers"]["x-stainless-retry-count"] = json!("1");

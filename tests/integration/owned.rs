@@ -277,8 +277,8 @@ async fn while_the_log_is_full_no_model_is_asked_and_what_was_paid_for_is_kept()
     world.end().await;
 }
 
-/// Whoever begins to read where much stands waits for one agent after the other, and for none of them for ever. What they come to is
-/// written down with each message, and all but one are forgotten.
+/// A replica that begins to read a long log waits for one agent after the other, and for none of them for ever. Their
+/// states are written down with each message, and all but one are forgotten.
 #[tokio::test]
 async fn agents_that_come_into_memory_one_at_a_time_all_answer() {
     let mut wanted = Wanted::new(SLOW).env_of_all("KAIRO_NATS__PARTITIONS", "1");

@@ -364,7 +364,7 @@ fn simulated_files_reach_the_world_through_the_port() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// Whoever adds a column to a table adds one line to each statement that writes it.
+/// A new column of a table takes one line in each statement that writes it.
 #[test]
 fn statements_that_write_rows_name_each_column_once() {
     let tables = root().join("services/projector/src/tables");

@@ -36,7 +36,7 @@ fn trim(world: &World, path: &str, before: u64) -> Command {
     trim_but(world, path, before, "0s")
 }
 
-/// The same but for a margin.
+/// `kairo trim` of all before this message, with this margin.
 fn trim_but(world: &World, path: &str, before: u64, margin: &str) -> Command {
     let before = before.to_string();
     let mut trim = command(world, &["trim", path, "--before", &before, "--margin", margin]);

@@ -45,6 +45,20 @@ async fn wait(world: &World, reason: &str) -> Value {
     tokio::time::timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("nothing ever waited for {reason}"))
 }
 
+/// Waits until `kairo status` shows all of these. On a busy machine it goes without the read model's answer.
+async fn until_shown(world: &World, parts: &[String]) {
+    let shown = async {
+        loop {
+            let shown = kairo(world, &["status"]).await;
+            let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+            if parts.iter().all(|part| shown.contains(part)) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, shown).await.unwrap_or_else(|_| panic!("the status never showed all of {parts:?}"));
+}
+
 #[tokio::test]
 async fn the_status_shows_what_work_waits_for_and_what_ends_it() {
     let mut world =
@@ -70,17 +84,13 @@ async fn the_status_shows_what_work_waits_for_and_what_ends_it() {
     let asked = (&decision["agent"], &decision["turn_id"], &decision["action_id"]);
     assert_eq!(asked, (&json!("thinker"), &json!(thinking.event_id), &Value::Null));
 
-    let shown = kairo(&world, &["status"]).await;
-    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     let short = |row: &Value| row["action_id"].as_str().unwrap()[..8].to_owned();
     let ends = [
         format!("kairo approve {}", short(&consent)),
         format!("kairo actions cancel {}", short(&call)),
         format!("kairo turn show {}", thinking.event_id),
     ];
-    for command in &ends {
-        assert!(shown.contains(command), "{command} is not in\n{shown}");
-    }
+    until_shown(&world, &ends).await;
 
     // What the commands say they do, they do.
     for command in &ends[..2] {
@@ -91,8 +101,9 @@ async fn the_status_shows_what_work_waits_for_and_what_ends_it() {
     assert_eq!(world.reply(&paying).await, "paid");
     assert_eq!(world.reply(&running).await, "it ran");
     world.projected().await;
-    let left: Vec<Value> = waits(&world).await.iter().map(|row| row["waits_for"].clone()).collect();
-    assert_eq!(left, ["decision"]);
+    let gone = ["consent", "tool"];
+    let left = waits(&world).await;
+    assert!(left.iter().all(|row| !gone.iter().any(|reason| row["waits_for"] == *reason)), "{left:?}");
     // Not `end`, which waits for all decisions.
     world.stack.stop().await.unwrap();
 }
@@ -105,10 +116,8 @@ async fn a_call_that_no_replica_begins_is_shown_until_one_does() {
     let paying = world.send("cashier", "pay, please").await;
     let call = wait(&world, "runner").await;
     assert_eq!((&call["agent"], &call["tool"]), (&json!("cashier"), &json!("tools.now")));
-    let shown = kairo(&world, &["status"]).await;
-    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(text.contains("tool-runner: no replica is ready"), "{text}");
-    assert!(text.contains("a replica that begins a call"), "{text}");
+    let expected = ["tool-runner: no replica is ready", "a replica that begins a call"];
+    until_shown(&world, &expected.map(str::to_owned)).await;
     world.stack.restart(Service::ToolRunner, 0).await.unwrap();
     assert_eq!(world.reply(&paying).await, "paid");
     let ended = world.log.now(&world.bus).await;

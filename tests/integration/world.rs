@@ -102,7 +102,7 @@ impl Wanted {
         self
     }
 
-    /// So many replicas of every service but the simulator and the gateway.
+    /// Sets the number of replicas of every service but the simulator and the gateway.
     pub fn replicas_of_all(mut self, count: usize) -> Self {
         for service in Service::ALL {
             if !matches!(service, Service::ModelSim | Service::Gateway) {

@@ -103,8 +103,8 @@ impl Faults {
         }
     }
 
-    /// The same, and in every third seed, times in which nobody of a service is there. Drawn apart, so that the others are as
-    /// they were.
+    /// Draws faults and, in every third seed, times in which nobody of a service is there. These are drawn apart, so
+    /// that the others are as they were.
     pub fn of(seed: u64, chance: &mut Chance) -> Self {
         let (drawn, mut apart) = (Self::drawn(chance), Chance::new(seed ^ DESERTION));
         let is_quiet = drawn == Self::default() || drawn.long_programs || !apart.permille(333);

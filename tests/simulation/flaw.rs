@@ -47,15 +47,15 @@ pub enum Flaw {
     EffectsAckFirst,
     /// Timers that go off are forgotten before the log knows.
     LostTimer,
-    /// Whoever takes a partition over does not load the agents that had something to do.
+    /// The new owner of a partition does not load the agents that had something to do.
     BusyForgotten,
     /// A checkpoint that is not of this log is taken for one of it.
     OtherLogsCheckpoint,
     /// A server that lags behind is asked for facts that only the leader knows for sure.
     LaggingLeader,
-    /// Whoever reads a partition does not see that messages come out of order.
+    /// The reader of a partition does not see that messages come out of order.
     TailOutOfOrder,
-    /// Whoever reads a partition does not see that a message was lost.
+    /// The reader of a partition does not see that a message was lost.
     TailLoses,
     /// A runner does not look for decisions that stop what it is about to begin.
     StopsOverlooked,

@@ -218,7 +218,7 @@ pub fn end_of_days(world: &World) -> Vec<Outgoing> {
     [end(0, USERS[0], team)].into_iter().chain(repeated).collect()
 }
 
-/// Whoever has hooks cancels them.
+/// Returns the orders that cancel every open hook.
 pub fn end_of_hooks(world: &World) -> Vec<Outgoing> {
     let hooks = AGENTS.iter().flat_map(|agent| {
         let open = read(world, &name(agent)).state.tasks.open.clone().into_values();

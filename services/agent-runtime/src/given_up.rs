@@ -62,7 +62,7 @@ impl GivenUp {
         Self { calls: Arc::new(Mutex::new(Calls { calls, ..Calls::default() })), lane: Lane::default() }
     }
 
-    /// The same calls, as the work lane sees them.
+    /// Returns a handle to the same calls for the work lane.
     #[must_use]
     pub fn of_work(&self) -> Self {
         Self { calls: self.calls.clone(), lane: Lane::Work }

@@ -61,7 +61,7 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     run_with(config, context, models).await
 }
 
-/// The same with others to ask than the configured models.
+/// Runs until told to stop, with `models` in place of the configured ones.
 pub async fn run_with(config: Config, context: Context, models: Arc<dyn Answers>) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let Some(basis) = shutdown.run_until_cancelled(basis::write_in_time(&bus, &config)).await else { return Ok(()) };

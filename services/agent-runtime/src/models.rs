@@ -69,7 +69,7 @@ pub trait Answers: Send + Sync {
 /// The models, by tier.
 pub struct Models {
     heavy: Model,
-    /// None where the heavier one serves.
+    /// `None` if the heavier model serves.
     fast: Option<Model>,
     light: Option<Model>,
     parts: Arc<dyn Parts>,
@@ -90,7 +90,7 @@ struct Model {
     fallbacks: Vec<Model>,
     /// Places for calls, of which each user has a share.
     places: Places,
-    /// So many again for what is worked on in the background, which takes none from users.
+    /// As many places again for background work, which takes none from users.
     work_places: Places,
 }
 
@@ -110,7 +110,7 @@ impl Models {
         }
     }
 
-    /// The same, which counts and measures calls.
+    /// Sets the metrics by which calls are counted and measured.
     #[must_use]
     pub fn measured(self, metrics: &Metrics) -> Self {
         Self { metrics: metrics.clone(), ..self }

@@ -180,7 +180,7 @@ impl Shard {
         }
     }
 
-    /// Whoever had something to do at the last checkpoint goes on with it.
+    /// Wakes the agents that had something to do at the last checkpoint.
     fn wake_the_busy(&mut self) {
         let busy = self.checkpoints.as_ref().map(|checkpoints| checkpoints.last.busy.clone()).unwrap_or_default();
         for agent in busy {

@@ -404,7 +404,7 @@ pub(crate) async fn sealed(bus: &Bus, agent: &Name, place: &str, packed: Vec<u8>
     })
 }
 
-/// As it was before; none of what nobody can open any more.
+/// Returns the bytes as they were before `sealed`; `None` if nobody can open them any more.
 pub(crate) async fn opened(
     bus: &Bus,
     agent: &Name,

@@ -104,7 +104,7 @@ impl Thinker {
         }
     }
 
-    /// The same, which asks no models while this fence says so.
+    /// Sets the fence that says when no models may be asked.
     #[must_use]
     pub fn within(self, fence: Fence) -> Self {
         Self { fence, ..self }

@@ -45,7 +45,7 @@ pub struct Wanted {
 #[derive(Clone, Debug)]
 pub struct Archived {
     pub manifest: Manifest,
-    /// None where nothing was old enough that was not in it already.
+    /// `None` if the archive already had every message that was old enough.
     pub part: Option<Part>,
 }
 

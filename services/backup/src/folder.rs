@@ -70,10 +70,10 @@ pub fn manifest(path: &Path) -> Result<Manifest, BackupError> {
     Manifest::read(&text).map_err(|unusable| BackupError::damaged(file, unusable.to_string()))
 }
 
-/// The same, where it is this.
+/// Reads the manifest of a folder that must hold this kind.
 ///
 /// # Errors
-/// Also where it is something else.
+/// Returns an error if the manifest cannot be read or is of another kind.
 pub fn manifest_of(path: &Path, kind: Kind) -> Result<Manifest, BackupError> {
     let manifest = manifest(path)?;
     if manifest.kairo != kind {

@@ -23,7 +23,7 @@ pub struct Line {
     pub sequence: u64,
     /// When the server stored it, to the nanosecond.
     pub stored: Timestamp,
-    /// As it is stored, with its partition.
+    /// The subject as it is stored, with its partition.
     pub subject: String,
     /// In alphabetical order of their names; values of one name in theirs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

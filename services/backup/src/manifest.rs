@@ -24,7 +24,8 @@ pub enum Keeping {
     Grown,
     /// A part holds all of it as it is then.
     Whole,
-    /// The same, and no part before keeps what it had: what is destroyed is to be gone here, too.
+    /// A part holds all of it as it is then, and no earlier part keeps its content: destroyed data must be gone here,
+    /// too.
     Replaced,
 }
 
@@ -209,7 +210,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// As it stands in its file, with its checksum.
+    /// Returns the manifest as it stands in its file, with its checksum.
     ///
     /// # Errors
     /// If it cannot be written as JSON.

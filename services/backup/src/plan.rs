@@ -86,7 +86,7 @@ impl<'m> Plan<'m> {
         Some(whole(stream, newest, newest.files.clone()))
     }
 
-    /// The same of what only grows.
+    /// Returns all that was kept of a stream that only grows.
     pub fn grown(&self, stream: &'static str) -> Option<Filling> {
         Some(whole(stream, self.manifest.newest(stream)?, self.manifest.grown(stream)))
     }

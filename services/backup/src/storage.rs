@@ -140,7 +140,7 @@ impl Staged {
         }
     }
 
-    /// The same of an error.
+    /// Names the storage in place of the working folder in an error, as [`Self::named`] does in words.
     pub fn told(&self, error: BackupError) -> BackupError {
         match error {
             BackupError::Refused(why) => BackupError::Refused(self.named(&why)),

@@ -1,9 +1,9 @@
 //! Trimming the log: removing from the server what an archive has. Much is known by the last message of a subject, however old, so
 //! that is carried forward first ([`kairo_core::carried`]), and nothing goes that somebody has yet to read.
 //!
-//! Whoever is killed on the way leaves a log that is whole: messages that were carried forward say nothing new, the next run knows
-//! them, and a limit that was not taken back is put back by it, by `kairo provision`, and by whoever archives or backs up. What the log may
-//! lose until then is what the margin leaves of what was archived and carried.
+//! A trim that is killed on the way leaves a log that is whole: messages that were carried forward say nothing new, the
+//! next run recognizes them, and a limit that was not taken back is restored by it, by `kairo provision`, and by any
+//! archive or backup run. Until then the log may lose only what the margin leaves of the archived and carried messages.
 
 mod standing;
 mod survey;

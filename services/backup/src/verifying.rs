@@ -71,7 +71,7 @@ pub fn log(path: &Path, manifest: &Manifest) -> impl Iterator<Item = Result<Line
     Lines::of(path, manifest.grown(LOG.name))
 }
 
-/// The same as messages that are handed out.
+/// Returns the log of a backup as messages that are handed out.
 ///
 /// # Errors
 /// If there is no backup that can be read.

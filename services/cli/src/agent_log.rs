@@ -32,9 +32,9 @@ pub enum Source<'s> {
     File(&'s Path),
     /// The gateway; what is read is kept in the file, if one is named.
     Agents(&'s Client, &'s [Name], Option<PathBuf>),
-    /// The same as it is stored: what users said is not opened.
+    /// The gateway's messages of these agents as they are stored: users' words are not opened.
     Stored(&'s Client, &'s [Name], Option<PathBuf>),
-    /// The same for the whole log.
+    /// The gateway's whole log as it is stored.
     Whole(&'s Client, Option<PathBuf>),
     /// The messages in the folder of an archive, and behind them those of the gateway.
     Joined(&'s Path, Box<Source<'s>>),
@@ -46,7 +46,7 @@ impl<'s> Source<'s> {
         file.map_or_else(|| Self::Agents(client, agents, save), Self::File)
     }
 
-    /// The same behind what an archive holds, if one is named.
+    /// Reads the messages of an archive before those of this source, if an archive is named.
     #[must_use]
     pub fn behind(self, archive: Option<&'s Path>) -> Self {
         match archive {
@@ -127,7 +127,7 @@ pub fn manifest(path: &Path) -> Result<Option<Manifest>, Error> {
     Ok(begun(path)?.map(|(manifest, _)| manifest))
 }
 
-/// The same, and the lines behind it.
+/// Reads the manifest of an incident file and returns it with the lines behind it; `None` for any other file.
 fn begun(path: &Path) -> Result<Option<(Manifest, Lines<'_>)>, Error> {
     if path.is_dir() {
         return Ok(None);
@@ -171,7 +171,7 @@ pub fn of_file(path: &Path, take: impl FnMut(&LogMessage) -> Went) -> Result<(),
     as_it_is(path, take)
 }
 
-/// The same, whether or not an incident file is as it was exported.
+/// Reads a file as [`of_file`] does, whether or not an incident file was altered since its export.
 ///
 /// # Errors
 /// As for [`of_file`], but for that.

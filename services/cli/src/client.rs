@@ -51,7 +51,7 @@ impl Client {
         Ok(Self { http: builder.build().map_err(ClientError::Setup)?, base, key: None, at_least: None })
     }
 
-    /// The same with an API key, which goes with every request.
+    /// Sets the API key, which goes with every request.
     #[must_use]
     pub fn with_key(self, key: Secret) -> Self {
         Self { key: Some(key), ..self }
@@ -62,7 +62,7 @@ impl Client {
         self.key.as_ref()
     }
 
-    /// The same for answers that take account of the log up to this sequence at least.
+    /// Has answers take account of the log up to this sequence at least.
     #[must_use]
     pub fn at_least(self, sequence: Option<u64>) -> Self {
         Self { at_least: sequence, ..self }

@@ -27,7 +27,7 @@ pub struct Order {
     pub agents: Vec<Name>,
     /// The generation of the read model that is built without them; 0 until it is asked for.
     pub read_model: i64,
-    /// The same of the search engine.
+    /// The generation of the search index that is built without them; 0 until it is asked for.
     pub search: i64,
     /// The reason it did not get further; empty if it did.
     pub reason: String,

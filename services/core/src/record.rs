@@ -104,7 +104,7 @@ impl Raw {
         Self { headers: without(&self.headers, carried::CARRIED), ..self }
     }
 
-    /// As it is handed out.
+    /// Returns the message in the form in which it is handed out.
     pub fn to_log_message(&self) -> v1::LogMessage {
         let Self { sequence, subject, payload, stored, headers, .. } = self;
         let stored = Stored { sequence: *sequence, subject, payload, at: *stored };

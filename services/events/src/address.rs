@@ -34,7 +34,7 @@ pub enum Whom<'m> {
     Mentioned(&'m str),
     /// `/command`: whoever declares it, from here on.
     Command(&'m str),
-    /// Whoever the user speaks with.
+    /// The agent that the user is speaking with.
     Current,
 }
 

@@ -11,7 +11,8 @@ pub fn is_needed(with: &[ToolArgument], arguments: &Map<String, Value>) -> bool 
     with.iter().any(|needing| arguments.get(&needing.name).and_then(Value::as_str) == Some(&needing.value))
 }
 
-/// The same for arguments as text. What is no object equals nothing: no tool takes it.
+/// Returns true if arguments given as text have one of these values. Text that is not an object has none: no tool takes
+/// it.
 pub fn is_needed_for(with: &[ToolArgument], arguments: &str) -> bool {
     !with.is_empty() && serde_json::from_str(arguments).is_ok_and(|arguments| is_needed(with, &arguments))
 }

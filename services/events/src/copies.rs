@@ -5,8 +5,8 @@
 //! `Nats-Stream`, which no publisher sets. Every other answer is JSON without any headers, so it is neither an event nor an entry of a
 //! bucket. Messages that a consumer delivers keep their own subject, whatever subject they are delivered to.
 //!
-//! Whoever reads a stream marks a copy with [`COPY_OF`] in place of all its headers, so nobody takes it for an original, wherever it is
-//! handed on to ([`Unreadable::Copy`](crate::record::Unreadable::Copy)).
+//! Readers of a stream mark a copy with [`COPY_OF`] in place of all its headers, so nobody takes it for an original,
+//! wherever it is handed on to ([`Unreadable::Copy`](crate::record::Unreadable::Copy)).
 
 /// The header of a message that is a copy: the stream that the original is in.
 pub const COPY_OF: &str = "Kairo-Copy-Of";

@@ -1,7 +1,8 @@
 //! Content from outside: words that nobody who uses Kairo wrote, such as a mail, a page or what an MCP server says.
 //!
-//! Whoever brings it in marks where it comes from, `<kind>:<where>`, and the mark follows what is made of it. In a turn that
-//! has seen such content, what acts outside needs a human's consent: the content may have told the agent to do it.
+//! The component that brings content in marks its source, `<kind>:<where>`, and the mark follows everything made of it.
+//! In a turn that has seen such content, actions outside need a human's consent: the content may have told the agent to
+//! take them.
 
 use std::collections::BTreeSet;
 

@@ -45,7 +45,7 @@ const MOST: u64 = 1_000_000;
 pub struct Cost(u128);
 
 impl Amount {
-    /// So many whole units of the currency.
+    /// Returns this many whole units of the currency.
     pub const fn of(units: u64) -> Self {
         Self(units * 1_000_000)
     }

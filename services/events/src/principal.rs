@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Kind of a principal that brings an API key.
 const API_KEY: &str = "api_key";
 
-/// Whoever an event was entered by, as the gateway knew them.
+/// The principal who entered an event, as the gateway knew them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     /// The kind of principal: `api_key`, `app_user`, `unauthenticated`, or what a newer build says.
@@ -21,7 +21,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Whoever brought the API key of this id.
+    /// Returns the principal who brought the API key of this id.
     pub fn api_key(id: &str) -> Self {
         Self::new(API_KEY, id)
     }
@@ -36,7 +36,7 @@ impl Principal {
         Self::new("unauthenticated", "loopback")
     }
 
-    /// Whoever this issuer knows as this subject (OpenID Connect): only both together name somebody.
+    /// Returns the user whom this issuer knows as this subject (OpenID Connect): only both together name somebody.
     pub fn app_user(issuer: &str, subject: &str) -> Self {
         Self::new("app_user", &format!("{issuer}|{subject}"))
     }

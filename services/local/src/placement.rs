@@ -100,7 +100,7 @@ pub(crate) fn reachable_dir(dir: &Path, account: Option<Account>, open: &Path) -
     Ok(elsewhere)
 }
 
-/// The same for the same folder at all times, so that a lost link is not lost data.
+/// Returns the folder in `open` for `dir`: the same one at all times, so that a lost link is not lost data.
 fn elsewhere(dir: &Path, open: &Path) -> PathBuf {
     let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, dir.as_os_str().as_bytes());
     open.join(format!("kairo-{}", id.simple()))
@@ -151,7 +151,7 @@ fn make_dir(dir: &Path) -> Result<(), LocalError> {
     }
 }
 
-/// The same in a place that is everyone's, where somebody else may have put something under this name.
+/// Makes such a folder in a place open to everybody. Returns an error if somebody else has something under this name.
 fn make_own_dir(dir: &Path) -> Result<(), LocalError> {
     make_dir(dir)?;
     let made = fs::symlink_metadata(dir).map_err(LocalError::io("cannot look at", dir))?;

@@ -239,8 +239,8 @@ async fn open_cluster(options: &PgOptions) -> Result<Cluster, LocalError> {
 
 /// Waits for the end of a server that lost its parent and removes its lock file.
 ///
-/// Whoever kills us with -9 kills the server too, but not its backends, which need a moment to notice; and its lock
-/// file then names a process that may be a zombie for as long as nobody reaps it, or by now another process altogether.
+/// Killing us with -9 kills the server too, but not its backends, which need a moment to notice; and its lock file then
+/// names a process that may be a zombie for as long as nobody reaps it, or by now another process altogether.
 async fn clear_remains(cluster: &Cluster, deadline: Duration) -> Result<(), LocalError> {
     let data = cluster.data();
     let lock = data.join("postmaster.pid");

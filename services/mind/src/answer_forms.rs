@@ -71,7 +71,7 @@ pub fn keywords() -> AnswerSchema {
     strict("keywords", closed(json!({ "memories": { "type": "array", "items": memory } })))
 }
 
-/// The same of one memory, as builds before epoch 10 asked for them.
+/// Of the keywords of one memory, as builds before epoch 10 asked for them.
 pub fn keywords_of_one() -> AnswerSchema {
     strict("keywords", closed(json!({ "keywords": { "type": "array", "items": text() } })))
 }

@@ -210,7 +210,7 @@ impl AgentState {
         }
     }
 
-    /// Whoever asked is answered: the turn is over, and its thread.
+    /// Ends the turn of a request that is answered, and its thread, and returns unused model calls to the asker.
     pub(super) fn request_answered(&mut self, turn: Uuid, event: &DecidedEvent, answered: &AgentAnswered) {
         let left = answered.answer.as_ref().map_or(0, |answer| answer.model_calls_left);
         let correlation = Uuid::parse_str(&event.correlation_id).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Forgetting a user: what the agent has of them goes, whatever it was made into.
 //!
-//! Whoever folds the log behind that reads nothing of what they said, either: it was sealed with a key that is gone. So the state
-//! is the same as that of an agent which never knew more than who spoke when.
+//! Applying the log again after that reads nothing of what they said, either: it was sealed with a key that is gone. So
+//! the state is the same as that of an agent which never knew more than who spoke when.
 
 use std::collections::BTreeSet;
 

@@ -124,7 +124,7 @@ pub struct Doubt {
 pub struct Doubts(VecDeque<Doubt>);
 
 impl InFlight {
-    /// As it is when it was just decided.
+    /// Builds the entry of an action that was just decided.
     pub fn decided(turn: Uuid, thread_id: &str, tool: &str, arguments: &str, since: Timestamp, after: u64) -> Self {
         Self {
             turn,

@@ -20,7 +20,7 @@ const DAYS: i32 = 8;
 /// Memories that are recalled for a task, and the text of all of them, in bytes.
 const RECALLED: usize = 20;
 const RECALLED_BYTES: usize = 4 * 1024;
-/// So many of a hundred words must be the same for two memories to be nearly the same.
+/// Minimum percentage of words in common for two memories to be nearly the same.
 const ALIKE: usize = 80;
 /// Of one memory, so many of the events it came from.
 const SOURCES: usize = 100;
@@ -165,7 +165,7 @@ pub fn in_lines(memories: &[&Recent]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The same with numbers, and with the day of each: of two that contradict each other, the newer one holds.
+/// Memories in numbered lines, with the day of each: of two that contradict each other, the newer one holds.
 pub fn in_numbered_lines(memories: &[&Recent]) -> String {
     let line =
         |(number, known): (usize, &&Recent)| format!("{number}. {} ({}): {}", known.kind, known.day, known.content);

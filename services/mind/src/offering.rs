@@ -25,7 +25,7 @@ const GROUP_BYTES: usize = 80;
 pub struct Listing {
     /// Maximum number of listed tools; 0 for all of them, however many there are.
     pub tools: usize,
-    /// The same of their names, descriptions and schemas together, in bytes.
+    /// Maximum size of the names, descriptions and schemas of listed tools together, in bytes.
     pub bytes: usize,
 }
 

@@ -40,7 +40,7 @@ impl PriceList {
         }
     }
 
-    /// The same, as a basis records it.
+    /// Returns the prices as a basis records them.
     pub fn recorded(&self) -> (Vec<NamedPrice>, Option<BasisPrice>) {
         let named = |it: &Listed| NamedPrice {
             model: it.model.clone(),
@@ -66,7 +66,7 @@ impl PriceList {
         self.sum(completions.iter().map(|it| (it.tier.as_str(), it.model.as_str(), used(it))))
     }
 
-    /// The same of calls that were given up.
+    /// Returns the tokens and the cost of calls that were given up, with the tokens whose cost is not known.
     pub fn bill_of_given_up(&self, calls: &[GivenUpCall]) -> Amount {
         let used = |it: &GivenUpCall| Usage {
             input_tokens: it.input_tokens,

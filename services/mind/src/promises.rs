@@ -83,10 +83,10 @@ const SPACED: [&str; 67] = [
     "saya akan ",
 ];
 
-/// The same at the end of words: the future of verbs.
+/// Ends of words that make a promise: the future of verbs.
 const ENDINGS: [&str; 8] = ["acağım", "eceğim", "करूँगा", "करूंगा", "करूँगी", "करूंगी", "हूँगा", "दूँगा"];
 
-/// The same in languages that do not part words, or put them together.
+/// Phrases of promises in languages that do not part words, or put them together.
 const UNSPACED: [&str; 29] = [
     // Chinese
     "我来",

@@ -39,7 +39,7 @@ not see it): ";
 /// When a turn may go no further.
 pub const LAST: &str = "This is the last step: answer now, without another plan.";
 
-/// The same for an agent that calls tools itself.
+/// When a turn of an agent that calls tools itself may go no further.
 pub const LAST_CALLS: &str = "This is the last step: answer now, without calling another tool.";
 
 /// Explains blocks within a conversation to a model; see `request::block`.
@@ -113,7 +113,7 @@ what holds only for this task, and what is known already, which is given too. Wh
 repeat it as it is. Answer with a JSON list and nothing else: [{\"kind\": \"insight|fact\", \"subject\": \"what it is about\", \
 \"content\": \"what to remember, in a sentence or two\"}]. An empty list if nothing is worth it.";
 
-/// The same for an agent with an owner, who is briefed on sessions that are worth it.
+/// The fast model that finds out what a session of work taught, and whether the agent's owner is briefed on it.
 pub const BRIEF: &str = "You are agent.learn and agent.brief. A session of work is over. First, find out what is worth knowing the next time: what worked and what did not, patterns, techniques (insight), and what was found out about the world or the user (fact). Leave out what holds only for this task, and what is known already, which is given too. What stands as [secret ...] is kept elsewhere: repeat it as it is. Then decide whether the owner should be told, who does not read along: of significant discoveries, of what they can act on, of what went wrong and concerns them. What the owner asked for themselves they were told already. Most sessions are not worth telling. Answer with one JSON object and nothing else: {\"memories\": [{\"kind\": \"insight|fact\", \"subject\": \"what it is about\", \"content\": \"what to remember, in a sentence or two\"}], \"briefing\": {\"worth\": true or false, \"reason\": \"why, or why not\", \"summary\": \"if worth telling: a sentence or two\", \"text\": \"if worth telling: the whole briefing, in the owner's language\"}}.";
 
 /// Instructions on the numbered list of existing memories and on `replaces`.
@@ -156,11 +156,11 @@ pub const SUBMODULE: &str = "You are a submodule of an agent: a voice that think
 is new, before the agent decides what to do. Say what it should know or consider, in the light of what you are, in a few sentences \
 of plain language: no scores, no lists of options to pick from. If you have nothing to say, answer with - and nothing else.";
 
-/// The same voice, when the agent asks it.
+/// A voice within an agent, when the agent asks it a question.
 pub const SUBMODULE_ASKED: &str = "You are a submodule of an agent: a voice that thinks along, and that no user hears. The agent is \
 about to decide, and asks you a question. Answer it, in the light of what you are, in a few sentences of plain language.";
 
-/// The same voice, when it is shown what was decided.
+/// A voice within an agent, when it is shown a decision.
 pub const SUBMODULE_TOLD: &str = "You are a submodule of an agent: a voice that thinks along, and that no user hears. You are shown \
 what the agent decided. It is done, and what you say changes nothing of it; but you may leave a thought for the next decision in \
 the same conversation, in a few sentences of plain language. If you have none, answer with - and nothing else.";

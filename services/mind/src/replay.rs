@@ -105,7 +105,7 @@ pub struct Replayed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beside {
     pub recorded: AgentDecision,
-    /// None where it could not be made.
+    /// `None` if it could not be made.
     pub made: Option<AgentDecision>,
     /// Every place at which they differ, what counts most first.
     pub places: Vec<Difference>,
@@ -123,7 +123,7 @@ pub enum Outcome {
     Differs { at: String, recorded: String, made: String },
     /// It cannot be made again.
     NotReplayable { reason: String },
-    /// Whoever it is about is forgotten: nobody knows what it was.
+    /// The user it is about is forgotten: nobody knows what it was.
     Forgotten,
 }
 
@@ -408,7 +408,7 @@ pub fn as_made(decision: &AgentDecision) -> AgentDecision {
 }
 
 impl Making<'_> {
-    /// The same, which outlives the log that it is of.
+    /// Returns a copy that outlives the log it borrows from.
     fn owned(self) -> Making<'static> {
         let Self { state, input, catalogue, limits } = self;
         let (catalogue, limits) = (Cow::Owned(catalogue.into_owned()), Cow::Owned(limits.into_owned()));

@@ -202,7 +202,7 @@ impl ModelRequest {
         Self { tier, messages, ..Self::default() }
     }
 
-    /// The same, answered in JSON of this form.
+    /// Has the request answered in JSON of this form.
     #[must_use]
     pub fn answered_as(self, schema: AnswerSchema) -> Self {
         Self { answer_schema: Some(schema), ..self }
@@ -292,12 +292,12 @@ impl ModelRequest {
         ids::named("request", &[canonical]).to_string()
     }
 
-    /// The same digest, where the tools were written as JSON before.
+    /// Returns the digest of the request, with its tools already written as JSON.
     pub fn digest_with(&self, tools: &RawValue) -> String {
         self.digest_in(tools, &mut Vec::new())
     }
 
-    /// The same digest, for whoever makes many: the request is written as JSON in the place of what was there.
+    /// Returns the digest of the request, for callers that make many: its JSON overwrites the content of `json`.
     pub(crate) fn digest_in(&self, tools: &RawValue, json: &mut Vec<u8>) -> String {
         #[derive(Serialize)]
         struct Canonical<'r> {

@@ -112,7 +112,7 @@ impl AgentState {
         }
     }
 
-    /// Whoever asks gives calls of models with it.
+    /// Adds the model calls that the asker allots with its request.
     fn receive_calls(&mut self, record: &Record, request: &AgentRequest) {
         let calls = u64::from(request.model_calls);
         self.call_bounds.receive(record.envelope.correlation_id, calls, record.sequence);

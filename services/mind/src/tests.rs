@@ -584,7 +584,7 @@ proptest! {
     }
 }
 
-/// Whoever goes on from a snapshot knows only where the inputs stand that a decision behind it passes.
+/// An agent that resumes from a snapshot knows only the positions of the inputs that a later decision passes.
 #[test]
 fn what_a_decision_passes_can_be_read_before_it_is_taken_in() {
     let mut agent = Agent::new();

@@ -344,8 +344,8 @@ impl Thread {
         nearly(self.bytes, THREAD_BYTES) || limit >= SUMMED_UP && nearly(self.entries.len(), limit)
     }
 
-    /// So many of the oldest entries that what stays takes about a quarter of the room, but for what is open; `None` where that
-    /// would be hardly any.
+    /// Returns the number of oldest entries after which the rest takes about a quarter of the room, entries of `open`
+    /// turns aside; `None` if that would be hardly any.
     pub(super) fn oldest(&self, open: &BTreeSet<Uuid>) -> Option<usize> {
         let (all, most) = (self.entries().map(Entry::bytes).sum::<usize>(), self.entries.len().saturating_sub(1));
         let (mut kept, mut number) = (0, 0);
@@ -418,7 +418,7 @@ impl Entry {
         }
     }
 
-    /// The same in another turn, which goes on from it.
+    /// Returns the entry in another turn, which continues its own.
     pub(super) fn in_turn(&self, turn: Uuid) -> Self {
         let mut entry = self.clone();
         match &mut entry {

@@ -11,7 +11,7 @@ const FRAME: usize = 4;
 /// Tokens assumed for an image or a piece of audio; the actual number depends on the model.
 const PART: usize = 1_000;
 
-/// None where the vocabulary cannot be read, which is inside.
+/// The built-in vocabulary; `None` if it cannot be read.
 static VOCABULARY: LazyLock<Option<CoreBPE>> = LazyLock::new(|| o200k_base().ok());
 
 /// The tokens of a text, as o200k_base counts them.

@@ -138,14 +138,14 @@ impl<'r> Conversation<'r> {
         self.messages.iter().flat_map(|message| &message.content.1)
     }
 
-    /// The same for all requests of one conversation: made of the `user` field of the request, or,
-    /// where a client sends none, of the conversation's first user message.
+    /// Returns a key that all requests of one conversation share: derived from the `user` field of the request or, if a
+    /// client sends none, from the conversation's first user message.
     #[must_use]
     pub fn key(&self) -> u64 {
         self.key
     }
 
-    /// The same for all requests of one turn, that is until the next user message.
+    /// Returns a key that all requests of one turn share, that is, all until the next user message.
     #[must_use]
     pub fn turn_key(&self) -> u64 {
         let users = self.messages.iter().filter(|message| is_of_user(message)).count();

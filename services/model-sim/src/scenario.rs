@@ -47,7 +47,7 @@ pub struct Times {
 }
 
 pub enum Script {
-    /// The same answer whenever the rule matches.
+    /// One answer, given whenever the rule matches.
     Always(Box<AnswerPlan>),
     /// One answer for each round of a turn; the rule does not match in later rounds.
     Rounds(Vec<AnswerPlan>),

@@ -20,8 +20,8 @@ pub fn now() -> Duration {
 
 /// Something to poll that becomes readable at a time of this clock; at once when the machine wakes after it.
 ///
-/// Whoever is stopped (SIGSTOP) at that time polls nothing, so the kernel also sends this process a signal that makes
-/// it go on. To one that was not stopped it means nothing.
+/// A process that is stopped (SIGSTOP) at that time polls nothing, so the kernel also sends this process a signal that
+/// makes it go on. A process that was not stopped ignores it.
 pub struct Alarm {
     readable: TimerFd,
     going_on: Timer,

@@ -76,7 +76,7 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     run_with(config, context, Arc::new(launcher)).await
 }
 
-/// The same with guards that something else starts.
+/// Runs until told to stop, with guards started by `launcher`.
 pub async fn run_with(config: Config, context: Context, launcher: Arc<dyn Launch>) -> Result<(), ServiceError> {
     let Context { bus, shutdown, readiness } = context;
     let config = config.process_supervisor;

@@ -31,7 +31,8 @@ pub struct Live {
     action: Uuid,
     /// The event the process follows from.
     cause: Envelope,
-    /// Whoever speaks holds it: what is said after the end so far was repeated has a higher sequence than all of that.
+    /// Locked by each speaker: anything said after the output so far was repeated has a higher sequence than all of
+    /// that.
     said: Mutex<Said>,
 }
 

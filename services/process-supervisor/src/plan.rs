@@ -91,11 +91,12 @@ pub enum Fact {
 pub enum Disposition {
     /// Nobody has: enter it in the ledger, then let it run.
     Begin,
-    /// Asked to end before it began: say so. Whoever began it meanwhile finds that out before its program runs.
+    /// Asked to end before it began: say so. A supervisor that began it meanwhile finds that out before its program
+    /// runs.
     Withdraw,
     /// Begun by this supervisor, which is gone, and its process with it: say so.
     Lost { supervisor: String },
-    /// Whoever began it is still at it: look again later.
+    /// The supervisor that began it is still at it: look again later.
     Wait,
     /// Nothing is left to do.
     Leave,

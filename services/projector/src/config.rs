@@ -29,8 +29,8 @@ service_config! {
 pub struct ProjectorConfig {
     /// Maximum number of messages in one transaction. Default 1000.
     pub batch: usize,
-    /// The same for a read model that is built beside the live one: fewer transactions take less time in all, and
-    /// nobody waits for one. Default 10000.
+    /// Maximum number of messages in one transaction for a read model built beside the live one: fewer transactions
+    /// take less time in all, and nobody waits for one. Default 10000.
     pub rebuild_batch: usize,
     /// Maximum bytes of bodies in one transaction; a single larger body is let through. Default 8388608.
     pub batch_bytes: usize,

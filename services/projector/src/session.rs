@@ -23,7 +23,7 @@ use crate::{
 
 /// The second key of the lock that every member shares; those of partitions are their numbers.
 const MEMBER: i32 = -1;
-/// The same as `pg_locks` shows it.
+/// The second key of the members' lock as `pg_locks` shows it.
 const MEMBER_SHOWN: i64 = u32::MAX as i64;
 
 const JOIN: &str = "SELECT pg_advisory_lock_shared($1, $2)";

@@ -276,7 +276,7 @@ impl Shift<'_> {
         Ok(self.session.set_aside(message, reason).await?)
     }
 
-    /// Whoever builds the generation waits for this.
+    /// Once the partition has arrived, tells the builder of the generation, which waits for this.
     async fn tell_arrival(&mut self) -> Result<(), Interrupted> {
         if self.progress.has_arrived() {
             self.pipeline = None;

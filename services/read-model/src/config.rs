@@ -61,8 +61,8 @@ impl PostgresConfig {
         Ok(options.application_name("kairo").options([("search_path", "public")]))
     }
 
-    /// The same for connections that are asked queries: each is planned with its parameters known, so that what is
-    /// optional in it (`$1::text IS NULL OR agent = $1`) stands in the way of no index.
+    /// Returns the connection options for queries: each is planned with its parameters known, so that optional
+    /// conditions (`$1::text IS NULL OR agent = $1`) stand in the way of no index.
     ///
     /// # Errors
     /// As above.

@@ -50,7 +50,8 @@ impl ReadModel {
     }
 }
 
-/// The same on a connection that is in no transaction.
+/// Returns the digests of a generation, read on a connection that is in no transaction; `None` if there is no such
+/// generation.
 pub async fn digests(connection: &mut PgConnection, generation: i64) -> sqlx::Result<Option<Digests>> {
     // One moment for all tables, and nobody removes the generation meanwhile.
     let mut snapshot = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;

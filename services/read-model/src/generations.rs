@@ -145,7 +145,7 @@ impl ReadModel {
         self.position_of(READ_MODEL).await
     }
 
-    /// The same of any projection.
+    /// Returns the sequence of the last message that a projection takes account of; 0 for none.
     pub async fn position_of(&self, projection: Projection) -> Result<u64, ReadError> {
         let position = query_scalar(POSITION).bind(projection.name).bind(projection.version);
         let sequence: i64 = position.fetch_one(&mut *self.connection().await?.connection).await?;

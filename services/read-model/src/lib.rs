@@ -123,7 +123,8 @@ impl ReadModel {
         })
     }
 
-    /// The same, asked for somebody who has a share of the connections: who holds most of them waits for the others.
+    /// Returns the read model for a holder with a share of the connections: a holder of most of them waits for the
+    /// others.
     #[must_use]
     pub fn for_holder(&self, holder: Holder) -> Self {
         Self { holder, ..self.clone() }

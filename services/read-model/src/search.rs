@@ -96,7 +96,7 @@ impl Search {
         Ok(Self { model, engine, config: config.clone(), moves })
     }
 
-    /// The same, asked for somebody who has a share of the connections.
+    /// Returns the search for a holder with a share of the connections.
     #[must_use]
     pub fn for_holder(&self, holder: Holder) -> Self {
         Self { model: self.model.for_holder(holder), ..self.clone() }
@@ -137,7 +137,7 @@ impl Search {
         Some((self.engine.as_ref()?, self.config.index(generation)))
     }
 
-    /// None where the search engine has no answer, or none that is fresh enough.
+    /// Asks the search engine; `None` if it has no answer, or none that is fresh enough.
     async fn asked(
         &self,
         engine: &Engine,

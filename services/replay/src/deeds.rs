@@ -145,7 +145,7 @@ fn in_one_form(mut event: DecidedEvent) -> DecidedEvent {
     event
 }
 
-/// The same JSON, however it was written; text that is none stays.
+/// Returns the JSON in one form, however it was written; text that is not JSON stays.
 fn in_order(arguments: &str) -> String {
     // Its maps are sorted.
     serde_json::from_str(arguments).map_or_else(|_| arguments.to_owned(), |value: Value| value.to_string())

@@ -149,7 +149,7 @@ impl Manifest {
         }
     }
 
-    /// The same with these objects behind the messages.
+    /// Adds these objects behind the messages.
     #[must_use]
     pub fn with(self, objects: Objects) -> Self {
         let format = if objects.count > 0 { FORMAT } else { WITHOUT_OBJECTS };

@@ -133,7 +133,7 @@ pub struct CameTo {
     /// The calls to expect if models answer as they did.
     pub expected_calls: u64,
     pub expected_cost: Option<String>,
-    /// None where there is no bound.
+    /// `None` if there is no bound.
     pub budget: Option<String>,
     pub calls: u64,
     pub cost: Option<String>,

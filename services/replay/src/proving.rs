@@ -23,9 +23,9 @@ use crate::{
     timeline::{Broken, in_order},
 };
 
-/// So many decisions back a copy of one is known as one.
+/// Number of latest decisions among which a copy is recognized.
 const KNOWN: usize = 64;
-/// So many sequences without a message are kept of a whole log.
+/// Maximum number of sequences without a message that are kept of a whole log.
 const GAPS: usize = 1_024;
 
 /// The part of a log that is read.

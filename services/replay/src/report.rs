@@ -66,7 +66,7 @@ pub enum Class {
     Drifted,
     /// It cannot be made again.
     NotReplayable,
-    /// Whoever it is about is forgotten: nobody knows what it was, and there is nothing to compare.
+    /// The user it is about is forgotten: nobody knows what it was, and there is nothing to compare.
     Forgotten,
 }
 

@@ -70,7 +70,7 @@ impl Agent {
         Self::beginning_at(named, 1)
     }
 
-    /// The same, in a log in which this is the next sequence.
+    /// Builds such an agent, in a log in which `next` is the next sequence.
     pub fn beginning_at(named: &str, next: u64) -> Self {
         let basis = basis::of(&Limits::default(), Vec::new(), "");
         let limits = basis::limits(&basis);
@@ -112,7 +112,7 @@ impl Agent {
         self.is_shown(thread, text, Vec::new())
     }
 
-    /// The same with images, audio and video.
+    /// A user says something with images, audio and video; the sequence.
     pub fn is_shown(&mut self, thread: &str, text: &str, parts: Vec<Part>) -> u64 {
         let message = AgentMessage {
             message_id: format!("m{}", self.next),

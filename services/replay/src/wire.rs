@@ -48,7 +48,7 @@ pub fn curl(asked: &Asked) -> String {
     )
 }
 
-/// The same JSON with nothing in it that moves a terminal's cursor, or turns the order of what is read: others wrote it.
+/// Escapes characters of JSON that move a terminal's cursor or turn the order of the text: others wrote it.
 fn in_visible_characters(json: &str) -> String {
     let turns =
         |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -85,7 +85,7 @@ pub fn read(body: &Body, id: Uuid, default_agent: &str) -> Option<Input> {
 }
 
 impl Input {
-    /// The same, in the thread of the user's own that its user calls so.
+    /// Returns the input in the user's own thread of the name that it gives.
     pub fn in_own_thread(&self, agent: &Name) -> Self {
         let mut input = self.clone();
         if let Body::AgentMessage(told) = &mut input.told

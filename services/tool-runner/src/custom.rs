@@ -36,7 +36,7 @@ impl CustomToolsConfig {
         mistakes
     }
 
-    /// Whoever offers several tools has their first segment for itself.
+    /// Finds names that are taken twice: a source of several tools has their first segment for itself.
     fn names_taken(&self, mcp: &[McpServerConfig]) -> Vec<String> {
         let mut mistakes = Vec::new();
         let mut prefixes: BTreeMap<&str, &str> =

@@ -69,13 +69,14 @@ pub async fn run(config: Config, context: Context) -> Result<(), ServiceError> {
     run_with(config, context, Vec::new()).await
 }
 
-/// The same with `further` tools, which are treated as built-in ones.
+/// Runs with `further` tools, which are treated as built-in ones.
 pub async fn run_with(config: Config, context: Context, further: Vec<Arc<dyn Tool>>) -> Result<(), ServiceError> {
     start(config, context, Offer::Further(further)).await
 }
 
-/// The same with these tools alone, whatever they are named: nothing is built in, no server or worker is asked, and no mail is
-/// fetched. Nor is it published what there is: whoever names them knows that agents were told of such. In the place of one that is named [`CANCELING`] stands the real one, which stops calls of the others.
+/// Runs with these tools alone, whatever their names: nothing is built in, no server or worker is asked, and no mail is
+/// fetched. The tools are not published, either: the caller knows that agents were told of them. A tool named
+/// [`CANCELING`] is replaced by the real one, which stops calls of the others.
 pub async fn run_only(config: Config, context: Context, only: Vec<Arc<dyn Tool>>) -> Result<(), ServiceError> {
     start(config, context, Offer::Only(only)).await
 }

@@ -109,7 +109,7 @@ impl Exchange {
         self.reached.store(SENT, Ordering::SeqCst);
     }
 
-    /// Whoever carries it out said how it ended: what the tool returns is the truth.
+    /// The peer said how the call ended: what the tool returns is the truth.
     pub fn answer(&self) {
         self.reached.store(ANSWERED, Ordering::SeqCst);
     }

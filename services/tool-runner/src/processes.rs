@@ -60,7 +60,8 @@ struct Of<'e> {
 }
 
 impl<'e> Of<'e> {
-    /// None where the action ends with the process.
+    /// Builds the result of an action that leaves its process in the background; `None` if the action ends with the
+    /// process.
     fn spawned(spawned: &'e ProcessSpawned) -> Option<Self> {
         spawned.background.then(|| Self {
             action: &spawned.action_id,

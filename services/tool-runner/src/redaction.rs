@@ -34,7 +34,8 @@ impl Redaction {
         })
     }
 
-    /// The same of the end of a text, of which the beginning may be missing, and with it a part of a secret.
+    /// The end of a text without secrets. If the text is cut, the end may begin with a part of a secret, which is
+    /// redacted, too.
     pub fn redact_end(&self, end: &str, is_cut: bool) -> String {
         let is_partial = |secret: &String| {
             let mut parts = secret.char_indices().skip(1).filter_map(|(at, _)| secret.get(at..));

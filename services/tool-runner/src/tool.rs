@@ -172,7 +172,7 @@ impl ProgressReporter {
         (Self { newest: Some(Arc::new(sender)), questions: None, waiting: Waiting::default() }, newest)
     }
 
-    /// The same, and where questions to the user are told, each of them.
+    /// A reporter, where its newest report is, and each change of a question to the user.
     pub fn watched_with_questions() -> (Self, watch::Receiver<Option<Progress>>, mpsc::Receiver<QuestionChange>) {
         let (reporter, newest) = Self::watched();
         let (questions, changes) = mpsc::channel(MAX_QUESTION_CHANGES);

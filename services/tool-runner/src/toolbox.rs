@@ -111,7 +111,7 @@ impl Toolbox {
         Self::start_with(config, further, People::default()).await
     }
 
-    /// The same with a way to the people that MCP servers need.
+    /// Starts the tools as [`Toolbox::start`] does, with a way to the people that MCP servers need.
     ///
     /// # Errors
     /// As [`Toolbox::start`].

@@ -23,8 +23,8 @@ pub struct Report {
     mix: Mix,
     /// Messages a second.
     floor: f64,
-    /// The same of projector: the first generation, until it is live; another one beside it, until it has read all; and
-    /// until it is live.
+    /// Messages a second of projector: the first generation, until it is live; another one beside it, until it has read
+    /// all; and until it is live.
     first: f64,
     filled: f64,
     built: f64,

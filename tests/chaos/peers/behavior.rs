@@ -28,7 +28,7 @@ pub enum Behavior {
     Silence,
     /// The effect, and the connection or the process is gone.
     Loss,
-    /// The same without the effect.
+    /// No effect, and the connection or the process is gone.
     LossBefore,
     /// The effect, and a page of a gateway that lost the server behind it (502).
     BadGateway,

@@ -34,7 +34,7 @@ pub async fn passes(world: &World) {
     assert_eq!(letters.info().await.unwrap().state.messages, 0, "dead letters");
 }
 
-/// Whoever reads headers alone finds every cause: it is the id of a message, or among those that a message says it holds.
+/// Checks that headers alone name every cause: it is the id of a message, or among those that a message says it holds.
 fn every_cause_is_named(headers: &[[Option<String>; 3]]) {
     let known: BTreeSet<&str> =
         headers.iter().flat_map(|[id, held, _]| [id, held]).flatten().flat_map(|ids| ids.split(',')).collect();

@@ -29,7 +29,7 @@ struct Office {
 }
 
 impl Office {
-    /// So many replicas of everything.
+    /// Starts an office with this many replicas of everything.
     async fn open(replicas: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let told = r"do (?<chain>\[[\s\S]*\])";

@@ -84,7 +84,7 @@ fn said(request: &Value) -> Vec<(String, String)> {
     messages.map(|message| (text(&message["role"]), text(&message["content"]))).collect()
 }
 
-/// The same as the log tells it, in the order in which the agent decided, without the last reply.
+/// Returns the conversation as the log tells it, in the order in which the agent decided, without the last reply.
 async fn history(world: &World, agent: usize) -> Vec<(String, String)> {
     let (heard, said) =
         (format!("kairo.agent.{}.message", name(agent)), format!("kairo.agent.{}.decision", name(agent)));

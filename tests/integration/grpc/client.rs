@@ -22,7 +22,7 @@ pub struct Python {
 }
 
 impl Python {
-    /// None where the client is not installed.
+    /// Starts the client; `None` if it is not installed.
     pub fn start(address: &str, key: Option<&str>) -> Option<Self> {
         let Some(python) = std::env::var_os("KAIRO_GRPC_PYTHON") else {
             eprintln!("skipped: the gRPC client of Python is not installed; run ./scripts/test");

@@ -71,7 +71,7 @@ impl Place {
         format!("http://{}/v1", self.address)
     }
 
-    /// The same with the models of a `kairo dev` that runs here, if there are any.
+    /// Runs `kairo` with the models of a `kairo dev` that runs here, if there are any.
     async fn kairo_beside_dev(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let mut kairo = self.command(&[], arguments);
         for name in
@@ -94,7 +94,7 @@ impl Place {
         kairo
     }
 
-    /// The same with a report, and the report.
+    /// Replays with a report; returns the exit status and the report.
     async fn report(&self, arguments: &[&str]) -> (Option<i32>, Value) {
         let report = self.path("report.json");
         let (code, said, told) = self.replay(&[arguments, &["--report", report.to_str().unwrap()]].concat()).await;

@@ -55,7 +55,7 @@ impl Asked {
         ]
     }
 
-    /// The same is answered from the archive, which the gateway can read.
+    /// Checks that all is answered from the archive, which the gateway can read.
     pub async fn are_answered(&self, world: &World) {
         assert_eq!(self.all(world).await, self.known);
         let statuses: Vec<u16> = self.of_all(world).await.into_iter().map(|(status, _)| status).collect();

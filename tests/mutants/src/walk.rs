@@ -16,7 +16,7 @@ pub struct Scope {
     pub is_in_macro: bool,
 }
 
-/// Whoever wants to know of them.
+/// A visitor of expressions, statements and macro calls.
 pub trait Meets {
     fn expression(&mut self, _: &Scope, _: &Expr) {}
     fn statement(&mut self, _: &Scope, _: &Stmt) {}

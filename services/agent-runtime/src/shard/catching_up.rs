@@ -5,10 +5,10 @@
 pub enum CatchingUp {
     /// Nobody knows yet how much is there.
     Opening,
-    /// So many messages are still to come of those that were there.
+    /// Number of messages still to read of those present when reading began.
     Behind(u64),
     Done,
-    /// So many messages are still to come of those that were there when reading was begun once more.
+    /// Number of messages still to read of those present when reading began once more.
     BehindAgain(u64),
 }
 

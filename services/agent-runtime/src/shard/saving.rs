@@ -21,7 +21,7 @@ use crate::{
 
 /// Snapshots that are written at once.
 const AT_ONCE: usize = 32;
-/// So many times sooner a partition is saved whose agents take too much memory.
+/// The factor by which a partition is saved sooner while its agents take too much memory.
 const SOONER: usize = 8;
 /// Memory of an agent beside its state, in bytes, and the factor by which a state is larger in memory than stored.
 const RESIDENT_BYTES: usize = 2_048;

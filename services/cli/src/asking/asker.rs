@@ -25,7 +25,7 @@ pub struct Asker {
 pub struct Round {
     pub completions: Vec<Completion>,
     pub calls: u64,
-    /// None where a price is not known.
+    /// `None` if a price is not known.
     pub cost: Option<Cost>,
 }
 

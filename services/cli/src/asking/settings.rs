@@ -32,7 +32,7 @@ impl Replaced {
         if model.is_empty() { Err(expected()) } else { Ok(Self { tier, model }) }
     }
 
-    /// As it is written on the command line.
+    /// Returns the option as it is written on the command line.
     pub fn told(&self) -> String {
         format!("model {}={}", self.tier, self.model)
     }

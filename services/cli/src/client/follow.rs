@@ -49,7 +49,7 @@ impl Follow {
         Self { client, filter, besides, last_id: String::new(), events: None, retries: None }
     }
 
-    /// The same with changes of turns' status.
+    /// Follows changes of turns' status as well.
     #[must_use]
     pub fn with_turn_status(self) -> Self {
         Self { besides: &["turn_status"], ..self }

@@ -14,7 +14,7 @@ pub struct NewMessage {
     /// The router chooses if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The same id is the same message, however often it is sent.
+    /// Id of the message: however often one id is sent, it is one message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     /// The agent chooses if `None`.
@@ -293,7 +293,7 @@ pub struct EventFilter {
     pub before: Option<u64>,
     /// At or after this time.
     pub since: Option<Timestamp>,
-    /// So many of the newest.
+    /// Number of the newest events.
     pub latest: Option<u64>,
     /// At most so many in one answer.
     pub limit: Option<u64>,

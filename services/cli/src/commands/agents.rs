@@ -66,7 +66,7 @@ struct Define {
     /// Prompt of the agent
     #[arg(long, value_name = "TEXT", required_unless_present = "prompt_file", conflicts_with = "prompt_file")]
     prompt: Option<String>,
-    /// The same, from a file; - reads standard input
+    /// Prompt of the agent, from a file; - reads standard input
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
     /// Description shown to people
@@ -128,7 +128,7 @@ struct Define {
     /// Keep an inner state: what it writes with state.write is there in later turns, separate for each user
     #[arg(long)]
     inner_state: bool,
-    /// So many answers in a conversation after which the light model sums it up, for lists and searches; without it, never
+    /// Answers in a conversation after which the light model sums it up, for lists and searches; without it, never
     #[arg(long, value_name = "N")]
     summary_after: Option<u32>,
     /// Seconds until what another agent was asked for is late, where the call does not say; without it, 600
@@ -166,10 +166,10 @@ struct VoiceOptions {
     /// Most submodules, those added later included; without it, 8
     #[arg(long, value_name = "N")]
     max_submodules: Option<u32>,
-    /// So many of the newest entries of a thread are shown when it is thought about; without it, all that are kept
+    /// Newest entries of a thread that are shown when it is thought about; without it, all that are kept
     #[arg(long, value_name = "N")]
     history_cutoff: Option<u32>,
-    /// The same in seconds: what is older is not shown; without it, any age is
+    /// Age in seconds beyond which entries of a thread are not shown; without it, any age is
     #[arg(long, value_name = "SECONDS")]
     history_window: Option<u32>,
 }

@@ -21,7 +21,7 @@ pub(super) struct CapOptions {
 }
 
 impl CapOptions {
-    /// None where nothing is bounded.
+    /// Builds the caps from the options; `None` if nothing is bounded.
     pub(super) fn caps(self) -> Option<GivenCaps> {
         let caps = GivenCaps {
             tokens_per_day: self.cap_tokens_per_day.unwrap_or_default(),

@@ -42,7 +42,7 @@ Exit status: 0 if the document is whole, else 1.";
 const FORMAT: &str = "kairo.user/1";
 /// Pieces of a page.
 const PAGE: u32 = 200;
-/// So many pieces more are worth a word on standard error.
+/// Number of pieces between two progress lines on standard error.
 const TOLD: u64 = 5_000;
 
 /// Write everything that is held of a user into one document, with where each piece came from

@@ -288,7 +288,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(duration).map_err(|_| expected())
 }
 
-/// The same, for a clock.
+/// Parses a length of time by which a clock is moved, for clap.
 fn ahead(text: &str) -> Result<SignedDuration, String> {
     duration(text).and_then(|duration| SignedDuration::try_from(duration).map_err(|error| error.to_string()))
 }

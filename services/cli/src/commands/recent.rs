@@ -7,7 +7,7 @@ use kairo_core::{event_json::EventJson, ids::Name};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Session, id::IdPrefix, name};
+use super::{Session, id::IdPrefix, name, status};
 use crate::{Error, client::EventFilter};
 
 /// Events that are looked through, the newest.
@@ -36,11 +36,31 @@ impl Chosen {
         if let (Some(agent), Some(id)) = (&self.agent, self.id.whole()) {
             return Ok((agent.to_string(), id));
         }
-        let filter = EventFilter { agent: self.agent.clone(), latest: Some(LOOKED_THROUGH), ..EventFilter::default() };
-        let page = session.client.events(&filter).await?;
-        let told_of = told_of(&page.events, id).into_iter().map(|(id, agent)| (id.to_string(), agent));
-        let (id, agent) = self.id.find(told_of, |(id, _)| id.as_str(), what, "kairo events")?;
+        let find = |events: &[EventJson]| {
+            let told_of = told_of(events, &id).into_iter().map(|(id, agent)| (id.to_string(), agent));
+            self.id.find(told_of, |(id, _)| id.as_str(), what, "kairo events")
+        };
+        let (id, agent) = self.find_in_events(find, session).await??;
         Ok((agent, id))
+    }
+
+    /// Returns the result of `find` on the newest events. If it finds nothing they are read again once the read model has
+    /// caught up with the log: the request that somebody answers may be a moment old.
+    ///
+    /// # Errors
+    /// If the events cannot be read. The inner error is that of `find`.
+    async fn find_in_events<T>(
+        &self,
+        find: impl Fn(&[EventJson]) -> Result<T, Error>,
+        session: &Session,
+    ) -> Result<Result<T, Error>, Error> {
+        let filter = EventFilter { agent: self.agent.clone(), latest: Some(LOOKED_THROUGH), ..EventFilter::default() };
+        if let Ok(found) = find(&session.client.events(&filter).await?.events) {
+            return Ok(Ok(found));
+        }
+        let end = status::end_of_log(session).await?;
+        let up_to_date = session.client.clone().at_least(Some(end));
+        Ok(find(&up_to_date.events(&filter).await?.events))
     }
 }
 
@@ -55,11 +75,10 @@ pub(super) struct Request {
 impl Chosen {
     /// The request that is meant, of events of this type; `what` they are is for people.
     pub(super) async fn find_request(&self, type_name: &str, what: &str, session: &Session) -> Result<Request, Error> {
-        let filter = EventFilter { agent: self.agent.clone(), latest: Some(LOOKED_THROUGH), ..EventFilter::default() };
-        let page = session.client.events(&filter).await?;
-        let requests = requests(&page.events, type_name);
-        match (self.id.find(requests, |request| request.id.as_str(), what, "kairo inbox"), &self.agent, self.id.whole())
-        {
+        let find = |events: &[EventJson]| {
+            self.id.find(requests(events, type_name), |request| request.id.as_str(), what, "kairo inbox")
+        };
+        match (self.find_in_events(find, session).await?, &self.agent, self.id.whole()) {
             (Err(_), Some(agent), Some(id)) => Ok(Request { agent: agent.to_string(), id, user: None }),
             (found, ..) => found,
         }

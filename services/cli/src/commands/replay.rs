@@ -129,7 +129,7 @@ pub(super) struct RangeOptions {
 }
 
 impl RangeOptions {
-    /// The same options, for another build.
+    /// Returns the options as command-line arguments for another build.
     fn arguments(self) -> impl Iterator<Item = OsString> {
         let option = |name: &str, at: Option<u64>| at.map(|at| format!("{name}={at}").into());
         [option("--from", self.from), option("--to", self.to)].into_iter().flatten()
@@ -196,7 +196,7 @@ async fn run_alone(arguments: &Arguments, session: &Session) -> Result<ExitCode,
     })
 }
 
-/// The same log by this build and by another one, and in what they differ.
+/// Replays the log with this build and with another one, and shows the differences.
 async fn run_beside(arguments: &Arguments, other: &Path, session: &Session) -> Result<ExitCode, Error> {
     let binary = revision::binary(other).await?;
     let Arguments { agents, file, save, range, changes, .. } = arguments;
@@ -231,7 +231,7 @@ impl What<'_> {
         self.taken(self.share(), source, &mut |decision, _| tell(decision)).await
     }
 
-    /// The same, with models asked for those that the changes reach; each is told when all is asked.
+    /// Replays the log, with models asked for the decisions that the changes reach; each is told when all is asked.
     async fn asked_for(
         &self,
         source: &Source<'_>,

@@ -86,7 +86,7 @@ struct Show {
     /// All that happened in it instead, and its chains
     #[arg(long)]
     events: bool,
-    /// So many of the newest messages or events
+    /// Number of the newest messages or events to show
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: u32,
 }

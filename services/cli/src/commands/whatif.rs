@@ -118,7 +118,7 @@ async fn marked(mut whatif: WhatIf, source: &Source<'_>) -> Result<Cone, Error> 
     whatif.cone().map_err(|why| refused(&why))
 }
 
-/// The same, with models asked for the rest. All of the log is at hand meanwhile.
+/// Returns the cone, with models asked for the rest. The whole log is held in memory meanwhile.
 async fn asked(whatif: WhatIf, source: &Source<'_>, options: &asking::Options) -> Result<Cone, Error> {
     let settings = asking::Settings::read(options, &[])?;
     let mut messages: Vec<LogMessage> = Vec::new();

@@ -66,7 +66,7 @@ pub(super) struct Wiring {
     pub(super) master_key: String,
     /// The key with which the gateway signs.
     pub(super) signing_key: String,
-    /// Whoever has it may do everything at the gateway.
+    /// The administrator's key: its holder may do everything at the gateway.
     pub(super) admin_key: Secret,
 }
 

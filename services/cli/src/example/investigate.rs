@@ -35,7 +35,7 @@ pub struct Ran {
     pub title: String,
     /// As a user would type it.
     pub command: String,
-    /// None where it did not end by itself.
+    /// `None` if it did not end by itself.
     pub status: Option<i32>,
     /// The text of its standard output and its standard error, in the order in which it was written.
     pub output: String,

@@ -1,7 +1,7 @@
 //! The current activity of an agent, built by applying its events and live messages. Pure.
 //!
-//! The same events give the same picture. An event seen before changes nothing, whether it repeats after a lost
-//! connection or appears twice in the log.
+//! Equal events give equal pictures. An event seen before changes nothing, whether it repeats after a lost connection
+//! or appears twice in the log.
 
 use std::collections::{HashSet, VecDeque};
 

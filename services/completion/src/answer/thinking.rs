@@ -58,9 +58,9 @@ enum Code {
 
 /// The next step in splitting an answer.
 enum Next {
-    /// So many bytes are words.
+    /// The number of bytes that are words.
     Say(usize),
-    /// So many bytes are left out.
+    /// The number of bytes to leave out.
     Skip(usize),
     Open(Tag),
     /// That cannot be told yet.

@@ -117,7 +117,7 @@ impl Holding {
         self.begun_json(text)
     }
 
-    /// The same of JSON, or of a call in Python.
+    /// Returns the kind of answer that JSON or a call in Python begins; `None` if more of it must be seen.
     fn begun_json(&self, text: &str) -> Option<Opening> {
         if text.is_empty() {
             return None;

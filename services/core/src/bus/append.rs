@@ -51,14 +51,14 @@ impl Outgoing {
         Self { subject: route.of(owner), envelope, body }
     }
 
-    /// The same as it is written in this epoch.
+    /// Returns the event under the type name that it has in this epoch.
     #[must_use]
     pub fn written_in(self, epoch: u32) -> Self {
         let type_name = synthetic::written_as(self.envelope.type_name, epoch);
         Self { envelope: Envelope { type_name, ..self.envelope }, ..self }
     }
 
-    /// The same, of which the body itself does not say whose it is.
+    /// Sets the owner of an event, for a body that does not name one.
     #[must_use]
     pub fn whose(self, whose: Whose) -> Self {
         Self { envelope: Envelope { whose, ..self.envelope }, ..self }
@@ -100,7 +100,8 @@ impl Bus {
         self.send(message, 0).await
     }
 
-    /// The same, but while nobody takes it, it is tried again for so long: servers need a moment to choose another leader.
+    /// Writes an event; while nobody takes it, tries again for up to `wait`: servers need a moment to elect another
+    /// leader.
     pub async fn publish_within(&self, event: &Outgoing, wait: Duration) -> Result<Written, BusError> {
         let deadline = Instant::now() + wait;
         let mut attempt = 0;
@@ -173,7 +174,7 @@ impl Bus {
         }
     }
 
-    /// The same bytes each time.
+    /// Tries to write the event once, with the same bytes in each try.
     async fn try_to_commit(
         &self,
         event: &Outgoing,

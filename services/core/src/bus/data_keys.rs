@@ -119,7 +119,7 @@ impl<'h> Holder<'h> {
 }
 
 impl DataKeys {
-    /// None where nothing is sealed.
+    /// Builds the data keys from the configuration; `None` if nothing is sealed.
     pub fn new(config: &PrivacyConfig) -> Option<Self> {
         let masters: Vec<_> = config.master_keys().into_iter().map(|key| (digest(&key), key)).collect();
         let age = Duration::from_millis(config.key_age_ms);

@@ -73,7 +73,7 @@ impl Bus {
         Ok(self.value_to_replace(bucket, key).await?.1)
     }
 
-    /// The same with the revision to write the next one with: one that was deleted has one, too.
+    /// Reads the value of a key, with the revision to write the next one with; a deleted value has one, too.
     pub async fn value_to_replace(&self, bucket: &'static str, key: &str) -> Result<(u64, Option<Entry>), BusError> {
         let last = self.port.last(&stream_of(bucket), &subject_of(bucket, key), Asked::Leader).await;
         let last = last.map_err(BusError::unavailable(READING))?;

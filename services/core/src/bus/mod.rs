@@ -355,13 +355,13 @@ impl Bus {
         }
     }
 
-    /// The same, which seals content of users as configured.
+    /// Has the bus seal content of users as configured.
     #[must_use]
     pub fn sealing(self, privacy: &PrivacyConfig) -> Self {
         Self { data_keys: DataKeys::new(privacy).map(Arc::new), ..self }
     }
 
-    /// The same, which counts and measures what it does.
+    /// Sets the metrics by which the bus counts and measures its work.
     #[must_use]
     pub fn measured(self, metrics: &Metrics) -> Self {
         Self { metrics: metrics.clone(), ..self }

@@ -99,7 +99,7 @@ impl Bus {
         }
     }
 
-    /// The same, as the leader has them: one round trip for each.
+    /// Reads all messages of a filter as the leader has them: one round trip for each.
     pub async fn read_all_at_leader(
         &self,
         filter: &str,

@@ -51,7 +51,7 @@ impl Retries {
         self.working(consumer, Records(handler))
     }
 
-    /// The same, of messages that are no events of Kairo's.
+    /// Sets the handler that retries the messages of a consumer that are not Kairo's events.
     #[must_use]
     pub fn by_raw<H: RawHandler>(self, consumer: Consumer, handler: Arc<H>) -> Self {
         self.working(consumer, Raws(handler))

@@ -67,7 +67,7 @@ impl Bus {
         opened_with(raw, key).map_err(BusError::unavailable(OPENING))
     }
 
-    /// The same of several.
+    /// Opens the sealed messages among several.
     pub(super) async fn all_opened(&self, raws: Vec<Raw>) -> Result<Vec<Raw>, BusError> {
         if !raws.iter().any(Raw::is_sealed) {
             return Ok(raws);
@@ -146,7 +146,7 @@ impl Tail for OpeningTail {
     }
 }
 
-/// The same of a durable consumer.
+/// Opens the sealed messages of a durable consumer.
 pub(super) struct OpeningPull {
     pull: Box<dyn Pull>,
     bus: Bus,

@@ -100,7 +100,7 @@ impl Readiness {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).entry("").or_default().push(text.to_owned());
     }
 
-    /// The same of something that changes: what was noted about it before is replaced.
+    /// Has the status show these notes on something that changes; they replace the earlier notes about it.
     pub fn note_all(&self, about: &'static str, texts: Vec<String>) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(about, texts);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
     group: Arc<str>,
-    /// None where nobody within the group is told apart.
+    /// `None` if nobody within the group is told apart.
     member: Option<Arc<str>>,
 }
 

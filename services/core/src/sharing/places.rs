@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::Holder;
 use state::{Grant, Place, State};
 
-/// So many places, and so many of them at most for each holder. Clones are the same places.
+/// A limited number of places, of which each holder has a limited part. Clones share the same places.
 #[derive(Clone, Debug)]
 pub struct Places(Arc<Shared>);
 
@@ -60,7 +60,7 @@ impl Places {
         self.take_as(holder, false)
     }
 
-    /// The same for a place that is taken back ([`Permit::revoked`]) where others are owed it.
+    /// Takes a place that is taken back ([`Permit::revoked`]) when others are owed it.
     ///
     /// # Errors
     /// When there is none.

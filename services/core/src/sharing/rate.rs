@@ -1,5 +1,5 @@
-//! So many a second, shared among the many that a holder stands for. What they have used of the burst is given back evenly, as
-//! much a second as the rate says, so that each of those who want more gets an equal part of it.
+//! A rate per second, shared among all members that a holder stands for. The burst they have used is given back evenly,
+//! as much a second as the rate says, so that each member who wants more gets an equal part of it.
 
 use std::{
     collections::HashMap,

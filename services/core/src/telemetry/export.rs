@@ -46,7 +46,7 @@ pub(super) struct Collector<'c> {
 }
 
 impl<'c> Collector<'c> {
-    /// None where no endpoint is configured.
+    /// Reads the collector from the configuration; `None` if no endpoint is configured.
     pub(super) fn of(config: &'c TelemetryConfig) -> Result<Option<Self>, TelemetryError> {
         let Some(endpoint) = config.otlp_endpoint.as_deref() else { return Ok(None) };
         let tls = endpoint.starts_with(TLS).then(|| tls(&config.otlp_ca)).transpose()?;

@@ -31,7 +31,7 @@ pub struct Forking {
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Spent {
     pub calls: u64,
-    /// None where a price is not known.
+    /// `None` if a price is not known.
     pub cost: Option<String>,
     /// None without a bound.
     pub budget: Option<String>,

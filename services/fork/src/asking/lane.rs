@@ -32,8 +32,8 @@ impl Lane {
         Self { tiers: tiers.into() }
     }
 
-    /// The same with other models, by tier and name. One that is configured anywhere is asked as it is there, any other at the
-    /// endpoint of its tier.
+    /// Returns the lane with other models, by tier and name. A model that is configured anywhere is asked as configured
+    /// there, any other at the endpoint of its tier.
     #[must_use]
     pub fn with<'r>(
         &self,

@@ -36,12 +36,12 @@ pub fn holder(caller: &Caller, user: Option<&str>) -> Holder {
     }
 }
 
-/// Whoever brings no key that is in force; of IPv6 the network, of which one machine has all.
+/// Returns the holder for an address without a valid key: for IPv6 its /64 network, since one machine has all of it.
 pub fn peer(address: IpAddr) -> Holder {
     Holder::of(format!("peer {}", machine(address)))
 }
 
-/// Whoever asks for what is open to everybody: what somebody there does with keys does not count.
+/// Returns the holder for an address that asks for public content, counted apart from its requests with keys.
 pub fn visitor(address: IpAddr) -> Holder {
     Holder::of(format!("visitor {}", machine(address)))
 }
@@ -56,7 +56,7 @@ fn machine(address: IpAddr) -> IpAddr {
     }
 }
 
-/// So many requests a second of each key, of which each user has a share.
+/// The request limit of each key, in requests per second, of which each user has a share.
 pub struct Limits(Rates);
 
 impl Limits {
@@ -69,7 +69,8 @@ impl Limits {
         self.0.count(holder, Instant::now())
     }
 
-    /// The same of a caller, and whom they speak for. Somebody on this machine who needs no key is not counted.
+    /// Counts a request of a caller and the user they speak for. A caller on this machine who needs no key is not
+    /// counted.
     pub fn count_caller(&self, caller: &Caller, user: Option<&str>) -> Result<(), Problem> {
         match caller {
             Caller::Anyone(_) => Ok(()),

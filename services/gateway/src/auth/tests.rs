@@ -1,6 +1,6 @@
 use super::*;
 
-/// Whoever has a key of these scopes and limits.
+/// Returns a caller with a key of these scopes and limits.
 pub fn holder(scopes: &[Scope], agents: &[&str], user: Option<&str>) -> Caller {
     let key = Key {
         caps: None,

@@ -37,11 +37,11 @@ const TRIES: usize = 4;
 #[serde(rename_all = "snake_case")]
 pub enum StandsFor {
     Anyone,
-    /// Whoever had the administrator's key of this fingerprint.
+    /// The holder of the administrator's key with this fingerprint.
     Administrator(String),
-    /// Whoever has the key of this id.
+    /// The holder of the key with this id.
     Key(String),
-    /// Whoever had this token, until it expires.
+    /// The bearer of this token, until it expires.
     Bearer(Token),
 }
 

@@ -49,7 +49,7 @@ impl Orders {
         Ok(order.map(|order| OrderEntry { order, revision }))
     }
 
-    /// The same, and the revision of the newest entry, which may be none of an order.
+    /// Reads the last order to forget a user and the revision of the newest entry, which may not be an order.
     async fn read(&self, user: &Name) -> Result<(u64, Option<Order>), BusError> {
         let key = order_key(user);
         let (revision, entry) = self.bus.value_to_replace(DATA_KEYS_BUCKET, &key).await?;

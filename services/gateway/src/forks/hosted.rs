@@ -68,7 +68,7 @@ pub struct Parts {
     pub telling: Telling,
     pub questions: Questions,
     pub limits: Limits,
-    /// None where no model is asked.
+    /// `None` if no model is asked.
     pub models: Option<Arc<Bounded>>,
     /// The users whose words are in the log messages the fork was cut from.
     pub holds: BTreeSet<String>,

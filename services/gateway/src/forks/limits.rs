@@ -28,7 +28,7 @@ pub struct Measures {
     pub messages: u32,
     pub bytes: usize,
     pub model_calls: u64,
-    /// None where no model is asked, or one has no price.
+    /// `None` if no model is asked, or one has no price.
     pub cost: Option<String>,
 }
 

@@ -40,7 +40,7 @@ pub enum Behind {
 const AT_ONCE: usize = 64;
 
 impl Telling {
-    /// So many bytes are kept.
+    /// Creates an empty list of entries that keeps at most `most` bytes.
     pub fn new(most: usize) -> Self {
         Self { told: watch::Sender::new(Told::default()), most }
     }

@@ -56,7 +56,7 @@ pub async fn post(
     Ok((status, Json(DefineAgentResponse { agent: profile.agent, sequence })))
 }
 
-/// Whoever is in a team is what the team makes of them: one by itself would leave it by the way.
+/// Refuses an agent of a team: the team defines it, and a definition of its own would take it out of the team.
 fn in_no_team(before: &AgentProfile) -> Result<(), Problem> {
     let team = if before.team.is_some() { &before.agent } else { &before.lead };
     match team.is_empty() {

@@ -33,7 +33,7 @@ mod tests {
     fn fields_are_in_the_order_of_their_names() {
         let projection = Some(LagRow { position: 7, lag: 1 });
         let told = serde_json::to_string(&Told(GetStatusResponse { projection, ..Default::default() })).unwrap();
-        let expected = r#"{"consumers":[],"dead_letters":0,"drift":[],"epoch":0,"projection":{"lag":1,"position":7},"services":[],"stream":null}"#;
+        let expected = r#"{"consumers":[],"dead_letters":0,"drift":[],"epoch":0,"projection":{"lag":1,"position":7},"services":[],"stream":null,"waits":[]}"#;
         assert_eq!(told, expected);
     }
 }

@@ -1,7 +1,8 @@
 //! `POST /v1/objects` and `GET /v1/objects/{digest}`: images and audio of messages, by the digest of their bytes.
 //!
-//! Whoever may read at all may read what they can name. A digest of 256 bits is not guessed: who has one was shown it in
-//! a message, or had the bytes before. So a key that is limited to a user or to agents needs no list of objects.
+//! Any caller who may read at all may read what they can name. A digest of 256 bits is not guessed: a caller who has
+//! one was shown it in a message, or had the bytes before. So a key that is limited to a user or to agents needs no
+//! list of objects.
 
 use axum::{
     Extension, Json,

@@ -28,7 +28,7 @@ pub const POSITION: HeaderName = HeaderName::from_static("kairo-position");
 /// The header of a request that stands for the field `at_least`.
 pub const AT_LEAST: &str = "Kairo-At-Least";
 const SEQUENCE: &str = "a sequence";
-/// Whoever asks where nobody was let in.
+/// The holder of requests for which no caller was let in.
 const NOBODY: &str = "nobody";
 
 /// A request that is answered from the read model.

@@ -46,7 +46,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// None where there is none, or a key beside it, which counts then.
+    /// Reads the ticket of a request; `None` if there is none, or a key beside it, which counts instead.
     pub fn of(request: &Request) -> Option<Self> {
         let Given(ticket) = request.extensions().get::<Given>()?;
         let headers = request.headers();

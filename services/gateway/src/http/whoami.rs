@@ -24,7 +24,7 @@ pub struct Whoami {
     expires_at: Option<Timestamp>,
 }
 
-/// The same address says something else to everybody.
+/// Forbids caching: the answer at this address differs for each caller.
 const KEPT_NOWHERE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
 
 pub async fn get(Extension(caller): Extension<Caller>) -> ([(HeaderName, &'static str); 1], Json<Whoami>) {

@@ -9,7 +9,7 @@ use super::{DEEPEST, truth::Truth};
 
 /// Data that an expression is evaluated on, in bytes of JSON.
 const DATA_BYTES: usize = 256 * 1024;
-/// The same for an expression that goes through lists.
+/// Data that an expression with macros over lists is evaluated on, in bytes of JSON.
 const LISTED_BYTES: usize = 32 * 1024;
 /// Stack for reading and evaluating, in bytes: twice what the deepest condition that is let through takes.
 const STACK_BYTES: usize = 32 * 1024 * 1024;

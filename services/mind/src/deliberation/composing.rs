@@ -110,7 +110,7 @@ impl Deliberation<'_> {
         self.answer(turn_id, answered);
     }
 
-    /// Whoever asked is answered with words.
+    /// Answers the asker in words: a result if the status is completed, else a reason.
     pub(super) fn answer_in_words(&mut self, turn_id: Uuid, text: &str, status: &TaskStatus) {
         let (mut result, mut reason) = (text.to_owned(), String::new());
         if *status != TaskStatus::Completed {
@@ -150,8 +150,8 @@ impl Deliberation<'_> {
         Some((kind, answer))
     }
 
-    /// Whoever asked does so no longer. A call that has begun ends as its tool says, which is the answer; anything else
-    /// is over at once.
+    /// Withdraws a request on behalf of its asker. A call that has begun ends as its tool says, which is the answer;
+    /// anything else is over at once.
     pub(super) fn withdraw_request(&mut self, turn_id: Uuid, withdrawn: AgentAnswered) {
         self.settle();
         let TaskAnswer { agent, request_id, .. } = withdrawn.answer.unwrap_or_default();

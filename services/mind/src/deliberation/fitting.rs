@@ -51,7 +51,8 @@ pub(super) enum Cut {
     InLargeSteps,
 }
 
-/// The same, leaving out the oldest in this way.
+/// Makes a request take at most `most` tokens where possible, leaving out the oldest messages as `cut` says. Returns
+/// false if it was not made smaller.
 pub(super) fn fit_by(request: &mut ModelRequest, most: usize, cut: Cut) -> bool {
     let before = tokens::of_request(request);
     if before <= most {

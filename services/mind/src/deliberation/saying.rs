@@ -169,7 +169,7 @@ impl Deliberation<'_> {
         self.done_reading(turn_id, step, params, result, &Provenance::default());
     }
 
-    /// The same of one that read what comes from there.
+    /// Ends a step that the mind itself carried out and that read content from these sources.
     pub(super) fn done_reading(
         &mut self,
         turn_id: Uuid,

@@ -8,7 +8,7 @@ use kairo_proto::{
 
 use crate::{prices::PriceList, team::Amount};
 
-/// The same decision where even the words of models are too much: what was paid for them is kept.
+/// Returns the decision without the words of models, where even those are too large; the cost of the calls is kept.
 pub fn without_words(decision: AgentDecision) -> AgentDecision {
     let wordless = |completion: Completion| Completion {
         text: String::new(),

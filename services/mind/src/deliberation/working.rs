@@ -315,7 +315,7 @@ impl Deliberation<'_> {
         self.put_back_until(turn_id, task, reason, rests, next);
     }
 
-    /// The same, for a session that begins then.
+    /// Puts a task back into the queue, for a session that begins at `next`.
     pub(super) fn put_back_until(&mut self, turn_id: Uuid, task: &Task, reason: &str, rests: bool, next: Timestamp) {
         let changed = TaskChanged {
             task_id: task.id.to_string(),

@@ -95,7 +95,7 @@ pub fn request(state: &AgentState, thread_id: &str) -> Option<ModelRequest> {
     question(state, thread_id, None).map(asked)
 }
 
-/// The same with this question.
+/// Builds the model request for the summary of a thread from the question on it.
 pub fn asked(question: String) -> ModelRequest {
     ModelRequest::of("fast", prompts::SUMMARIZE, question).answered_as(answer_forms::summary())
 }
@@ -140,7 +140,8 @@ pub fn transcript(thread: &Thread, bytes: usize) -> String {
     transcript_until(thread, bytes, None)
 }
 
-/// The same up to the last entry of a turn, if one is named; nothing if the thread has none of it any more.
+/// Returns the end of a thread up to the last entry of `until`, if one is named, as plain text; empty if the thread has
+/// no entry of that turn any more.
 fn transcript_until(thread: &Thread, bytes: usize, until: Option<Uuid>) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut size = 0;
@@ -156,7 +157,7 @@ fn transcript_until(thread: &Thread, bytes: usize, until: Option<Uuid>) -> Strin
     lines.join("\n")
 }
 
-/// So many of the oldest entries of a thread as plain text, at most `bytes` of each.
+/// Returns the oldest `entries` entries of a thread as plain text, at most `bytes` of each.
 pub fn oldest(thread: &Thread, entries: usize, bytes: usize) -> String {
     thread.entries().take(entries).map(|entry| cut_to(&told(entry), bytes)).collect::<Vec<_>>().join("\n")
 }

@@ -79,8 +79,8 @@ impl Log {
         self.thread_named(record)
     }
 
-    /// The same of any other input with which a turn goes on that only has to be thought about: whoever wants to be heard in the middle
-    /// of it is answered with it.
+    /// The thread and the user of any other input that continues a turn and only needs to be thought about: a user who
+    /// interjects meanwhile is answered together with it.
     fn thread_of_step(&self, record: &Record) -> Option<(String, String)> {
         let profile = self.state.profile.as_ref()?;
         if profile.interjection != Interjection::Restart || profile.topics {

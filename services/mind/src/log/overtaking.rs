@@ -11,7 +11,7 @@ use kairo_proto::{
 
 use super::{Base, Input, Log};
 
-/// So many overtake one after the other: whoever gives orders without end holds nobody up.
+/// Maximum number of orders that overtake in a row: a user who gives orders without end holds nobody up.
 const IN_A_ROW: u32 = 16;
 
 /// An order of a user or, to leave what it asked for, of another agent.

@@ -36,7 +36,7 @@ impl Limit {
     pub const ALL: [Self; 6] =
         [Self::MaxSteps, Self::ModelTries, Self::OutageTries, Self::ParallelTools, Self::ChainSteps, Self::ListedTools];
 
-    /// As it is named in the configuration and in a basis.
+    /// Returns the name of the limit in the configuration and in a basis.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MaxSteps => "max_steps",

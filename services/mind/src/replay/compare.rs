@@ -39,8 +39,8 @@ pub fn differences(recorded: &AgentDecision, made: &AgentDecision) -> Vec<Differ
     differences_beside(recorded, made, HashSet::new)
 }
 
-/// The same, where these ids were there before either was made, so that another one is a difference. They are asked for only where
-/// it takes them.
+/// The places at which two decisions differ, where the ids in `known` existed before either was made, so that another
+/// one is a difference. `known` is called only if needed.
 pub fn differences_beside(
     recorded: &AgentDecision,
     made: &AgentDecision,

@@ -19,7 +19,7 @@ pub(super) struct Digesting {
 }
 
 impl Digesting {
-    /// The same as [`ModelRequest::digest`].
+    /// Returns the digest of a request, equal to [`ModelRequest::digest`], reusing the JSON of its tools.
     pub(super) fn digest(&mut self, request: &ModelRequest) -> String {
         let Self { offered, json } = self;
         let known = offered.iter().position(|(tools, _)| *tools == request.tools);

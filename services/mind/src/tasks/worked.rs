@@ -14,7 +14,7 @@ use crate::{
 
 /// Maximum size of the history kept for one task, in bytes.
 const TASK_BYTES: usize = 48 * 1024;
-/// The same for all tasks of an agent, in bytes, so that a snapshot fits one message.
+/// Maximum size of the histories kept for all tasks of an agent, in bytes, so that a snapshot fits one message.
 pub(super) const ALL_BYTES: usize = 192 * 1024;
 /// Entries that are kept for one task, the newest.
 const ENTRIES: usize = 128;
@@ -26,7 +26,7 @@ const NAMED: usize = 16;
 /// Tells a model that it resumes a task, behind the history of the task.
 const GOES_ON: &str = "You worked on this task before. What stands above, behind the task, was done then, and its effects stand. \
 Go on from there: do nothing again that was done. Work on it stopped because:";
-/// The same for a task on which no call was made.
+/// Tells a model that it resumes a task on which no call was made.
 const NOTHING_DONE: &str = "You worked on this task before, and no call was made. Work on it stopped because:";
 /// Result of a call that had none when work resumed.
 const NO_RESULT: &str = r#"{"status":"work on the task stopped before this ended"}"#;

@@ -114,7 +114,7 @@ impl Agent {
         self.asked.last().unwrap().messages.iter().flat_map(text).collect()
     }
 
-    /// Whoever folds the log comes to the same, and makes the same decisions from the same requests.
+    /// Checks that a replay of the log makes the same decisions from the same requests.
     pub(super) fn is_replayed(&self) {
         let mut replay = replay_of(self);
         for record in &self.log {

@@ -269,7 +269,7 @@ fn a_tool_that_needs_consent_waits_for_it() {
     }
 }
 
-/// Whoever orders it, as with every other action; before epoch 10 an order to cancel meant none that waits.
+/// Any user may order it, as with every other action; before epoch 10 an order to cancel meant no call that waits.
 #[test]
 fn a_call_that_waits_for_consent_can_be_canceled() {
     for (user, includes_consents) in [("ann", true), ("operator", true), ("ann", false)] {

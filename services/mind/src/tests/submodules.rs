@@ -15,7 +15,7 @@ fn with(submodules: Vec<Submodule>) -> Agent {
     Agent::with(AgentProfile { submodules, ..Default::default() })
 }
 
-/// So many that are shown everything; every other one wants to know what was decided.
+/// Builds submodules that are shown everything; every other one wants to know what was decided.
 pub(super) fn voices(number: u32) -> Vec<Submodule> {
     (0..number).map(|at| Submodule { wants_decisions: at % 2 == 0, ..module(&format!("m{at}")) }).collect()
 }

@@ -58,7 +58,7 @@ pub enum Known {
 pub struct Written {
     /// Bytes as they are.
     pub text: Option<String>,
-    /// The same in hexadecimal digits.
+    /// Bytes in hexadecimal digits.
     pub hex: Option<String>,
     /// Any JSON as the data of an event.
     pub json: Option<Value>,

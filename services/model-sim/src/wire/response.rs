@@ -122,7 +122,7 @@ struct Completion<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// The same with reasoning, in the fields of its form.
+    /// Adds reasoning, in the fields of its form.
     fn thinking(self, reasoning: Option<&'a str>, form: ReasoningForm) -> Self {
         let (reasoning_content, reasoning) = match form {
             ReasoningForm::ReasoningContent => (reasoning, None),

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 pub(crate) struct Family(BTreeMap<Pid, Vec<Pid>>);
 
 impl Family {
-    /// As it is now.
+    /// Reads the children that every process has now.
     ///
     /// `/proc/<pid>/task/<tid>/children` would be quicker, but not every kernel is built with it.
     ///

@@ -59,7 +59,7 @@ impl Snapshot {
         Ok(approvals!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
     }
 
-    /// The same of several.
+    /// Returns several consents, by the primary key.
     pub(super) async fn approvals_of(&self, ids: &[Uuid]) -> Result<Vec<ConsentRow>, ReadError> {
         Ok(approvals!("action_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
     }

@@ -56,7 +56,7 @@ impl Snapshot {
         Ok(self.with_steps(chain.into_iter().collect()).await?.pop())
     }
 
-    /// The same of several.
+    /// Returns several chains, by the primary key.
     pub(super) async fn chains_of(&self, ids: &[Uuid]) -> Result<Vec<ChainRow>, ReadError> {
         let chains = chains!("chain_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?;
         self.with_steps(chains).await

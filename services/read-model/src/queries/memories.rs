@@ -126,7 +126,7 @@ fn some_of(kinds: &[String]) -> Option<Vec<Key>> {
 struct Word {
     /// In small letters, with its accents: stems are found by these.
     written: String,
-    /// As it is compared.
+    /// The word as it is compared.
     folded: String,
 }
 

@@ -120,7 +120,7 @@ impl Snapshot {
         Ok(actions!("action_id = $1", action).fetch_optional(&mut **self.connection().await).await?)
     }
 
-    /// The same of several.
+    /// Returns several actions, by the primary key.
     pub(super) async fn actions_of(&self, ids: &[Uuid]) -> Result<Vec<ActionRow>, ReadError> {
         Ok(actions!("action_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
     }
@@ -148,7 +148,7 @@ impl Snapshot {
         Ok(processes!("process_id = $1", process).fetch_optional(&mut **self.connection().await).await?)
     }
 
-    /// The same of several.
+    /// Returns several processes, by the primary key.
     pub(super) async fn processes_of(&self, ids: &[Uuid]) -> Result<Vec<ProcessRow>, ReadError> {
         Ok(processes!("process_id = ANY($1)", ids).fetch_all(&mut **self.connection().await).await?)
     }

@@ -26,7 +26,7 @@ pub struct SearchConfig {
     pub task_timeout_ms: u64,
     /// Maximum number of documents sent at once. Default 500.
     pub batch: u32,
-    /// The same in bytes; a single larger document is sent alone. Default 4194304.
+    /// Maximum size of the documents sent at once, in bytes; a single larger document is sent alone. Default 4194304.
     pub batch_bytes: usize,
     /// Longest pause before it is tried again, in milliseconds; the first one is 100. Default 10000.
     pub retry_longest_ms: u64,

@@ -27,7 +27,7 @@ pub fn folded(text: &str) -> String {
         .collect()
 }
 
-/// The same with the place of each letter. Marks stand with the letter before them.
+/// Folds a text and keeps the place of each letter. Marks stand with the letter before them.
 pub fn placed(text: &str) -> Folded {
     let mut folding = Folded { text: String::new(), letters: Vec::new() };
     let mut places = text.char_indices().peekable();

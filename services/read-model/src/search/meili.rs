@@ -100,7 +100,7 @@ const RETRIEVED: [&str; 9] = ["kind", "id", "agent", "user", "title", "type", "s
 const FACETS: [&str; 4] = ["kind", "agent", "type", "status"];
 
 impl Engine {
-    /// None where none is configured. It is asked nothing yet.
+    /// Builds the engine without asking it anything yet; `None` if none is configured.
     ///
     /// # Errors
     /// When no HTTP client can be made on this machine.

@@ -14,7 +14,7 @@ const TWO_TYPOS: usize = 9;
 /// A word that is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// As it is compared ([`folded`]).
+    /// The word as it is compared ([`folded`]).
     pub text: String,
     /// True if more letters may follow: only for the last word, which the user may still be typing.
     pub begins: bool,

@@ -50,7 +50,7 @@ pub struct LeftOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Whoever exported the file wanted none.
+    /// The exporter of the file wanted none.
     Unwanted,
     /// The file is redacted, and images, audio and video cannot be.
     Redacted,

@@ -84,7 +84,7 @@ impl<'m> Verifying<'m> {
     }
 }
 
-/// The same for the objects behind the messages.
+/// Holds the objects behind the messages to what the manifest says.
 #[derive(Debug, Default)]
 struct VerifyingObjects<'m> {
     objects: Option<&'m Objects>,

@@ -41,7 +41,7 @@ enum FolderKind {
 
 pub struct Watch {
     root: PathBuf,
-    /// None where the system does not offer it: then the folders are looked through now and then.
+    /// `None` if the system does not offer it: then the folders are looked through now and then.
     queue: Option<AsyncFd<OwnedFd>>,
     folders: HashMap<i32, FolderKind>,
 }

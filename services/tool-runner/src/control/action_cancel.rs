@@ -244,7 +244,7 @@ impl Control {
         Ok(Some(Try::Told(self.cancel_grace + RECORDING)))
     }
 
-    /// The same in a log whose readers know no orders.
+    /// Asks an instance to stop a call, in a log whose readers know no orders.
     async fn ask_to_stop_at(&self, action: Uuid, instance: &str) -> Option<Try> {
         let told = self.liveness.stop(&self.bus, instance, action).await || self.liveness.stop_here(action);
         if told {

@@ -85,8 +85,8 @@ impl Control {
         }
     }
 
-    /// Whoever begins the process from here on finds the decision that asks for its end, and does not run it. Who began it before
-    /// stands in the ledger, and reads the order.
+    /// Orders the process to stop. A supervisor that begins it from here on finds the decision that asks for its end,
+    /// and does not run it. One that began it before stands in the ledger, and reads the order.
     async fn order_to_stop(&self, target: &Target) -> Result<Answer, BusError> {
         let begun = self.spawned.entries_for_sure(&target.agent, target.after, &[target.action]).await?;
         let Some(begun) = begun.get(&target.action) else { return Ok(Answer::NotBegun) };

@@ -123,7 +123,7 @@ impl Control {
         }
     }
 
-    /// The same in a log whose readers know no orders.
+    /// Sends an order as a request, in a log whose readers know no orders.
     async fn send_request(&self, target: &Target, order: Order) -> Result<(), ToolError> {
         let spawned = self.running(target).await?;
         let ask = match order {

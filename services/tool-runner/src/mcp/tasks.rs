@@ -173,7 +173,8 @@ pub fn is_required(error: &ServiceError) -> bool {
     matches!(error, ServiceError::McpError(error) if error.code == ErrorCode::METHOD_NOT_FOUND)
 }
 
-/// The same, as servers made with the SDK for TypeScript say it: an error of the protocol in a result.
+/// Returns true if this result says that the tool must be called as a task: servers made with the SDK for TypeScript
+/// put the error of the protocol into a result.
 pub fn is_refused(result: &CallToolResult) -> bool {
     let text = result.content.first().and_then(|block| block.as_text());
     let is_required = text.is_some_and(|text| text.text.starts_with("MCP error -32601:") && text.text.contains("task"));

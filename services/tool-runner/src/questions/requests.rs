@@ -53,7 +53,7 @@ async fn listen(bus: Bus, mut requests: Subscription, questions: Arc<Questions>)
     }
 }
 
-/// None where the question is not one of this runner's: another one answers.
+/// Takes the answer to a question; `None` if the question is not one of this runner's: another one answers.
 fn taken(questions: &Questions, user: &str, answer: &QuestionAnswer) -> Option<QuestionsAnswer> {
     let id = Uuid::parse_str(&answer.question_id).ok()?;
     let said = match answer.action_word() {

@@ -28,7 +28,7 @@ impl Runner {
         Ok(known)
     }
 
-    /// The same of calls that have waited for room since.
+    /// Looks up what is known of calls that have waited for room since their delivery.
     pub(super) async fn known_after_waiting(&self, job: &Job<'_>) -> Result<Known, BusError> {
         if job.redelivered {
             return self.known(job).await;

@@ -56,7 +56,7 @@ impl Headers {
         })
     }
 
-    /// The same of every text in a value.
+    /// Returns a value without what was sent in confidence, in every text and key.
     pub fn withheld(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.withheld_in(&text)),

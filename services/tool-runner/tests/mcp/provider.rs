@@ -99,7 +99,7 @@ impl Provider {
         self.knobs().access.clear();
     }
 
-    /// The same of one person's.
+    /// No access token of this person is valid any more.
     pub fn expire_of(&self, person: &str) {
         self.knobs().access.retain(|_, token| token.person != person);
     }

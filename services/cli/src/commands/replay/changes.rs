@@ -43,7 +43,7 @@ impl Options {
         Ok(Changes { prompt, tools, limits: self.limits.clone() })
     }
 
-    /// The same options, for another build.
+    /// Returns the options as command-line arguments for another build.
     pub fn arguments(&self) -> Vec<std::ffi::OsString> {
         let file = |name: &str, path: &Option<PathBuf>| match path {
             Some(path) => vec![name.into(), path.clone().into_os_string()],

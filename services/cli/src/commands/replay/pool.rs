@@ -22,7 +22,7 @@ use crate::Error;
 /// Messages that are read and not told of yet, for each thread: so many that one thread can end an agent with a long log while the
 /// others begin the next ones.
 const AHEAD: usize = 10_000;
-/// The same for all threads, in bytes of their bodies.
+/// Messages that are read and not told of yet, for all threads, in bytes of their bodies.
 const AHEAD_BYTES: usize = 32 * 1024 * 1024;
 /// Messages that are handed to a thread at once.
 const BATCH: usize = 64;

@@ -1,4 +1,4 @@
-//! The same log made again by another build of the command, which is run as a program of its own.
+//! Replay of the log by another build of the command, which is run as a program of its own.
 
 use std::{
     collections::BTreeMap,

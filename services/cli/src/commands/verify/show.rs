@@ -97,7 +97,7 @@ fn of_agent(proven: &Proven) -> Vec<String> {
     lines
 }
 
-/// So many of something, for people.
+/// Formats a number of something for people, in the singular or the plural.
 pub fn count(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -24,8 +24,8 @@ impl Bus {
         sealed_with(&key, holder, place, bytes).map(Some)
     }
 
-    /// The same, with a data key that is made for these bytes alone; its generation, too, which is the time in seconds or above the
-    /// newest, so that those of long ago need leave no mark ([`Bus::drop_data_keys`]).
+    /// Seals bytes with a data key that is made for them alone, and returns its generation as well: the time in
+    /// seconds, or one above the newest, so that keys of long ago need leave no mark ([`Bus::drop_data_keys`]).
     pub async fn seal_anew(
         &self,
         holder: Holder<'_>,

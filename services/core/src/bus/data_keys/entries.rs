@@ -33,7 +33,7 @@ pub fn order_subject(user: &Name) -> String {
     stored_as(&order_key(user))
 }
 
-/// The same as a key of the bucket.
+/// Returns the bucket's key of the order to forget a user.
 pub fn order_key(user: &Name) -> String {
     format!("{ORDER}.{user}")
 }

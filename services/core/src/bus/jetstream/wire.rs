@@ -64,7 +64,7 @@ impl Wire for JetStream {
     }
 }
 
-/// None where the server copied a stored message here, which is nobody's word: see [`kairo_events::copies`].
+/// Reads a message; `None` if the server copied a stored message here, which nobody sent: see [`kairo_events::copies`].
 fn hear(message: async_nats::Message) -> Option<Heard> {
     let headers = message.headers.unwrap_or_default();
     headers.get(NATS_STREAM).is_none().then(|| Heard {

@@ -153,7 +153,7 @@ impl State {
         Err(if self.free() > 0 || standing.group >= self.each { NoPlace::Own } else { NoPlace::All })
     }
 
-    /// The same place, held by somebody else from here on. Where they may have none, it stays as it is.
+    /// Passes a place on to another holder. If that one may have none, the place stays as it is.
     pub fn pass_on(&mut self, place: &Place, holder: &Holder) -> Result<Place, NoPlace> {
         if place.is_revoked() {
             return Err(NoPlace::All);

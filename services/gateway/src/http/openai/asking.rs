@@ -31,7 +31,7 @@ use crate::{
     state::Gateway,
 };
 
-/// The same requests that are told apart within a window of time, and tries of one with a key.
+/// Most equal requests that are told apart within a window of time, and most tries with one key.
 const NUMBERS: u32 = 4_096;
 const KEYED: u32 = 64;
 /// Threads that a message is put into one after the other, since somebody else was faster.

@@ -195,7 +195,7 @@ fn read_workers(fields: &mut Fields<Value>, team: Option<&Name>, limits: &Gatewa
     team.map(|_| workers)
 }
 
-/// None where the team has no name.
+/// Reads a worker of a team; `None` if the team has no name.
 fn read_worker(
     value: &Value,
     team: Option<&Name>,

@@ -10,7 +10,7 @@ pub enum Token {
 /// The longer ones first.
 const SIGNS: [&str; 16] = ["&&", "||", "==", "!=", "<>", "<=", ">=", "=", "<", ">", "!", "(", ")", "[", "]", ","];
 
-/// None where a quote is left open, or for a sign that the syntax has not.
+/// Splits a condition into tokens; `None` for a quote left open or a sign that the syntax does not have.
 pub fn tokens(text: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();

@@ -178,7 +178,7 @@ fn memory(context: &Context<'_>, journal: &Journal<'_>, at: usize, item: &Value)
     })
 }
 
-/// The same again for the same subject, where there is one memory for each.
+/// Returns the id of a memory; of a kind in `ONE_EACH`, it is derived from user, kind and subject alone.
 fn id(context: &Context<'_>, at: usize, kind: &str, subject: &str, user: &str) -> Uuid {
     match ONE_EACH.contains(&kind) {
         true => ids::named("memory", &[user, kind, &subject.to_lowercase()]),

@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// As it stands in tokens and in manifests.
+/// Writes the kind as it stands in tokens and in manifests.
 impl fmt::Display for Kind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(out)

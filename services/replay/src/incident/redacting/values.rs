@@ -130,7 +130,7 @@ impl Replacing {
         self.by(&self.everywhere, text)
     }
 
-    /// The same, but names of people stay: they may be names of other things.
+    /// Returns the text with tokens in the place of all values but names of people: they may be names of other things.
     pub(super) fn but_names<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.by(&self.but_names, text)
     }

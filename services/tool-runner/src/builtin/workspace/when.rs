@@ -50,7 +50,7 @@ pub fn span(field: &str, value: &Value, now: &Zoned) -> Result<Span, ToolError> 
     }
 }
 
-/// The same, with a moment standing for its whole day.
+/// Reads a stretch of time as [`span`] does, with a moment standing for its whole day.
 pub fn day_or_span(field: &str, value: &Value, now: &Zoned) -> Result<Span, ToolError> {
     let span = span(field, value, now)?;
     if span.start < span.end {

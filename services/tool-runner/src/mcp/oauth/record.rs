@@ -55,7 +55,7 @@ pub struct Tokens {
     pub client: Client,
     pub access_token: String,
     pub refresh_token: Option<String>,
-    /// None where the authorization server did not say.
+    /// `None` if the authorization server did not say.
     pub expires_at: Option<Timestamp>,
     pub scopes: Vec<String>,
     /// The issuer of the tokens: nobody else is shown them.

@@ -73,7 +73,7 @@ impl Challenge {
 }
 
 impl SignIn {
-    /// None where the server is not signed in at, or has no valid address.
+    /// Builds the sign-in at a server; `None` if the server takes none, or has no valid address.
     pub fn new(server: &str, url: &str, config: &OAuthConfig, vault: Arc<dyn Vault>) -> Option<Self> {
         Some(Self {
             server: server.into(),

@@ -55,7 +55,7 @@ pub struct MemoryVault {
 }
 
 impl MemoryVault {
-    /// The same records, as another replica has them.
+    /// Returns a vault with the same records, as another replica has them.
     #[must_use]
     pub fn of_replica(&self, holder: &str) -> Self {
         Self { kept: Arc::clone(&self.kept), holder: holder.to_owned() }

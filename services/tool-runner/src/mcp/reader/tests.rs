@@ -219,7 +219,7 @@ proptest! {
         }
     }
 
-    /// The same of the whole answer: one whose id can be read ends its call.
+    /// An answer whose id can be read ends its call, whatever else it holds.
     #[test]
     fn any_answer_ends_its_call(result in json_value(), error in json_value()) {
         for answer in [json!({"id": 5, "result": result, "error": error}), json!({"id": 5, "error": error})] {

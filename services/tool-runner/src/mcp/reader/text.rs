@@ -86,7 +86,7 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// The same with what JSON does not allow replaced, wherever it is clear what was meant.
+/// Replaces what JSON does not allow, wherever it is clear what was meant.
 fn repaired(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     let mut rest = text;

@@ -24,7 +24,7 @@ pub fn text_of(value: &Value) -> String {
     }
 }
 
-/// The same with long strings shortened.
+/// Returns the value with long strings shortened.
 fn without_data(value: &Value) -> Value {
     match value {
         Value::String(text) => shortened(text, MAX_DATA_CHARS).into(),

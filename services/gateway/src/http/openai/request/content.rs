@@ -70,7 +70,7 @@ pub fn words(content: &Value, at: usize) -> Result<String, Error> {
 }
 
 impl Told<'_> {
-    /// The same, where only words will do.
+    /// Returns the text and, for each part that is not text, its type in brackets, where only words will do.
     pub fn in_words(&self) -> String {
         let kinds = self.shown.iter().map(|(_, part)| part.get("type").and_then(Value::as_str).unwrap_or_default());
         let kinds = kinds.map(|kind| format!("[{kind}]"));

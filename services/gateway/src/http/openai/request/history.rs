@@ -35,7 +35,7 @@ pub struct Input {
     pub text: String,
     pub parts: Vec<Given>,
     pub results: Vec<ChatToolResult>,
-    /// The same input, as entries of the conversation.
+    /// The input as entries of the conversation.
     pub entries: Vec<Entry>,
 }
 
