@@ -5,7 +5,7 @@
 //! [`partition_progress`]), sorts out what cannot be read ([`batch`]), lets every projection say which rows change
 //! ([`projections`], [`changes`]), and writes them with the new positions in one transaction ([`session`],
 //! [`tables`]), while the next stretch is read ([`pipeline`]). There is one for each generation of the tables that is
-//! followed ([`replica`]); a [`rebuild_controller`] builds further ones, step by step ([`step`], [`generation`]). What
+//! followed ([`replica`]); a [`rebuild_controller`] builds further ones, step by step ([`transition`], [`generation`]). What
 //! the tables say is handed on to the search engine, if there is one ([`search`]).
 
 mod batch;
