@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 /// The decisions under way. Clones are the same ones.
 #[derive(Clone, Debug, Default)]
-pub struct DecisionsUnderWay(Arc<Mutex<Entries>>);
+pub struct DecisionsUnderWay(Arc<Mutex<Register>>);
 
 #[derive(Debug, Default)]
-struct Entries {
+struct Register {
     /// The number of the next entry.
     next: u64,
     /// At most two for each agent: one in the foreground, one in the background.
-    entries: BTreeMap<u64, DecisionUnderWay>,
+    decisions: BTreeMap<u64, DecisionUnderWay>,
 }
 
 #[derive(Debug)]
@@ -44,22 +44,22 @@ pub struct Entry {
 impl DecisionsUnderWay {
     /// Enters a decision on an input for which somebody has waited since this time.
     pub fn enter(&self, agent: &Name, input: &Record, since: Timestamp) -> Entry {
-        let mut entries = self.entries();
-        let number = entries.next;
-        entries.next += 1;
+        let mut register = self.register();
+        let number = register.next;
+        register.next += 1;
         let decision = DecisionUnderWay { agent: agent.clone(), turn: input.envelope.correlation_id, since };
-        entries.entries.insert(number, decision);
-        drop(entries);
+        register.decisions.insert(number, decision);
+        drop(register);
         Entry { number, decisions: self.clone() }
     }
 
     /// Returns one row if any decision is under way.
     pub fn row(&self) -> Option<WaitRow> {
-        let entries = self.entries();
-        let oldest = entries.entries.values().min_by_key(|decision| decision.since)?;
+        let register = self.register();
+        let oldest = register.decisions.values().min_by_key(|decision| decision.since)?;
         Some(WaitRow {
             waits_for: WaitReason::Decision.text(),
-            count: entries.entries.len() as u64,
+            count: register.decisions.len() as u64,
             since: Some(time::message(oldest.since)),
             agent: oldest.agent.to_string(),
             turn_id: oldest.turn.to_string(),
@@ -71,20 +71,20 @@ impl DecisionsUnderWay {
     pub fn observe(&self, metrics: &Metrics, now: impl Fn() -> Timestamp + Send + Sync + 'static) {
         let decisions = self.clone();
         metrics.observe(&OLDEST_WAIT, move |say| {
-            let oldest = decisions.entries().entries.values().map(|decision| decision.since).min();
+            let oldest = decisions.register().decisions.values().map(|decision| decision.since).min();
             let seconds = oldest.map_or(0.0, |since| now().duration_since(since).as_secs_f64().max(0.0));
             say(seconds, &[WaitReason::Decision.known_word()]);
         });
     }
 
-    fn entries(&self) -> MutexGuard<'_, Entries> {
+    fn register(&self) -> MutexGuard<'_, Register> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.decisions.entries().entries.remove(&self.number);
+        self.decisions.register().decisions.remove(&self.number);
     }
 }
 

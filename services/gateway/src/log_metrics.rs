@@ -79,7 +79,7 @@ async fn look(gateway: &Gateway) -> Result<Reading, async_nats::Error> {
     let log = tokio::time::timeout(limit, log_state::ask(nats));
     // Nobody waits for it: on a busy machine connecting alone may take longer than an answer can do without it.
     let position = query::within(limit, gateway.read_model.position());
-    let waits = query::within(limit, status::waits(gateway));
+    let waits = query::within(limit, status::waits(&gateway.read_model));
     let (log, position, waits) = tokio::join!(log, position, waits);
     let log = log??;
     Ok(Reading {

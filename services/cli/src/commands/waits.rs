@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(wait: Value) -> String {
+    fn render(wait: Value) -> String {
         let wait: WaitRow = serde_json::from_value(wait).unwrap();
         lines(&[wait], "2026-01-01T01:05:00Z".parse().unwrap()).join("\n")
     }
@@ -85,10 +85,10 @@ mod tests {
             ("tool", "kairo actions cancel 1f0c2ab4"),
             ("decision", "kairo turn show 1f0c2ab4-0000-0000-0000-000000000001"),
         ] {
-            let text = shown(of(reason));
+            let text = render(of(reason));
             assert!(text.contains(parts), "{parts:?} is not in\n{text}");
         }
-        let hidden = shown(json!({"waits_for": "tool", "count": 2, "since": since}));
+        let hidden = render(json!({"waits_for": "tool", "count": 2, "since": since}));
         assert!(hidden.contains("end of a call  2      1h 5m") && !hidden.contains("kairo"), "{hidden}");
         assert_eq!(lines(&[], Timestamp::UNIX_EPOCH), Vec::<String>::new());
     }

@@ -12,7 +12,7 @@ use kairo_proto::{
     v1::{ConsumerRow, GetStatusResponse, LagRow, LogRow, ReplicaRow, WaitRow},
     words::WaitReason,
 };
-use kairo_read_model::ReadError;
+use kairo_read_model::{ReadError, ReadModel};
 use prost::Message as _;
 
 use super::{Gateway, answer::Told, query};
@@ -32,13 +32,15 @@ pub async fn get(
     let log =
         async { log(&gateway).await.map_err(|source| BusError::Unavailable { doing: "asking for the state", source }) };
     let position = query::at_once(&gateway, gateway.read_model.position());
-    let waits = query::at_once(&gateway, waits(&gateway));
+    // Of the caller's own share: whoever asks again and again takes none of the gateway's.
+    let model = gateway.read_model_for(&caller, None);
+    let waits = query::at_once(&gateway, waits(&model));
     let (services, log, position, waits, epoch) =
         tokio::join!(services(&gateway), log, position, waits, gateway.bus.epoch());
     let (mut services, Log { stream, consumers, dead_letters, drift }, epoch) = (services?, log?, epoch?);
     let decisions = services.iter_mut().flat_map(|replica| std::mem::take(&mut replica.waits)).collect();
     let waits = [waits.unwrap_or_default(), sum(decisions).into_iter().collect()].concat();
-    let waits = waits.into_iter().map(|wait| seen_by(&caller, wait)).collect();
+    let waits = waits.into_iter().map(|wait| redact_for(&caller, wait)).collect();
     // A status is wanted most when something is away: then the rest is still told.
     let lag = |position| LagRow { position, lag: stream.last_sequence.saturating_sub(position) };
     let projection = position.map(lag);
@@ -47,8 +49,8 @@ pub async fn get(
 }
 
 /// Reads the work that waits for people and for calls.
-pub async fn waits(gateway: &Gateway) -> Result<Vec<WaitRow>, ReadError> {
-    gateway.read_model.snapshot().await?.waits().await
+pub async fn waits(model: &ReadModel) -> Result<Vec<WaitRow>, ReadError> {
+    model.snapshot().await?.waits().await
 }
 
 /// Returns the decisions of all replicas as one row: the oldest of them, and their number.
@@ -67,7 +69,7 @@ fn sum(decisions: Vec<WaitRow>) -> Option<WaitRow> {
 }
 
 /// Leaves out the agent, the user and the call if the caller may not see them.
-fn seen_by(caller: &Caller, wait: WaitRow) -> WaitRow {
+fn redact_for(caller: &Caller, wait: WaitRow) -> WaitRow {
     if caller.sees(&wait.agent, wait.user.as_deref()) {
         return wait;
     }
@@ -153,10 +155,10 @@ mod tests {
     #[test]
     fn a_key_that_is_limited_learns_only_how_much_waits() {
         let of_ann = WaitRow { user: Some("ann".to_owned()), ..decision(1, 10, "aide") };
-        assert_eq!(seen_by(&holder(&[], &[], None), of_ann.clone()), of_ann);
-        assert_eq!(seen_by(&holder(&[], &["aide"], Some("ann")), of_ann.clone()), of_ann);
+        assert_eq!(redact_for(&holder(&[], &[], None), of_ann.clone()), of_ann);
+        assert_eq!(redact_for(&holder(&[], &["aide"], Some("ann")), of_ann.clone()), of_ann);
         for (agents, user) in [(vec!["ops"], None), (vec![], Some("bob"))] {
-            let seen = seen_by(&holder(&[], &agents, user), of_ann.clone());
+            let seen = redact_for(&holder(&[], &agents, user), of_ann.clone());
             assert_eq!(seen, WaitRow { agent: String::new(), ..decision(1, 10, "") }, "{agents:?} {user:?}");
         }
     }

@@ -246,7 +246,7 @@ impl Kairo {
         self.call("action.cancel", json!({ "action_id": target }), Some(target)).await
     }
 
-    /// The same for an action that would have begun on a consent.
+    /// Writes a ledger entry that withdraws a call, which uses up the consent it names.
     pub async fn withdraw_on(&self, approval_id: &str) {
         let (action_id, executor) = (ids::entering().to_string(), "nobody".to_owned());
         let withdrawn =
