@@ -7,6 +7,7 @@ mod login;
 mod provision;
 mod publish;
 mod read;
+mod servers;
 mod tail;
 mod trimming;
 mod wire;
@@ -20,7 +21,7 @@ use kairo_events::sealing::Key;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use self::{batch::Inboxes, isolation::Isolation};
+use self::{batch::Inboxes, isolation::Isolation, servers::Servers};
 pub use self::{
     login::TLS,
     tail::{RECOUNT_AFTER, count_pending},
@@ -50,6 +51,7 @@ pub struct JetStream {
     violations: Violations,
     inboxes: Inboxes,
     isolation: Isolation,
+    servers: Servers,
     /// Readers of the log that may be opened at once, and how long that is waited for.
     opening: Arc<Semaphore>,
     reader_timeout: Duration,
@@ -76,6 +78,7 @@ impl JetStream {
         let has_others = servers.len() > 1 || nats.replicas > 1;
         let isolated_after = has_others.then_some(Duration::from_millis(nats.isolated_after_ms));
         let client = options.connect(servers).await?;
+        let servers = Servers::watch(client.clone());
         let jetstream = ContextBuilder::new().timeout(timeout).ack_timeout(timeout).build(client.clone());
         Ok(Self {
             client,
@@ -87,6 +90,7 @@ impl JetStream {
             violations,
             inboxes: Inboxes::default(),
             isolation: Isolation::new(isolated_after),
+            servers,
             opening: Arc::new(Semaphore::new(OPENED_AT_ONCE)),
             reader_timeout: Duration::from_millis(nats.reader_timeout_ms),
         })

@@ -20,18 +20,19 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::JetStream;
+use super::{JetStream, servers::Servers};
 use crate::{
     bus::port::{Cause, Start, StoreError, Tail},
     record::Raw,
 };
 
-/// The time a pull stays open at the server, and its heartbeat. The server is asked after two missed heartbeats.
-const PULL_EXPIRES: Duration = Duration::from_secs(30);
-const PULL_HEARTBEAT: Duration = Duration::from_secs(1);
-/// Missed heartbeats within this time belong to one silence; the longest silence tolerated while the server does not
-/// report the reader lost.
-const ONE_SILENCE: Duration = Duration::from_millis(2_500);
+/// The time a pull stays open at the server.
+const PULL_EXPIRES: Duration = Duration::from_secs(120);
+/// The time between two heartbeats of a pull. The server is asked after two missed ones, or as soon as [`Servers`] changed. A server
+/// of several can be cut off without anybody being told; one alone cannot.
+const HEARTBEAT_OF_ONE: Duration = Duration::from_secs(15);
+const HEARTBEAT_OF_SEVERAL: Duration = Duration::from_secs(5);
+/// The longest silence tolerated while the server does not report the reader lost.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 /// Most messages that are handed over at once.
 const BATCH: usize = 256;
@@ -58,25 +59,34 @@ struct ConsumerTail {
     /// The error that ended the tail after the last messages handed over.
     broken: Option<Cause>,
     silence: Silence,
+    servers: Servers,
     /// True if there is only one server, so that one that does not answer is taken to be busy.
     waits_for_answers: bool,
 }
 
 /// When heartbeats were missed.
-#[derive(Default)]
-struct Silence(Option<(Instant, Instant)>);
+struct Silence {
+    /// Missed heartbeats within this time belong to one silence.
+    longest_gap: Duration,
+    /// The first miss, and the last.
+    misses: Option<(Instant, Instant)>,
+}
 
 impl Silence {
+    fn new(heartbeat: Duration) -> Self {
+        Self { longest_gap: heartbeat * 5 / 2, misses: None }
+    }
+
     /// Notes missed heartbeats, and returns the time the silence began.
     fn missed(&mut self, now: Instant) -> Instant {
-        let since = self.0.filter(|(_, last)| now - *last < ONE_SILENCE).map_or(now, |(since, _)| since);
-        self.0 = Some((since, now));
+        let since = self.misses.filter(|(_, last)| now - *last < self.longest_gap).map_or(now, |(since, _)| since);
+        self.misses = Some((since, now));
         since
     }
 
     /// The server was asked meanwhile, for as long as that took.
     fn asked(&mut self, now: Instant) {
-        self.0 = self.0.map(|(since, _)| (since, now));
+        self.misses = self.misses.map(|(since, _)| (since, now));
     }
 }
 
@@ -106,8 +116,9 @@ impl JetStream {
             },
         );
         let consumer = reader.await.map_err(failed)?;
+        let heartbeat = if self.isolation.has_others() { HEARTBEAT_OF_SEVERAL } else { HEARTBEAT_OF_ONE };
         let messages = consumer.stream().max_messages_per_batch(PULL);
-        let messages = messages.expires(PULL_EXPIRES).heartbeat(PULL_HEARTBEAT).messages().await;
+        let messages = messages.expires(PULL_EXPIRES).heartbeat(heartbeat).messages().await;
         let info = consumer.cached_info();
         Ok(Box::new(ConsumerTail {
             jetstream: self.jetstream.clone(),
@@ -117,7 +128,8 @@ impl JetStream {
             received: 0,
             pending: info.num_pending,
             broken: None,
-            silence: Silence::default(),
+            silence: Silence::new(heartbeat),
+            servers: self.servers.clone(),
             waits_for_answers: !self.isolation.has_others(),
         }))
     }
@@ -166,7 +178,16 @@ impl ConsumerTail {
     async fn awaited(&mut self) -> Result<Option<Raw>, Cause> {
         loop {
             let message = match self.pending {
-                0 => self.messages.next().await,
+                0 => tokio::select! {
+                    biased;
+                    message = self.messages.next() => message,
+                    () = self.servers.changed() => {
+                        if self.is_lost().await {
+                            return Err("the server that had this reader is gone, or has forgotten it".into());
+                        }
+                        continue;
+                    }
+                },
                 _ => match timeout(RECOUNT_AFTER, self.messages.next()).await {
                     Ok(message) => message,
                     Err(_) if self.recount().await => return Ok(None),
@@ -263,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_silence_ends_with_a_heartbeat() {
-        let (mut silence, start) = (Silence::default(), Instant::now());
+        let mut silence = Silence::new(Duration::from_secs(1));
+        let start = Instant::now();
         let later = |milliseconds| start + Duration::from_millis(milliseconds);
         assert_eq!(silence.missed(start), start);
         silence.asked(later(2_000));
